@@ -22,6 +22,7 @@ use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
+use crate::store::deleted;
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
 use step::StepResult;
@@ -186,6 +187,7 @@ impl Engine {
                     Worker::Relay => relaying::run(&delivery).await,
                     Worker::Local => local::run(&delivery).await,
                     Worker::Events => post::run(&delivery).await,
+                    Worker::Deleted => deleted::run(&delivery.store, &delivery.stop).await,
                 };
                 WorkerDone { worker, next }
             });
@@ -413,7 +415,7 @@ impl Engine {
         self.routes.retain(|worker, route| {
             let keep = match worker {
                 Worker::Webhook(id) => webhooks.get(id).is_some(),
-                Worker::Relay | Worker::Local | Worker::Events => true,
+                Worker::Relay | Worker::Local | Worker::Events | Worker::Deleted => true,
             };
             if let Some(running) = route.running.take_if(|_| !keep) {
                 running.task.abort();

@@ -52,6 +52,7 @@ fn services(r: &mut Routes) {
     r.tag("Audiences");
     r.documented(O::AudiencesCreate, audiences::create)
         .doc("Create an audience", "The audience.")
+        .errors(&[Code::Conflict])
         .links(ID, "/api/v1/audiences/{");
     r.documented(O::AudiencesList, audiences::list)
         .doc("List the audiences", "All audiences, oldest first.");
@@ -158,6 +159,7 @@ fn control(r: &mut Routes) {
         .doc("List the organizations", "All organizations, oldest first.");
     r.of_organization(POST, "/_sandbox/keys", keys::create)
         .doc("Create a key", "The key with its secret, which no other response contains.")
+        .errors(&[Code::Conflict])
         .links(ID, "/_sandbox/keys/{");
     r.of_organization(GET, "/_sandbox/keys", keys::list)
         .doc("List the keys", "All keys, without their secrets.");
@@ -239,6 +241,7 @@ fn control(r: &mut Routes) {
         .doc("List the faults", "All faults, with the requests that they affected.");
     r.of_organization(POST, "/_sandbox/faults", faults::create)
         .doc("Add a fault that affects the next matching requests", "The fault.")
+        .errors(&[Code::Conflict])
         .links(ID, "/_sandbox/faults/{");
     r.of_organization(DELETE, "/_sandbox/faults", faults::clear)
         .doc("Remove all faults", "The faults are removed.");

@@ -29,12 +29,15 @@ use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::net::outbound::{Outbound, Policy};
+use crate::net::slots::Slots;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, Store};
-use crate::store::{deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
+use crate::store::{Location, OpenError, SEARCHERS, Store};
+use crate::store::{
+    deleted, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue,
+};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -257,6 +260,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         rate_limits: std::sync::Mutex::default(),
         bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
+        templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
+        searches: Slots::new(SEARCHERS, SEARCHERS / 4),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
@@ -278,6 +283,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
+/// Maximum number of templates that are rendered or checked at the same time; a quarter of it for
+/// each organization.
+const MAX_TEMPLATES: usize = 8;
 /// Maximum number of opens and clicks that are recorded at the same time.
 const MAX_TRACKED: usize = 16;
 
@@ -348,10 +356,16 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
             }
             let mut due = deliveries::next_by_webhook(tx.reader())?;
+            // The deliveries to deleted webhooks are dropped or removed by `Worker::Deleted`.
+            due.retain(|(worker, _)| match worker {
+                Worker::Webhook(id) => context.webhooks.get(id).is_some(),
+                _ => true,
+            });
             let relay = relay_queue::first(tx.reader())?;
             due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
             due.extend(local_deliveries::next(tx.reader())?);
             due.extend(pending_events::next(tx.reader())?);
+            due.extend(deleted::next(tx.reader())?);
             Ok(due)
         })
         .await

@@ -15,6 +15,7 @@ use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::metrics::Metrics;
 use crate::model::stop::Stop;
+use crate::net::slots::Slots;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::store::domains::VerifiedDomains;
@@ -41,6 +42,10 @@ pub(crate) struct App {
     pub(crate) engine: EngineHandle,
     /// KiB that the bodies of requests in progress may still take.
     pub(crate) bodies: Arc<Semaphore>,
+    /// The templates that are rendered or checked at the same time.
+    pub(crate) templates: Slots,
+    /// The searches through all messages or deliveries of an organization at the same time.
+    pub(crate) searches: Slots,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
     /// By key ID.

@@ -106,7 +106,7 @@ mod tests {
         // An attempt still has the bytes when they are deleted.
         let id = put("first").await;
         let first = shared.get(&store, 1, id).await.unwrap();
-        store.write(|tx| reset::server(tx)).await.unwrap();
+        store.write(reset::server).await.unwrap();
         let id = put("second").await;
         for organization in [1, 2] {
             let second = shared.get(&store, organization, id).await.unwrap();

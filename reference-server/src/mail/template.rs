@@ -5,13 +5,12 @@ mod bounds;
 mod budget;
 
 use std::io;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::model::error::ApiError;
 
@@ -56,7 +55,7 @@ pub(crate) fn render(
     let mut output = Bounded(Vec::new());
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
-        .render_captured_to(variables, &mut output)
+        .render_captured_to(budget::timed(variables), &mut output)
         .map_err(|error| TemplateError::from(&error))?;
     // Cannot fail: the engine writes `&str` pieces.
     String::from_utf8(output.0).map_err(|_| TemplateError::Failed { line: 1 })
@@ -71,13 +70,12 @@ pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
         .map_err(|error| TemplateError::from(&error))
 }
 
-/// Runs work on templates on a thread with a large stack, a few at a time: nested
-/// expressions take stack, and rendering takes processor time.
+/// Runs work on templates on a thread with a large stack, because nested expressions take stack.
+/// The thread holds the slot until the work has ended, even if the client has disconnected.
 pub(crate) async fn run<T: Send + 'static>(
+    slot: impl Send + 'static,
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
-    let slot = Arc::clone(&SLOTS).acquire_owned().await;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let (_cancel_on_drop, cancelled) = budget::cancellation();
     let thread = std::thread::Builder::new().name("svc-template".to_owned()).stack_size(STACK);
@@ -363,6 +361,7 @@ mod tests {
             ("", "list|sort|unique|list"),
             ("{% set b = big|replace('x', 'xxxxxxxxxxxxxxxx') %}", "'y' in b"),
             ("{% set b = range(999) %}", "'y' in b"),
+            ("", "big[::2] == big"),
         ] {
             let template = format!(
                 "{binding}{{% for i in range(999) %}}{{% for j in range(999) %}}{{% if {test} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"

@@ -1,6 +1,7 @@
 //! Common budgets of memory: for reading and rendering large messages, and for responses with
 //! them that are being sent.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -35,18 +36,44 @@ pub(crate) async fn reserve(size: usize) -> Reserved {
 }
 
 /// Memory for a response, and for the work until there is one.
-pub(crate) struct ReservedResponse {
-    work: Reserved,
+struct ReservedResponse {
+    _work: Reserved,
     response: [Option<OwnedSemaphorePermit>; 2],
 }
 
+tokio::task_local! {
+    /// What the handler of the current request has reserved.
+    static RESERVED: RefCell<Option<ReservedResponse>>;
+}
+
 /// Like [`reserve`], and waits first until there is memory for a response to a client of this
-/// organization. The work does not depend on the client, so its memory is free again soon.
-pub(crate) async fn reserve_response(organization: i64, size: usize) -> ReservedResponse {
+/// organization. The work does not depend on the client, so its memory is free again soon. The
+/// reservation belongs to the current request: see [`reserving`].
+pub(crate) async fn reserve_response(organization: i64, size: usize) {
+    let response = acquire_response(organization, size, RESPONSE_FACTOR).await;
+    let reserved = ReservedResponse { _work: reserve(size).await, response };
+    // Outside of requests there is no response.
+    let _ = RESERVED.try_with(|slot| slot.replace(Some(reserved)));
+}
+
+async fn acquire_response(
+    organization: i64,
+    size: usize,
+    factor: usize,
+) -> [Option<OwnedSemaphorePermit>; 2] {
     static FREE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(RESPONSES)));
-    let own = acquire(&share(organization), size, RESPONSE_FACTOR, RESPONSES_EACH).await;
-    let all = acquire(&FREE, size, RESPONSE_FACTOR, RESPONSES_EACH).await;
-    ReservedResponse { work: reserve(size).await, response: [own, all] }
+    let own = acquire(&share(organization), size, factor, RESPONSES_EACH).await;
+    let all = acquire(&FREE, size, factor, RESPONSES_EACH).await;
+    [own, all]
+}
+
+/// Runs the handler of a request. Returns also what it has reserved for its response.
+pub(crate) async fn reserving<T>(handler: impl Future<Output = T>) -> (T, ResponseMemory) {
+    let scope = async {
+        let result = handler.await;
+        (result, ResponseMemory(RESERVED.with(RefCell::take)))
+    };
+    RESERVED.scope(RefCell::default(), scope).await
 }
 
 /// The budget of one organization for responses.
@@ -73,23 +100,32 @@ async fn acquire(
     Arc::clone(free).acquire_many_owned(kib as u32).await.ok()
 }
 
-impl ReservedResponse {
-    /// The result of the work, which keeps only as much of the budget for responses as it
-    /// takes until it has been sent.
-    pub(crate) fn keep(self, bytes: Vec<u8>) -> Bytes {
-        let Self { work, response } = self;
-        drop(work);
-        let kib = bytes.len() >> 10;
-        let kept = response.map(|reserved| {
-            let mut reserved = reserved?;
-            reserved.split(kib.min(reserved.num_permits()))
-        });
+/// The memory that a request has reserved for its response.
+pub(crate) struct ResponseMemory(Option<ReservedResponse>);
+
+/// Whether a response of this size, in bytes, counts toward the budget for responses.
+pub(crate) fn counts(size: usize) -> bool {
+    size >= SMALL
+}
+
+impl ResponseMemory {
+    /// The body of the response, which keeps as much of the budget as it takes until it has been
+    /// sent. Waits for memory if the request has reserved none.
+    pub(crate) async fn keep(self, organization: i64, bytes: Bytes) -> Bytes {
+        let reserved = self.0.map(|reserved| reserved.response);
+        let kept = match reserved {
+            Some([Some(mut own), Some(mut all)]) => {
+                let kib = bytes.len() >> 10;
+                [&mut own, &mut all].map(|permit| permit.split(kib.min(permit.num_permits())))
+            }
+            _ => acquire_response(organization, bytes.len(), 1).await,
+        };
         Bytes::from_owner(Kept { bytes, _reserved: kept })
     }
 }
 
 struct Kept {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     _reserved: [Option<OwnedSemaphorePermit>; 2],
 }
 
@@ -105,16 +141,36 @@ mod tests {
 
     use super::*;
 
+    /// The body of a response of this size, unless it would have to wait.
+    fn respond(organization: i64, size: usize, reserved: bool) -> Option<Bytes> {
+        let handler = async {
+            if reserved {
+                reserve_response(organization, size).await;
+            }
+        };
+        let response = async {
+            let ((), memory) = reserving(handler).await;
+            memory.keep(organization, vec![0; size].into()).await
+        };
+        response.now_or_never()
+    }
+
     #[tokio::test]
     async fn slow_clients_of_one_organization_leave_memory_for_others() {
         let size = 24 << 20;
         let mut sent = Vec::new();
-        while let Some(reserved) = reserve_response(-1, size).now_or_never() {
-            sent.push(reserved.keep(vec![0; size]));
+        while let Some(response) = respond(-1, size, true) {
+            sent.push(response);
         }
         assert_eq!(sent.len(), 3);
-        assert!(reserve_response(-2, size).now_or_never().is_some());
+        assert!(respond(-2, size, true).is_some());
         sent.clear();
-        assert!(reserve_response(-1, size).now_or_never().is_some());
+        assert!(respond(-1, size, true).is_some());
+        // What was not reserved counts at its size.
+        while let Some(response) = respond(-1, size, false) {
+            sent.push(response);
+        }
+        assert_eq!(sent.len(), 4);
+        assert!(respond(-2, size, false).is_some());
     }
 }

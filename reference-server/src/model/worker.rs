@@ -12,4 +12,6 @@ pub(crate) enum Worker {
     Local,
     /// Writes the deliveries of events that are for many webhooks.
     Events,
+    /// Removes the rows of what was deleted.
+    Deleted,
 }

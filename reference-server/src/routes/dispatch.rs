@@ -1,15 +1,17 @@
 //! The router, and the checks that run before every handler.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::Response;
+use http_body_util::BodyExt as _;
 use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
@@ -26,6 +28,7 @@ use crate::api::openapi;
 use crate::api::tracking;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
+use crate::model::memory;
 use crate::store::faults;
 
 /// The routes of both services and of the control interface.
@@ -75,7 +78,10 @@ async fn handle_control(
 ) -> Response<Body> {
     let known = (route.query)(&input.app.settings.compatibility);
     let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
-        Ok(()) => handler(input).await,
+        Ok(()) => {
+            let owner = named_in_query(&input);
+            within_memory(owner, handler(input)).await
+        }
         Err(error) => Err(error),
     };
     result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
@@ -100,7 +106,8 @@ async fn handle_documented(
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
-                handler(Call { operation, key, input }).await
+                let organization = key.organization;
+                within_memory(organization, handler(Call { operation, key, input })).await
             };
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
@@ -118,6 +125,30 @@ async fn handle_documented(
     };
     app.metrics.request(operation, response.status(), started.elapsed());
     response
+}
+
+/// Counts a large response toward the memory of the organization, until it has been sent
+/// (`docs/undocumented/both-services.md#bounds`).
+async fn within_memory(organization: i64, handled: Handled) -> Result<Response<Body>, ApiError> {
+    let (response, memory) = memory::reserving(handled).await;
+    let response = response?;
+    // A response without an exact size is sent piece by piece.
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    if !size.is_some_and(memory::counts) {
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(ApiError::internal)?.to_bytes();
+    let kept = memory.keep(organization, bytes).await;
+    Ok(Response::from_parts(parts, Body::from(kept)))
+}
+
+/// A number for the organization that the query of a control request names, which no organization
+/// has: the handler alone knows which one it is.
+fn named_in_query(input: &Input) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    input.query().get("organization").hash(&mut hasher);
+    -1 - (hasher.finish() >> 1) as i64
 }
 
 type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;

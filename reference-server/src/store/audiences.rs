@@ -14,7 +14,12 @@ pub(crate) struct Audience {
     pub(crate) updated_at: Millis,
 }
 
+/// Maximum number of audiences of an organization: a list has all of them
+/// (`docs/undocumented/both-services.md#bounds`).
+const MAX_AUDIENCES: usize = 10_000;
+
 pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Audience, ApiError> {
+    tx.limit("audience", organization, MAX_AUDIENCES)?;
     let id = id::new(Prefix::Audience);
     tx.execute(
         "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)
@@ -37,12 +42,18 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Au
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("audience"))
 }
 
-/// Deletes an audience with its contacts.
-pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes an audience, without its contacts.
+pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
-    tx.execute("DELETE FROM contact WHERE audience = ?1", [id])?;
     tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
     Ok(())
+}
+
+/// Deletes an audience of an organization. Returns its size, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM audience WHERE id =
+                   (SELECT id FROM audience WHERE organization = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }
 
 /// How many contacts an audience has.

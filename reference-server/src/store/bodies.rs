@@ -40,18 +40,11 @@ pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
 }
 
-/// Deletes all bytes that nothing refers to any more, after rows with references were
-/// deleted.
-pub(crate) fn delete_unused(tx: &Tx<'_>) -> Result<(), ApiError> {
-    let sql = format!("DELETE FROM body WHERE id IN (SELECT id FROM body b WHERE {UNUSED})");
-    tx.execute(&sql, [])?;
-    Ok(())
-}
-
-/// Deletes these bytes if nothing refers to them any more.
-pub(crate) fn delete_if_unused(tx: &Tx<'_>, id: i64) -> Result<(), ApiError> {
-    tx.execute(&format!("DELETE FROM body AS b WHERE id = ?1 AND {UNUSED}"), [id])?;
-    Ok(())
+/// Deletes these bytes if nothing refers to them any more. Returns how many bytes were deleted.
+pub(crate) fn delete_if_unused(tx: &Tx<'_>, id: i64) -> Result<i64, ApiError> {
+    let sql =
+        format!("DELETE FROM body AS b WHERE id = ?1 AND {UNUSED} RETURNING octet_length(bytes)");
+    Ok(tx.find(&sql, [id], |row| row.get(0))?.unwrap_or(0))
 }
 
 const UNUSED: &str = "NOT EXISTS (SELECT 1 FROM message_source WHERE body = b.id)

@@ -91,7 +91,11 @@ pub(crate) fn list(
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Contact, ApiError> {
-    let sql = format!("SELECT {COLUMNS} FROM contact WHERE id = ?1 AND organization = ?2");
+    // The contacts of a deleted audience are removed later.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM contact WHERE id = ?1 AND organization = ?2
+         AND audience IN (SELECT id FROM audience)"
+    );
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("contact"))
 }
 
@@ -118,6 +122,23 @@ pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), Api
     tx.execute("DELETE FROM contact WHERE id = ?1", [id])?;
     audiences::add_to_count(tx, &contact.audience, -1)?;
     Ok(())
+}
+
+/// Deletes a contact of an organization. Returns its size, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM contact WHERE id =
+                   (SELECT id FROM contact WHERE organization = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
+}
+
+/// The same for a contact of an audience.
+pub(super) fn delete_next_of_audience(
+    tx: &mut Tx<'_>,
+    audience: &str,
+) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM contact WHERE id =
+                   (SELECT id FROM contact WHERE audience = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [audience])? > 0).then_some(0))
 }
 
 const COLUMNS: &str =

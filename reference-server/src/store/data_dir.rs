@@ -183,11 +183,21 @@ fn check_regular(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Returns an error if other users may write to the directory or to one above it: they could
-/// replace the database. An empty one, such as a fresh temporary directory, is made private.
+/// Returns an error if the directory belongs to another user, or if other users may write to it or
+/// to one above it: they could replace the database. An empty one, such as a fresh temporary
+/// directory, is made private.
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let (owner, user) = (std::fs::metadata(directory)?.uid(), rustix::process::geteuid());
+    if !is_trusted(owner, user.as_raw()) {
+        let user = user.as_raw();
+        let message = format!(
+            "it belongs to another user (uid {owner}, the server runs as uid {user}); run the \
+             server as its owner, run `chown {user}`, or use another directory"
+        );
+        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message));
+    }
     for parent in directory.canonicalize()?.ancestors().skip(1) {
         let mode = parent.metadata()?.permissions().mode() & 0o7777;
         // With the sticky bit, as in /tmp, users can rename only what they own.
@@ -215,6 +225,13 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
         "other users may write to it (mode {mode:03o}); run `chmod go-w`, or use another directory"
     );
     Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message))
+}
+
+/// Whether files of this owner are as safe as those of the user. The administrator can read and
+/// write everything anyway.
+#[cfg(unix)]
+fn is_trusted(owner: u32, user: u32) -> bool {
+    owner == user || owner == 0
 }
 
 #[cfg(not(unix))]
@@ -251,4 +268,29 @@ pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
     }
     drop(file);
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_another_user_is_refused() {
+        for (owner, user, expected) in [
+            (1000, 1000, true),
+            (0, 1000, true),
+            (0, 0, true),
+            (1001, 1000, false),
+            (1000, 0, false),
+        ] {
+            assert_eq!(is_trusted(owner, user), expected, "{owner} and {user}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        check_owner(directory.path()).unwrap();
+        // Only the administrator can give a directory away.
+        if std::os::unix::fs::chown(directory.path(), Some(12_345), None).is_ok() {
+            let error = check_owner(directory.path()).unwrap_err().to_string();
+            assert!(error.contains("belongs to another user (uid 12345"), "{error}");
+        }
+    }
 }

@@ -242,14 +242,29 @@ pub(crate) fn drop_pending(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Drops the pending deliveries to a webhook.
-pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
-    tx.execute(
-        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2
-         WHERE webhook = ?1 AND due_at IS NOT NULL",
+/// Drops a pending delivery to a webhook. Returns its size, or `None` if there is none.
+pub(super) fn drop_next(tx: &mut Tx<'_>, webhook: &str) -> Result<Option<i64>, ApiError> {
+    let dropped = tx.execute(
+        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2 WHERE id =
+             (SELECT id FROM delivery WHERE webhook = ?1 AND due_at IS NOT NULL LIMIT 1)",
         (webhook, tx.now),
     )?;
-    Ok(())
+    Ok((dropped > 0).then_some(0))
+}
+
+/// Deletes a delivery of an organization. Returns its size in bytes, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM delivery WHERE id =
+                   (SELECT id FROM delivery WHERE organization = ?1 LIMIT 1) RETURNING id";
+    let id: Option<String> = tx.find(sql, [organization], |row| row.get(0))?;
+    let Some(id) = id else { return Ok(None) };
+    tx.execute("DELETE FROM attempt WHERE delivery = ?1", [&id])?;
+    let sql = "DELETE FROM delivery_body WHERE delivery = ?1 RETURNING shared, octet_length(body)";
+    let body =
+        tx.find(sql, [&id], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
+    let (shared, size) = body.unwrap_or_default();
+    let shared = shared.map_or(Ok(0), |shared| bodies::delete_if_unused(tx, shared))?;
+    Ok(Some(size + shared))
 }
 
 /// Makes a delivery due now, `retry` attempts into its schedule.
@@ -273,6 +288,14 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether the statement may read many rows that the filter does not select.
+    pub(crate) fn may_scan(&self) -> bool {
+        let is_delivered = self.state == Some(State::Delivered);
+        let conditions =
+            [self.webhook.is_some(), self.event.is_some(), self.state.is_some() && !is_delivered];
+        is_delivered || conditions.into_iter().filter(|given| *given).count() > 1
+    }
+
     /// The statement for this filter: it reads along the index that covers the fewest rows.
     fn statement(&self) -> String {
         let (index, condition) = match self.state {

@@ -12,7 +12,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx, bodies};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -53,6 +53,10 @@ pub(crate) struct NewDomain<'a> {
     pub(crate) public_key: String,
 }
 
+/// Maximum number of domains of an organization: a list has all of them
+/// (`docs/undocumented/both-services.md#bounds`).
+const MAX_DOMAINS: usize = 1_000;
+
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
 pub(crate) fn insert(
     tx: &Tx<'_>,
@@ -67,6 +71,7 @@ pub(crate) fn insert(
     if existing.is_some() {
         return Err(ApiError::new(Code::Conflict, "the organization already has this domain"));
     }
+    tx.limit("domain", organization, MAX_DOMAINS)?;
     let domain = Domain {
         id: id::new(Prefix::Domain),
         organization,
@@ -134,16 +139,19 @@ pub(crate) fn set_flags(
     Ok(())
 }
 
-/// Deletes a domain with its mailboxes and their messages.
-pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes a domain, without its messages.
+pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
-    tx.execute(
-        "DELETE FROM message_source WHERE message IN (SELECT id FROM message WHERE domain = ?1)",
-        [id],
-    )?;
-    tx.execute("DELETE FROM message WHERE domain = ?1", [id])?;
     tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    bodies::delete_unused(tx)
+    Ok(())
+}
+
+/// Deletes a domain of an organization, without its messages. Returns its size, or `None` if there
+/// is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM domain WHERE id =
+                   (SELECT id FROM domain WHERE organization = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {
@@ -171,7 +179,7 @@ pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Resul
 
 /// Whether any organization receives mail for this domain.
 pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<bool, ApiError> {
-    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
+    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} AND {PRESENT} LIMIT 1");
     Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
 }
 
@@ -184,7 +192,8 @@ pub(crate) fn owners(
 ) -> Result<Vec<(String, i64)>, ApiError> {
     let sql = format!(
         "SELECT id, organization FROM domain
-         WHERE name = ?1 AND {VERIFIED} AND (?2 IS NULL OR organization = ?2) ORDER BY id"
+         WHERE name = ?1 AND {VERIFIED} AND {PRESENT} AND (?2 IS NULL OR organization = ?2)
+         ORDER BY id"
     );
     let mut statement = tx.statement(&sql)?;
     let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -233,7 +242,7 @@ impl VerifiedDomains {
     }
 
     pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
-        let sql = format!("SELECT name FROM domain WHERE {VERIFIED}");
+        let sql = format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT}");
         let mut statement = reader.statement(&sql)?;
         let names = statement.query_map([], |row| row.get(0))?;
         let names = names.collect::<rusqlite::Result<_>>()?;
@@ -241,6 +250,9 @@ impl VerifiedDomains {
         Ok(())
     }
 }
+
+/// Whether the organization exists: the domains of one that was reset are removed later.
+const PRESENT: &str = "organization IN (SELECT seq FROM organization)";
 
 const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
 

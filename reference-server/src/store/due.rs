@@ -55,6 +55,15 @@ pub(crate) fn done(tx: &Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Removes all scheduled work of an email. `send_at` is when it is sent, if it is queued.
+pub(super) fn delete(tx: &Tx<'_>, email: &str, send_at: Option<Millis>) -> Result<(), ApiError> {
+    if let Some(at) = send_at {
+        done(tx, at, &Due::Email(email.to_owned()))?;
+    }
+    tx.execute("DELETE FROM due WHERE kind = 2 AND email = ?1", [email])?;
+    Ok(())
+}
+
 /// The work that is due up to `until`, earliest first.
 pub(crate) fn list(
     tx: &Tx<'_>,

@@ -9,7 +9,7 @@ use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, due, relay_queue};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -176,8 +176,10 @@ pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiError> {
+    // The organization may have been reset: its emails are removed later.
     let sql = "SELECT id, organization, status, last_event, scheduled_at, due_at, created_at,
-                      updated_at, meta, recipients FROM email WHERE id = ?1";
+                      updated_at, meta, recipients FROM email
+               WHERE id = ?1 AND organization IN (SELECT seq FROM organization)";
     let found = reader.find(sql, [id], |row| {
         let parsed = (
             serde_json::from_str(row.get_ref(8)?.as_str()?),
@@ -205,11 +207,33 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
 /// The size of the content of an email, in bytes, without reading it.
 pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
     let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+                      + coalesce(octet_length(headers), 0)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
                FROM email_content WHERE email = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
+}
+
+/// Deletes an email of an organization, with its content and its scheduled work. Returns its size
+/// in bytes, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT id, due_at FROM email WHERE organization = ?1 LIMIT 1";
+    let read =
+        |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<Millis>>(1)?));
+    let Some((id, due_at)) = tx.find(sql, [organization], read)? else { return Ok(None) };
+    let size = content_size(tx.reader(), &id)?;
+    due::delete(tx, &id, due_at)?;
+    relay_queue::delete(tx, &id)?;
+    for sql in [
+        "DELETE FROM email_content WHERE email = ?1",
+        "DELETE FROM email_link WHERE email = ?1",
+        "DELETE FROM email_attachment WHERE email = ?1",
+        "DELETE FROM email WHERE id = ?1",
+    ] {
+        tx.execute(sql, [&id])?;
+    }
+    Ok(Some(size as i64))
 }
 
 /// The target of the tracked link with this number.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use svc_sdk::Operation;
 
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::store::{Reader, Store, Tx};
 
@@ -69,6 +69,11 @@ pub(crate) struct FaultHit {
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
+/// Maximum number of faults of an organization, and of the bytes of their definitions together:
+/// all of them are in memory (`docs/undocumented/both-services.md#bounds`).
+const MAX_FAULTS: usize = 200;
+const MAX_DEFINITIONS: usize = 16 << 20;
+
 /// Maximum number of hits saved for one fault. Further hits are not saved.
 const MAX_HITS: usize = 1000;
 
@@ -83,9 +88,24 @@ pub(crate) struct FaultUpdate {
 impl Faults {
     /// Stores a fault. It takes effect when the transaction commits.
     pub(crate) fn add(self: &Arc<Self>, tx: &mut Tx<'_>, fault: &Fault) -> Result<(), ApiError> {
+        let definition = fault.definition.to_string();
+        let sql = "SELECT COUNT(*), COALESCE(SUM(octet_length(definition)), 0) FROM fault
+                   WHERE organization = ?1";
+        let present: Option<(usize, usize)> = tx.find(sql, [fault.organization], |row| {
+            Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize))
+        })?;
+        let (count, size) = present.unwrap_or_default();
+        if count >= MAX_FAULTS || size + definition.len() > MAX_DEFINITIONS {
+            let message = format!(
+                "an organization can have at most {MAX_FAULTS} faults with {} MiB; remove some",
+                MAX_DEFINITIONS >> 20
+            );
+            return Err(ApiError::new(Code::Conflict, message)
+                .with(|details| details.limit = Some(MAX_FAULTS)));
+        }
         tx.execute(
             "INSERT INTO fault (id, organization, definition, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (&fault.id, fault.organization, fault.definition.to_string(), fault.skip, fault.times),
+            (&fault.id, fault.organization, definition, fault.skip, fault.times),
         )?;
         let (faults, fault) = (Arc::clone(self), fault.clone());
         tx.after_commit(move || faults.lock().push(fault));
@@ -169,8 +189,10 @@ impl Faults {
         parse: impl Fn(&str) -> Result<(Option<Operation>, Effect), ApiError>,
     ) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
-        let mut statement = reader
-            .statement("SELECT id, organization, definition, skip, times FROM fault ORDER BY id")?;
+        let mut statement = reader.statement(
+            "SELECT id, organization, definition, skip, times FROM fault
+                 WHERE organization IN (SELECT seq FROM organization) ORDER BY id",
+        )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
@@ -197,6 +219,19 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Deletes a fault of an organization from the database. Returns its size in bytes, or `None` if
+/// there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM fault WHERE id =
+                   (SELECT id FROM fault WHERE organization = ?1 LIMIT 1)
+               RETURNING id, octet_length(definition)";
+    let deleted =
+        tx.find(sql, [organization], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    let Some((id, size)) = deleted else { return Ok(None) };
+    tx.execute("DELETE FROM fault_hit WHERE fault = ?1", [&id])?;
+    Ok(Some(size))
 }
 
 /// Saves the updates of a request. An error is only logged: faults must also work

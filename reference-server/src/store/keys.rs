@@ -96,10 +96,22 @@ impl Keys {
         keys.retain(|_, key| key.organization != organization);
     }
 
+    /// Gives the keys of an organization its new number.
+    fn renumber(&self, from: i64, to: i64) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for key in keys.values_mut().filter(|key| key.organization == from) {
+            *key = Arc::new(Key { organization: to, ..Key::clone(key) });
+        }
+    }
+
     pub(crate) fn clear(&self) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
+
+/// Maximum number of keys of an organization: all of them are in memory, and a list has all of
+/// them (`docs/undocumented/both-services.md#bounds`).
+const MAX_KEYS: usize = 1_000;
 
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
@@ -111,6 +123,7 @@ pub(crate) fn create(
     scopes: Vec<Scope>,
     mode: Mode,
 ) -> Result<Key, ApiError> {
+    tx.limit("api_key", organization, MAX_KEYS)?;
     let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     tx.execute(
@@ -156,6 +169,25 @@ pub(crate) fn delete_all(
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
     let keys = Arc::clone(keys);
     tx.after_commit(move || keys.remove_organization(organization));
+    Ok(())
+}
+
+/// Gives the keys of an organization its new number.
+pub(super) fn renumber(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    from: i64,
+    to: i64,
+) -> Result<(), ApiError> {
+    tx.execute("UPDATE api_key SET organization = ?2 WHERE organization = ?1", (from, to))?;
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.renumber(from, to));
+    Ok(())
+}
+
+/// Deletes the keys of all organizations from the database.
+pub(super) fn clear(tx: &Tx<'_>) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM api_key", [])?;
     Ok(())
 }
 

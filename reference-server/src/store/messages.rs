@@ -69,9 +69,11 @@ pub(crate) fn find(
     organization: i64,
     id: &str,
 ) -> Result<Option<Message>, ApiError> {
-    let sql =
-        "SELECT recipient, created_at, email FROM message WHERE organization = ?1 AND id = ?2";
-    Ok(reader.find(sql, (organization, id), |row| {
+    let sql = format!(
+        "SELECT recipient, created_at, email FROM message m
+         WHERE organization = ?1 AND id = ?2 AND {PRESENT}"
+    );
+    Ok(reader.find(&sql, (organization, id), |row| {
         Ok(Message {
             id: id.to_owned(),
             recipient: row.get(0)?,
@@ -79,6 +81,33 @@ pub(crate) fn find(
             email: row.get(2)?,
         })
     })?)
+}
+
+/// Deletes a message of an organization. Returns its size in bytes, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT id FROM message WHERE organization = ?1 LIMIT 1";
+    let id: Option<String> = tx.find(sql, [organization], |row| row.get(0))?;
+    id.map(|id| delete(tx, organization, &id)).transpose()
+}
+
+/// Deletes a message that a domain received. Returns its size in bytes, or `None` if there is
+/// none.
+pub(super) fn delete_next_of_domain(
+    tx: &mut Tx<'_>,
+    domain: &str,
+) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT organization, id FROM message WHERE domain = ?1 LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
+    let found: Option<(i64, String)> = tx.find(sql, [domain], read)?;
+    found.map(|(organization, id)| delete(tx, organization, &id)).transpose()
+}
+
+fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
+    tx.execute("DELETE FROM message WHERE organization = ?1 AND id = ?2", (organization, id))?;
+    tx.execute("DELETE FROM local_delivery WHERE message = ?1", [id])?;
+    let sql = "DELETE FROM message_source WHERE message = ?1 RETURNING body";
+    let body: Option<i64> = tx.find(sql, [id], |row| row.get(0))?;
+    body.map_or(Ok(0), |body| bodies::delete_if_unused(tx, body))
 }
 
 /// The size of the source of a received message, in bytes, without reading it.
@@ -111,6 +140,10 @@ pub(crate) struct Head {
     pub(crate) subject: Option<String>,
 }
 
+/// Whether the domain that received the message exists: the messages of a deleted one are removed
+/// later. 3 is the number of domains in the table `deleted`.
+const PRESENT: &str = "NOT EXISTS (SELECT 1 FROM deleted WHERE kind = 3 AND id = m.domain)";
+
 /// The range of message ids to read, both exclusive.
 pub(crate) struct Range<'a> {
     pub(crate) after: &'a str,
@@ -132,7 +165,7 @@ fn list_statement(to_one_recipient: bool) -> String {
         "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject
          FROM message m {hint} LEFT JOIN email e ON e.id = m.email
          LEFT JOIN message_source s ON s.message = m.id
-         WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient}
+         WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient} AND {PRESENT}
          ORDER BY m.id DESC"
     )
 }

@@ -18,6 +18,12 @@ pub(crate) enum OpenError {
         migrations::CURRENT
     )]
     Newer { path: PathBuf, found: u32 },
+    /// The database has a schema of the time before the first release. It was not changed.
+    #[error(
+        "{path} was written by a development version of svc (schema version {found}); delete \
+         the data directory, or use another one"
+    )]
+    Development { path: PathBuf, found: u32 },
     #[error("cannot open the database")]
     Sqlite(#[from] rusqlite::Error),
     #[error("cannot read {path}")]
@@ -37,18 +43,18 @@ impl OpenError {
                 _ => error.to_string(),
             },
             Self::Read { source, .. } | Self::Start(source) => source.to_string(),
-            Self::Newer { .. } => self.to_string(),
+            Self::Newer { .. } | Self::Development { .. } => self.to_string(),
         }
     }
 }
 
-/// Opens the file, creating or upgrading it. A database with a newer schema is left
-/// unchanged.
+/// Opens the file, creating or upgrading it. A database with a newer or an unknown schema is
+/// left unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // Check before SQLite opens the file, because even opening may create files next to
     // it.
     let found = version_in_header(path)?;
-    reject_newer(path, found)?;
+    reject_unknown(path, found)?;
     data_dir::create_private_file(path)
         .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
@@ -56,7 +62,7 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // Check again: after a crash, the write-ahead log may hold a newer version than the
     // file header.
     let found = migrations::version(&connection)?;
-    reject_newer(path, found)?;
+    reject_unknown(path, found)?;
     // A new file holds no data that could be lost. The first durable commit syncs the
     // migrations as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
@@ -119,9 +125,12 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     migrations::migrate(connection)
 }
 
-fn reject_newer(path: &Path, found: u32) -> Result<(), OpenError> {
+fn reject_unknown(path: &Path, found: u32) -> Result<(), OpenError> {
     if found > migrations::CURRENT {
         return Err(OpenError::Newer { path: path.to_owned(), found });
+    }
+    if (1..migrations::FIRST).contains(&found) {
+        return Err(OpenError::Development { path: path.to_owned(), found });
     }
     Ok(())
 }
@@ -146,20 +155,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_a_newer_database_and_leaves_it_unchanged() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("svc.db");
-        drop(file(&path).unwrap());
-        let connection = Connection::open(&path).unwrap();
-        connection.pragma_update(None, "user_version", 99).unwrap();
-        drop(connection);
-        let before = std::fs::read(&path).unwrap();
+    fn rejects_an_unknown_database_and_leaves_it_unchanged() {
+        for version in [1, migrations::FIRST - 1, migrations::CURRENT + 1, 99] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("svc.db");
+            drop(file(&path).unwrap());
+            let connection = Connection::open(&path).unwrap();
+            connection.pragma_update(None, "user_version", version).unwrap();
+            drop(connection);
+            let before = std::fs::read(&path).unwrap();
 
-        let error = file(&path).unwrap_err();
+            let error = file(&path).unwrap_err();
 
-        assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), before);
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+            let expected = if version < migrations::FIRST {
+                "by a development version of svc (schema version"
+            } else {
+                "by a newer version of svc (schema version"
+            };
+            assert!(error.to_string().contains(expected), "{version}: {error}");
+            assert_eq!(std::fs::read(&path).unwrap(), before);
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        }
     }
 
     /// A confirmed commit must be on disk.

@@ -76,7 +76,23 @@ pub(crate) fn delete(tx: &Tx<'_>, event: &PendingEvent) -> Result<(), ApiError> 
     let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id = ?2";
     tx.execute(sql, (event.organization, &event.id))?;
     // There is no delivery if the webhooks were deleted in the meantime.
-    event.shared.map_or(Ok(()), |shared| bodies::delete_if_unused(tx, shared))
+    if let Some(shared) = event.shared {
+        bodies::delete_if_unused(tx, shared)?;
+    }
+    Ok(())
+}
+
+/// Deletes an event of an organization. Returns its size in bytes, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id =
+                   (SELECT id FROM pending_event WHERE organization = ?1 LIMIT 1)
+               RETURNING shared, octet_length(data)";
+    let deleted = tx.find(sql, [organization], |row| {
+        Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    let Some((shared, size)) = deleted else { return Ok(None) };
+    let shared = shared.map_or(Ok(0), |shared| bodies::delete_if_unused(tx, shared))?;
+    Ok(Some(size + shared))
 }
 
 /// When there are deliveries to write: at once, or never.

@@ -1,6 +1,6 @@
 //! [`Reader`]: read access to the database.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
+use rusqlite::{CachedStatement, Connection, InterruptHandle, OptionalExtension as _, Params, Row};
 
 /// Read access to the database, within a transaction or outside of one. Only the modules of
 /// the store can run statements with it, so every statement is in one of them.
@@ -10,6 +10,11 @@ pub(crate) struct Reader<'a>(&'a Connection);
 impl<'a> Reader<'a> {
     pub(super) fn new(connection: &'a Connection) -> Self {
         Self(connection)
+    }
+
+    /// Interrupts the statements of this connection.
+    pub(super) fn interrupt_handle(self) -> InterruptHandle {
+        self.0.get_interrupt_handle()
     }
 
     pub(super) fn statement(self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {

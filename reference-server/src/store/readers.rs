@@ -14,10 +14,6 @@ use super::lock::lock;
 use super::{Reader, open};
 use crate::model::error::ApiError;
 
-/// More than a machine usually has cores, so that reads that wait for the disk leave room
-/// for others.
-const THREADS: usize = 8;
-
 /// Gets an error if there is no connection.
 pub(super) type ReadJob = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
 
@@ -29,7 +25,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(path: PathBuf) -> io::Result<Self> {
+    pub(super) fn start(path: PathBuf, threads: usize) -> io::Result<Self> {
         let (sender, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         let start = |_| {
@@ -37,7 +33,7 @@ impl Readers {
             let thread = std::thread::Builder::new().name("svc-reader".to_owned());
             thread.spawn(move || run(&path, &jobs))
         };
-        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        let threads = (0..threads).map(start).collect::<io::Result<_>>()?;
         Ok(Self { path, jobs: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
     }
 

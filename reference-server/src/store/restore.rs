@@ -8,10 +8,13 @@ use crate::model::clock::{Clock, ClockMode};
 use crate::model::id;
 use crate::model::time::Millis;
 
-/// The newest row of each large table that is listed newest first.
+/// The newest row of each large table that is listed newest first. What was deleted, and is not
+/// removed yet, belongs to no organization.
 const NEWEST: [&str; 3] = [
-    "SELECT id, created_at FROM email ORDER BY id DESC LIMIT 1",
-    "SELECT id, created_at FROM delivery ORDER BY id DESC LIMIT 1",
+    "SELECT id, created_at FROM email WHERE id =
+         (SELECT MAX((SELECT MAX(id) FROM email WHERE organization = seq)) FROM organization)",
+    "SELECT id, created_at FROM delivery WHERE id =
+         (SELECT MAX((SELECT MAX(id) FROM delivery WHERE organization = seq)) FROM organization)",
     "SELECT message.id, message.created_at FROM organization CROSS JOIN message
      ON message.organization = seq
          AND message.id = (SELECT MAX(id) FROM message WHERE organization = seq)

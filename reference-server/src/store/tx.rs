@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore, broadcast};
 use super::lock::lock;
 use super::pressure::Pressure;
 use super::reader::Reader;
+use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 
@@ -82,6 +83,23 @@ impl<'a> Tx<'a> {
         self.reader().find(sql, params, read)
     }
 
+    /// Returns 409 if the organization has this many rows in a table.
+    pub(super) fn limit(
+        &self,
+        table: &str,
+        organization: i64,
+        limit: usize,
+    ) -> Result<(), ApiError> {
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE organization = ?1");
+        let count: Option<i64> = self.find(&sql, [organization], |row| row.get(0))?;
+        if count.is_none_or(|count| count < limit as i64) {
+            return Ok(());
+        }
+        let what = if table == "api_key" { "key" } else { table };
+        let message = format!("an organization can have at most {limit} {what}s");
+        Err(ApiError::new(Code::Conflict, message).with(|details| details.limit = Some(limit)))
+    }
+
     pub(super) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
         self.reader().statement(sql)
     }
@@ -108,6 +126,11 @@ impl<'a> Tx<'a> {
     /// Notifies clients that wait for a message.
     pub(crate) fn message_stored(&mut self, organization: i64, recipient: &str) {
         self.effects.messages.push((organization, recipient.to_owned()));
+    }
+
+    /// Wakes all clients that wait for a message, because organizations have other numbers now.
+    pub(super) fn organizations_renumbered(&mut self) {
+        self.effects.messages.push((NO_ORGANIZATION, String::new()));
     }
 
     /// The earliest time that this job has added to the table `due`.
@@ -149,13 +172,17 @@ impl Effects {
     }
 }
 
+/// The number that no organization has: they count from 1.
+pub(crate) const NO_ORGANIZATION: i64 = 0;
+
 /// Collects what committed jobs made due, until the engine takes it.
 #[derive(Debug)]
 pub(crate) struct Wake {
     earliest_due: AtomicI64,
     workers: Mutex<Vec<(Worker, Millis)>>,
     pub(crate) notify: Notify,
-    /// Gets, after each commit, the organization and the recipient of each stored message.
+    /// Gets, after each commit, the organization and the recipient of each stored message, and
+    /// [`NO_ORGANIZATION`] after a reset.
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// Limits how many waiting clients look for their message at the same time.
     pub(crate) searches: Semaphore,

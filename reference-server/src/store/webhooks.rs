@@ -10,11 +10,11 @@ use std::time::Duration;
 use svc_sdk::Service;
 use tokio::sync::Notify;
 
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{Reader, Store, Tx, deliveries};
+use crate::store::{Reader, Tx};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -193,7 +193,7 @@ pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
 
 /// Maximum number of webhooks of an organization, of both services: each event is written
 /// once for each of them (`docs/undocumented/both-services.md#bounds`).
-const MAX_WEBHOOKS: i64 = 200;
+const MAX_WEBHOOKS: usize = 200;
 
 /// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
@@ -204,13 +204,7 @@ pub(crate) fn insert(
     url: String,
     events: Vec<Event>,
 ) -> Result<Webhook, ApiError> {
-    let sql = "SELECT COUNT(*) FROM webhook WHERE organization = ?1";
-    let count: i64 = tx.find(sql, [organization], |row| row.get(0))?.unwrap_or(0);
-    if count >= MAX_WEBHOOKS {
-        let message = format!("an organization can have at most {MAX_WEBHOOKS} webhooks");
-        return Err(ApiError::new(Code::Conflict, message)
-            .with(|details| details.limit = Some(MAX_WEBHOOKS as usize)));
-    }
+    tx.limit("webhook", organization, MAX_WEBHOOKS)?;
     let webhook = Webhook {
         id: id::new(Prefix::Webhook),
         organization,
@@ -261,25 +255,27 @@ pub(crate) fn update(
     Ok(())
 }
 
-/// Deletes a webhook. Its pending deliveries are dropped.
-pub(crate) async fn delete(
-    store: &Store,
+/// Deletes a webhook, without its deliveries.
+pub(super) fn delete(
+    tx: &mut Tx<'_>,
     webhooks: &Arc<Webhooks>,
-    id: String,
+    id: &str,
     organization: i64,
     service: Service,
 ) -> Result<(), ApiError> {
-    let (registry, gone) = (Arc::clone(webhooks), id.clone());
-    store
-        .write(move |tx| {
-            find(tx.reader(), &id, organization, service)?;
-            tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
-            deliveries::drop_all(tx, &id)?;
-            tx.after_commit(move || registry.remove(&id));
-            Ok(())
-        })
-        .await?;
-    webhooks.wait_until_idle(&gone).await;
+    find(tx.reader(), id, organization, service)?;
+    tx.execute("DELETE FROM webhook WHERE id = ?1", [id])?;
+    let (webhooks, id) = (Arc::clone(webhooks), id.to_owned());
+    tx.after_commit(move || webhooks.remove(&id));
+    Ok(())
+}
+
+/// Deletes the webhooks of an organization, or all, from the database.
+pub(super) fn delete_all(tx: &Tx<'_>, organization: Option<i64>) -> Result<(), ApiError> {
+    match organization {
+        Some(one) => tx.execute("DELETE FROM webhook WHERE organization = ?1", [one])?,
+        None => tx.execute("DELETE FROM webhook", [])?,
+    };
     Ok(())
 }
 

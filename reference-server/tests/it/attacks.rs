@@ -5,9 +5,11 @@
 use std::time::{Duration, Instant};
 
 mod amplification;
+mod deletions;
 mod dns;
 mod doors;
 mod mail;
+mod neighbors;
 mod requests;
 mod sending;
 

@@ -59,8 +59,8 @@ async fn limits_attachments_to_20() {
 async fn limits_the_body_to_64_mib() {
     const LIMIT: usize = 64 << 20;
     let sandbox = Sandbox::start().await;
-    let frame = r#"{"name":""}"#.len();
-    let body = |size: usize| format!(r#"{{"name":"{}"}}"#, "x".repeat(size - frame));
+    let json = r#"{"name":"x"}"#;
+    let body = |size: usize| format!("{json}{}", " ".repeat(size - json.len()));
     assert_eq!(sandbox.call("POST /api/v1/audiences", &body(LIMIT)).await.status, 201);
 
     // A larger body is rejected before it is sent.

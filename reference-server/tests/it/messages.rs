@@ -162,6 +162,9 @@ async fn wait_returns_when_the_message_arrives() {
         tokio::task::yield_now().await;
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Hello"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
+        // The wait goes on after a reset.
+        let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await;
+        assert_eq!(reset.status, 204);
         let body = r#"{"from":"hello@sandbox.test","to":"ada@example.test","subject":"Your code"}"#;
         assert_eq!(sandbox.call(SEND, body).await.status, 202);
     };

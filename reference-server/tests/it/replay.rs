@@ -114,6 +114,15 @@ async fn a_replay_is_another_attempt_with_the_same_body() {
     let details = sandbox.control(&format!("GET /_sandbox/deliveries/{id}"), "").await;
     assert_eq!(details.between(r#""state":""#), "failed");
 
+    // A list has all attempts, so there is a limit.
+    for _ in 2..100 {
+        assert_eq!(sandbox.control(&path, "").await.status, 202);
+        sandbox.settle().await;
+    }
+    let refused = sandbox.control(&path, "").await;
+    assert_eq!(refused.status, 409);
+    assert!(refused.body.contains("has had 100 attempts"), "{refused:?}");
+
     let deleted = format!("DELETE /v1/webhooks/{webhook}");
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, &deleted, "").await.status, 204);
     let rejected = sandbox.control(&path, "").await;

@@ -14,11 +14,14 @@ use crate::model::error::{ApiError, Code, Problems};
 use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
+use crate::store::Reader;
 use crate::store::attempts;
 use crate::store::deliveries::{self, Filter, State};
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: i64 = 100;
+/// Maximum number of attempts of a delivery: a list has all of them.
+const MAX_ATTEMPTS: i64 = 100;
 pub(crate) const STATES: [&str; 4] = {
     let [pending, delivered, failed, dropped] = State::ALL;
     [pending.as_str(), delivered.as_str(), failed.as_str(), dropped.as_str()]
@@ -91,8 +94,10 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let app = Arc::clone(&input.app);
     let filter = Filter { webhook, event, state: parsed, cursor };
-    let page = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
+    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
+    let organization = input.app.store.read(resolve).await?;
+    let may_scan = filter.may_scan();
+    let page = move |reader: Reader<'_>| {
         let mut found = deliveries::list(reader, organization, &filter, limit + 1)?;
         let more = found.len() as i64 > limit;
         found.truncate(limit as usize);
@@ -102,18 +107,27 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
             Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
         });
         Ok(Page { data: views.collect::<Result<_, ApiError>>()?, next })
-    });
-    Json::of(&page.await?)
+    };
+    let page = if may_scan {
+        let _slot = input.app.searches.acquire(organization).await;
+        input.app.store.search(page).await?
+    } else {
+        input.app.store.read(page).await?
+    };
+    Json::of(&page)
 }
 
 pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
     let name = organization_param(&input);
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let read = id.clone();
-    let size = input.app.store.read(move |reader| deliveries::body_size(reader, &read));
-    let _reserved = memory::reserve(size.await?).await;
-    let found = input.app.store.read(move |reader| {
+    let size = input.app.store.read(move |reader| {
         let organization = organization(reader, &app.settings, name.as_deref())?;
+        Ok((organization, deliveries::body_size(reader, &read)?))
+    });
+    let (organization, size) = size.await?;
+    memory::reserve_response(organization, size).await;
+    let found = input.app.store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
         let attempts = attempts::list(reader, &id, true)?;
@@ -140,6 +154,9 @@ pub(crate) async fn replay(
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == State::Pending {
             return conflict("the delivery is still pending");
+        }
+        if delivery.attempts >= MAX_ATTEMPTS {
+            return conflict("the delivery has had 100 attempts, which is the most");
         }
         let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
             return conflict("the webhook of the delivery was deleted");

@@ -19,6 +19,8 @@ use crate::model::time;
 use crate::store::Reader;
 use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse};
 
+/// Maximum number of headers of a response.
+const MAX_HEADERS: usize = 100;
 /// Maximum latency, in milliseconds.
 const MAX_LATENCY: i64 = 10 * 60_000;
 
@@ -244,6 +246,10 @@ impl New {
 
     fn header_map(&self, problems: &mut Problems) -> HeaderMap {
         let mut headers = HeaderMap::new();
+        if self.headers.as_ref().is_some_and(|headers| headers.len() > MAX_HEADERS) {
+            problems.add("headers", format!("has more than {MAX_HEADERS} headers"));
+            return headers;
+        }
         if !matches!(self.body, None | Some(Value::String(_))) {
             let json = HeaderValue::from_static("application/json");
             headers.insert(http::header::CONTENT_TYPE, json);

@@ -61,6 +61,9 @@ struct ReceivedMessage {
     recipient: String,
 }
 
+/// Maximum number of recipients: each gets a message in the same transaction.
+const MAX_RECIPIENTS: usize = 1_000;
+
 pub(crate) async fn create(
     mut input: Input,
     body: JsonBody<New>,
@@ -77,6 +80,11 @@ pub(crate) async fn create(
         organization_name = named_organization(&input, new.organization.clone())?;
         new.compose(input.app.clock.now(), parse_host(&input)?)?
     };
+    if recipients.len() > MAX_RECIPIENTS {
+        let message =
+            format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
+        return Err(ApiError::field("to", message));
+    }
     let app = std::sync::Arc::clone(&input.app);
     let organization = input
         .app

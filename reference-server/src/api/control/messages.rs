@@ -4,7 +4,6 @@
 mod search;
 mod view;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -13,22 +12,17 @@ use super::Page;
 use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
-use crate::store::messages;
-use search::Search;
+use crate::store::NO_ORGANIZATION;
 pub(crate) use search::Summary;
+use search::{Found, Search};
 pub(crate) use view::View;
 pub(crate) use view::{get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
 pub(crate) async fn list(input: Input) -> Result<Json<Page<Summary>>, ApiError> {
     let search = Search::from_query(&input)?;
-    let app = Arc::clone(&input.app);
-    let page = input.app.store.read(move |reader| {
-        let organization = search.organization(reader, &app.settings)?;
-        search.run(reader, organization, search.limit + 1)
-    });
-    let mut found = page.await?;
-    let limit = Search::from_query(&input)?.limit;
+    let limit = search.limit;
+    let mut found = search.run(&input.app, limit + 1).await?.messages;
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| last.id.clone());
@@ -59,20 +53,10 @@ pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
         let turn = timeout_at(deadline, input.app.store.wake.searches.acquire()).await;
         // Register before the query, so that no message is missed in between.
         let mut stored = input.app.store.wake.messages.subscribe();
-        let (app, current) = (Arc::clone(&input.app), search.clone());
-        let (organization, found, newest) = input
-            .app
-            .store
-            .read(move |reader| {
-                let organization = current.organization(reader, &app.settings)?;
-                let found = current.run(reader, organization, 1)?.into_iter().next();
-                let found = found.map(|found| (organization, found.id));
-                Ok((organization, found, messages::newest(reader, organization)?))
-            })
-            .await?;
+        let Found { organization, newest, messages } = search.run(&input.app, 1).await?;
         drop(turn);
-        if let Some((organization, id)) = found {
-            return view::show(&input.app, organization, id).await;
+        if let Some(found) = messages.into_iter().next() {
+            return view::show(&input.app, organization, found.id).await;
         }
         // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
@@ -80,7 +64,8 @@ pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
         let arrived = async {
             loop {
                 let is_wanted = |(owner, recipient): &(i64, String)| {
-                    *owner == organization && current.may_match(recipient)
+                    *owner == NO_ORGANIZATION
+                        || *owner == organization && current.may_match(recipient)
                 };
                 match stored.recv().await {
                     Ok(messages) if !messages.iter().any(is_wanted) => {}

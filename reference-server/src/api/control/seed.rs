@@ -44,7 +44,7 @@ pub(crate) fn reset_organization(
     organization: i64,
 ) -> Result<(), ApiError> {
     let owners = dns_records::owners(tx, organization, None)?;
-    reset::organization(tx, organization)?;
+    let renumbered = reset::organization(tx, &app.keys, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.webhooks.remove_organization(organization);
@@ -53,9 +53,9 @@ pub(crate) fn reset_organization(
             context.zone.withdraw(&owner, None);
         }
     });
-    let name = organizations::get(tx.reader(), organization)?.name;
+    let name = organizations::get(tx.reader(), renumbered)?.name;
     if name == SANDBOX && app.settings.seed {
-        create_keys_and_domain(tx, app, organization)?;
+        create_keys_and_domain(tx, app, renumbered)?;
     }
     Ok(())
 }

@@ -45,7 +45,12 @@ pub(crate) async fn put(
     body: JsonBody<Template>,
 ) -> Result<Json<View>, ApiError> {
     let new = body.read(&mut input).await?;
-    let new = template::run(move || {
+    let name = named_organization(&input, new.organization.clone())?;
+    let app = Arc::clone(&input.app);
+    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
+    let organization = input.app.store.read(resolve).await?;
+    let slot = input.app.templates.acquire(organization).await;
+    let new = template::run(slot, move || {
         let mut problems = Problems::default();
         let parts = [
             ("subject", Part::Subject, &new.subject),
@@ -60,10 +65,8 @@ pub(crate) async fn put(
         problems.check().map(|()| new)
     });
     let new = new.await?;
-    let name = named_organization(&input, new.organization.clone())?;
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let id = input.id().to_owned();
     let put = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let [subject, html, text] = [&new.subject, &new.html, &new.text].map(Option::as_deref);
         templates::put(tx, organization, &id, subject, html, text)?;
         read(tx.reader(), organization, &id)

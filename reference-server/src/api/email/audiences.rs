@@ -9,6 +9,7 @@ use crate::model::schema;
 use crate::model::time;
 use crate::store::Reader;
 use crate::store::audiences;
+use crate::store::deleted;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
@@ -76,17 +77,25 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            audiences::delete(tx, &id, organization)?;
+            deleted::audience(tx, &id, organization)?;
             Ok(NoContent)
         })
         .await
 }
 
-/// Returns 422 if the name is missing or blank.
+/// Maximum size of a name, in bytes.
+const MAX_NAME: usize = 1_000;
+
+/// Returns 422 if the name is missing, blank or long.
 pub(super) fn required_name(name: Option<String>) -> Result<String, ApiError> {
     match name {
         None => Err(ApiError::field("name", "is required")),
         Some(name) if name.trim().is_empty() => Err(ApiError::field("name", "must not be empty")),
+        Some(name) if name.len() > MAX_NAME => {
+            let size = name.len();
+            let message = format!("has {size} bytes, at most {MAX_NAME} are allowed");
+            Err(ApiError::field("name", message))
+        }
         Some(name) => Ok(name),
     }
 }

@@ -90,19 +90,47 @@ pub(crate) async fn create(
             Err(error) => return Err(ApiError::field("email", error.to_string())),
         },
     };
+    let metadata = without_nulls(new.metadata.unwrap_or_default());
+    let topics = new.topics.unwrap_or_default();
+    let mut problems = Problems::default();
+    check_sizes(&mut problems, new.name.as_deref(), &metadata, &topics)?;
+    problems.check()?;
     let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
-        let new = NewContact {
-            audience,
-            email,
-            name: new.name,
-            metadata: without_nulls(new.metadata.unwrap_or_default()),
-            topics: new.topics.unwrap_or_default(),
-        };
+        let new = NewContact { audience, email, name: new.name, metadata, topics };
         let contact = contacts::insert(tx, organization, new)?;
         Created::new(&compatibility, &Contact::from(contact))
     })
     .await
+}
+
+/// Maximum size of the name, in bytes, and of `metadata` and `topics` as JSON: a page contains those
+/// of many contacts (`docs/undocumented/both-services.md#bounds`).
+const MAX_NAME: usize = 1_000;
+const MAX_METADATA: usize = 64 << 10;
+const MAX_TOPICS: usize = 16 << 10;
+
+fn check_sizes(
+    problems: &mut Problems,
+    name: Option<&str>,
+    metadata: &Map<String, Value>,
+    topics: &[String],
+) -> Result<(), ApiError> {
+    let size = name.map_or(0, str::len);
+    if size > MAX_NAME {
+        problems.add("name", format!("has {size} bytes, at most {MAX_NAME} are allowed"));
+    }
+    let json = |size: serde_json::Result<String>| size.map(|json| json.len());
+    let metadata = json(serde_json::to_string(metadata)).map_err(ApiError::internal)?;
+    let topics = json(serde_json::to_string(topics)).map_err(ApiError::internal)?;
+    for (field, size, max) in [("metadata", metadata, MAX_METADATA), ("topics", topics, MAX_TOPICS)]
+    {
+        if size > max {
+            let message = format!("has {size} bytes as JSON, at most {max} are allowed");
+            problems.add(field, message);
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
@@ -150,7 +178,6 @@ impl Update {
         if self.email.is_some_and(|email| email != contact.email) {
             problems.add("email", "cannot be changed");
         }
-        problems.check()?;
         let before = (
             contact.name.clone(),
             contact.metadata.clone(),
@@ -174,6 +201,8 @@ impl Update {
         if let Some(subscribed) = self.subscribed {
             contact.subscribed = subscribed;
         }
+        check_sizes(&mut problems, contact.name.as_deref(), &contact.metadata, &contact.topics)?;
+        problems.check()?;
         let after = (&contact.name, &contact.metadata, &contact.topics, contact.subscribed);
         Ok(after != (&before.0, &before.1, &before.2, before.3))
     }

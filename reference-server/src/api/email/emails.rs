@@ -95,7 +95,8 @@ async fn apply_template(
         };
         Ok((render(Part::Html, html)?, render(Part::Text, text)?))
     };
-    let (html, text) = template::run(render).await?;
+    let slot = app.templates.acquire(organization).await;
+    let (html, text) = template::run(slot, render).await?;
     checked.content.html = checked.content.html.take().or(html);
     checked.content.text = checked.content.text.take().or(text);
     Ok(())
@@ -148,7 +149,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError>
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let read = id.clone();
     let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
-    let _reserved = memory::reserve(size.await?).await;
+    memory::reserve_response(organization, size.await?).await;
     let found = call.app().store.read(move |reader| {
         let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;

@@ -22,7 +22,12 @@ const MAX_SIGNS: usize = 50;
 /// The filters that may follow a multiplication: `*` also repeats strings and lists.
 const NUMERIC: [&str; 7] = ["round", "int", "float", "abs", "default", "d", "safe"];
 
-/// Checks a template against the bounds. Returns the largest number of `~` and `+` in a tag.
+/// How many times as long as a copy of a text the slice of it takes: it goes from one character
+/// to the next.
+const SLICE_COST: usize = 8;
+
+/// Checks a template against the bounds. Returns the largest number of `~` and `+` in a tag, and
+/// what its slices take as much time as.
 pub(super) fn check(template: &str) -> Result<usize, TemplateError> {
     if template.len() > MAX_SIZE {
         return Err(TemplateError::TooLarge);
@@ -66,7 +71,7 @@ pub(super) fn check(template: &str) -> Result<usize, TemplateError> {
             return refused(Rule::Elif);
         }
         tokens.check(word).or_else(|rule| refused(rule).map(drop))?;
-        joins = joins.max(tokens.joins);
+        joins = joins.max(tokens.joins + SLICE_COST * tokens.slices);
     }
     Ok(joins)
 }
@@ -98,6 +103,8 @@ struct Tokens<'t> {
     joins: usize,
     signs: usize,
     stars: usize,
+    /// Number of `:`, which slices contain.
+    slices: usize,
     assigns: bool,
     /// Whether a list, map or group contains a name.
     composes: bool,
@@ -113,6 +120,7 @@ impl<'t> Tokens<'t> {
             joins: 0,
             signs: 0,
             stars: 0,
+            slices: 0,
             assigns: false,
             composes: false,
             length: inside.len(),
@@ -174,6 +182,7 @@ impl<'t> Tokens<'t> {
                         b'+' => (tokens.joins, tokens.signs) = (tokens.joins + 1, tokens.signs + 1),
                         b'-' => tokens.signs += 1,
                         b'*' => tokens.stars += 1,
+                        b':' => tokens.slices += 1,
                         b'=' => tokens.assigns = true,
                         _ => {}
                     }

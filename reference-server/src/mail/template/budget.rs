@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Enumerator, Object, ObjectRepr, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
 /// Maximum duration of the rendering of one part, in real time. It ends at the next filter or
@@ -113,7 +113,47 @@ fn range(first: i64, end: Option<i64>, step: Option<i64>) -> Result<Value, Error
         return Err(Error::new(ErrorKind::InvalidOperation, "a range needs a positive step"));
     };
     let items: Vec<i64> = (start..end).step_by(step).take(MAX_RANGE + 1).collect();
-    if items.len() > MAX_RANGE { Err(exceeded()) } else { Ok(items.into()) }
+    if items.len() > MAX_RANGE { Err(exceeded()) } else { Ok(Value::from_object(Range(items))) }
+}
+
+/// The variables of a template. Reading one fails when the time is over.
+#[derive(Debug)]
+struct Timed(Value);
+
+impl Object for Timed {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        if is_over() {
+            return Some(exceeded().into());
+        }
+        self.0.get_item(key).ok().filter(|value| !value.is_undefined())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.try_iter().map(Iterator::collect).unwrap_or_default())
+    }
+}
+
+pub(super) fn timed(variables: Value) -> Value {
+    Value::from_object(Timed(variables))
+}
+
+/// The result of [`range`]. Reading an item fails when the time is over.
+#[derive(Debug)]
+struct Range(Vec<i64>);
+
+impl Object for Range {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let item = *self.0.get(key.as_usize()?)?;
+        Some(if is_over() { exceeded().into() } else { item.into() })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.0.len())
+    }
 }
 
 /// Counts what a filter is about to read.

@@ -129,9 +129,17 @@ CREATE TABLE email_attachment (
     PRIMARY KEY (email, position)
 ) STRICT;
 
+-- The targets of the links of a tracked email, so that a click reads one row.
+CREATE TABLE email_link (
+    email TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    PRIMARY KEY (email, number)
+) STRICT, WITHOUT ROWID;
+
 -- Delivered messages, one row per recipient. The source of an outgoing message is
--- rendered from its email on demand; the source of an incoming message is in
--- `message_source`. `domain` is the verified domain that received the message.
+-- rendered from its email on demand; the source of an incoming message is the row `body` of
+-- its `message_source`. `domain` is the verified domain that received the message.
 CREATE TABLE message (
     organization INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -148,7 +156,19 @@ CREATE TABLE message_source (
     message TEXT PRIMARY KEY,
     sender TEXT NOT NULL,
     subject TEXT NOT NULL,
-    source BLOB NOT NULL
+    body INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_source_body ON message_source (body);
+
+-- Bytes that several rows refer to, stored once: the sources of received messages, and the
+-- large parts of delivery bodies. A row that no other row refers to any more is deleted.
+CREATE TABLE body (
+    -- An id is never used again: deliveries in progress may still have the bytes of a
+    -- deleted row.
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- SHA-256 of `bytes`.
+    digest BLOB NOT NULL UNIQUE,
+    bytes BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE webhook (
@@ -181,11 +201,34 @@ CREATE TABLE delivery (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (webhook, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX delivery_organization ON delivery (organization, id);
+-- For the lists of deliveries by webhook, by event and by state.
+CREATE INDEX delivery_webhook ON delivery (webhook, id);
+CREATE INDEX delivery_event ON delivery (organization, event, id);
+CREATE INDEX delivery_state ON delivery (organization, state, id) WHERE state <> 'delivered';
 
+-- The bytes of a delivery are `body`, the shared bytes, and `tail`, in this order.
 CREATE TABLE delivery_body (
     delivery TEXT PRIMARY KEY,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    shared INTEGER,
+    tail BLOB
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_body_shared ON delivery_body (shared) WHERE shared IS NOT NULL;
+
+-- Events with deliveries that have not been written yet: those to the webhooks whose ids
+-- are after `after`, up to `last`. `data` follows the shared bytes.
+CREATE TABLE pending_event (
+    organization INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    event TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    shared INTEGER,
+    data BLOB NOT NULL,
+    after TEXT NOT NULL,
+    last TEXT NOT NULL,
+    PRIMARY KEY (organization, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pending_event_shared ON pending_event (shared) WHERE shared IS NOT NULL;
 
 CREATE TABLE attempt (
     delivery TEXT NOT NULL,
@@ -218,6 +261,7 @@ CREATE TABLE due (
     position INTEGER NOT NULL,
     PRIMARY KEY (at, kind, email, position)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX due_recipient ON due (email) WHERE kind = 2;
 
 CREATE TABLE idempotency (
     organization INTEGER NOT NULL,
@@ -260,3 +304,12 @@ CREATE TABLE local_delivery (
     attempts INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX local_delivery_attempts ON local_delivery (attempts DESC, message);
+
+-- What was deleted, but still has rows in other tables, which are removed in slices: 1 the
+-- pending deliveries of a webhook, 2 the contacts of an audience, 3 the messages of a domain,
+-- 4 all rows of an organization, by its number.
+CREATE TABLE deleted (
+    kind INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;

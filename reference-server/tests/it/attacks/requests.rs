@@ -222,3 +222,109 @@ async fn a_webhook_with_thousands_of_unknown_events() {
         assert!(refused.body.contains("has 200000 names, at most 100"), "{refused:?}");
     }
 }
+
+/// What a list or a response repeats.
+#[tokio::test]
+async fn large_values_and_many_rows_in_lists() {
+    let sandbox = Sandbox::start().await;
+    let long = "x".repeat(1_001);
+    let name = format!(r#"{{"name":"{long}"}}"#);
+    let audience = sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await.id();
+    let contacts = format!("POST /api/v1/audiences/{audience}/contacts");
+    let contact = sandbox.call(&contacts, r#"{"email":"a@x.test"}"#).await.id();
+    let update = format!("PATCH /api/v1/contacts/{contact}");
+    let large = format!(r#"{{"k":"{}"}}"#, "x".repeat(70_000));
+    let metadata = format!(r#"{{"email":"b@x.test","metadata":{large}}}"#);
+    let topics = format!(r#"{{"email":"b@x.test","topics":["{}"]}}"#, "x".repeat(20_000));
+    let headers: Vec<String> = (0..40_000).map(|n| format!(r#""x-{n}":"x""#)).collect();
+    let fault = format!(r#"{{"status":503,"headers":{{{}}}}}"#, headers.join(","));
+    let to: Vec<String> = (0..1_001).map(|n| format!(r#""r{n}@sandbox.test""#)).collect();
+    let inbound = format!(r#"{{"from":"a@b.test","to":[{}]}}"#, to.join(","));
+    let (add, receive) = ("POST /_sandbox/faults", "POST /_sandbox/inbound");
+    for (line, body, message) in [
+        ("POST /api/v1/audiences", name.as_str(), "has 1001 bytes, at most 1000"),
+        (contacts.as_str(), &metadata, "has 70008 bytes as JSON, at most 65536"),
+        (&contacts, &topics, "has 20004 bytes as JSON, at most 16384"),
+        (&update, &name, "has 1001 bytes, at most 1000"),
+        (&update, &metadata.replace(r#""email":"b@x.test","#, ""), "has 70008 bytes as JSON"),
+        (add, &fault, "has more than 100 headers"),
+        (receive, &inbound, "has 1001 recipients, at most 1000"),
+    ] {
+        let refused = sandbox.call(line, body).await;
+        assert_eq!(refused.status, 422, "{line}: {refused:?}");
+        assert!(refused.body.contains(message), "{line}: {refused:?}");
+    }
+    // The merged metadata counts.
+    let half = |key: &str| format!(r#"{{"metadata":{{"{key}":"{}"}}}}"#, "x".repeat(40_000));
+    assert_eq!(sandbox.call(&update, &half("a")).await.status, 200);
+    assert_eq!(sandbox.call(&update, &half("b")).await.status, 422);
+
+    for (what, count, line, body) in [
+        ("200 faults", 200, add, r#"{"status":503}"#),
+        (
+            "1000 keys",
+            998,
+            "POST /_sandbox/keys",
+            r#"{"service":"email","scopes":["emails:send"]}"#,
+        ),
+    ] {
+        for _ in 0..count {
+            assert_eq!(sandbox.control(line, body).await.status, 201);
+        }
+        let refused = sandbox.control(line, body).await;
+        assert_eq!((refused.status, refused.body.contains(what)), (409, true), "{refused:?}");
+    }
+}
+
+/// The bounds of the services hold for the control interface as well.
+#[tokio::test]
+async fn large_control_requests() {
+    let sandbox = Sandbox::start().await;
+    let lines = [
+        "PUT /_sandbox/templates/t",
+        "POST /_sandbox/faults",
+        "POST /_sandbox/dns/sandbox.test/publish",
+        "POST /_sandbox/inbound",
+        "POST /_sandbox/extractions",
+        "POST /_sandbox/organizations",
+    ];
+    let many = format!(r#"{{"x":[{}]}}"#, vec!["0"; 250_001].join(","));
+    for line in lines {
+        let refused = sandbox.control(line, &many).await;
+        assert_eq!(refused.status, 413, "{line}: {refused:?}");
+    }
+    let records = vec![r#""none""#; 1_000].join(",");
+    let body = format!(r#"{{"records":[{records}]}}"#);
+    let refused = sandbox.control("POST /_sandbox/dns/sandbox.test/publish", &body).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains(r#""omitted":900}"#), "{refused:?}");
+
+    // Bodies that take the whole budget and are not complete.
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
+        let head = format!(
+            "PUT /_sandbox/templates/t HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{{",
+            sandbox.addr(),
+            64 << 20
+        );
+        stream.write_all(head.as_bytes()).await.expect("written");
+        held.push(stream);
+    }
+    let large = format!(r#"{{"html":"{}"}}"#, "x".repeat(100_000));
+    for line in lines {
+        let refused = async {
+            loop {
+                let response = sandbox.control(line, &large).await;
+                if response.status == 503 {
+                    return response;
+                }
+            }
+        };
+        let refused = within("the budget to be taken", refused).await;
+        assert_eq!(refused.header("retry-after"), Some("1"), "{line}: {refused:?}");
+    }
+    let small = sandbox.control("PUT /_sandbox/templates/t", r#"{"html":"x"}"#).await;
+    assert_eq!(small.status, 200);
+    drop(held);
+}

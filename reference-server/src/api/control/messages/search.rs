@@ -1,16 +1,18 @@
 //! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
 //! `cursor`.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::Input;
 use crate::model::address::Mailbox;
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time::{self, Millis};
-use crate::settings::Settings;
 use crate::store::Reader;
 use crate::store::messages::{self, Range};
 
@@ -38,6 +40,14 @@ pub(super) struct Search {
 enum After {
     Time(Millis),
     Message(String),
+}
+
+/// What a search has found.
+pub(super) struct Found {
+    pub(super) organization: i64,
+    /// The newest message of the organization when the search began.
+    pub(super) newest: Option<String>,
+    pub(super) messages: Vec<Summary>,
 }
 
 /// A message in a list.
@@ -116,16 +126,29 @@ impl Search {
         })
     }
 
-    pub(super) fn organization(
-        &self,
-        reader: Reader<'_>,
-        settings: &Settings,
-    ) -> Result<i64, ApiError> {
-        organization(reader, settings, self.organization.as_deref())
+    /// Returns the organization, its newest message before the search, and the newest `count`
+    /// matching messages, newest first.
+    pub(super) async fn run(&self, app: &Shared, count: usize) -> Result<Found, ApiError> {
+        let (context, search) = (Arc::clone(app), self.clone());
+        let newest = app.store.read(move |reader| {
+            let name = search.organization.as_deref();
+            let organization = organization(reader, &context.settings, name)?;
+            Ok((organization, messages::newest(reader, organization)?))
+        });
+        let (organization, newest) = newest.await?;
+        let search = self.clone();
+        let find = move |reader: Reader<'_>| search.find(reader, organization, count);
+        // No index has the sender or the subject.
+        let messages = if self.from.is_some() || self.subject.is_some() {
+            let _slot = app.searches.acquire(organization).await;
+            app.store.search(find).await?
+        } else {
+            app.store.read(find).await?
+        };
+        Ok(Found { organization, newest, messages })
     }
 
-    /// Returns the newest `count` matching messages, newest first.
-    pub(super) fn run(
+    fn find(
         &self,
         reader: Reader<'_>,
         organization: i64,
@@ -158,9 +181,9 @@ impl Search {
                     id: message.id,
                     direction: if message.email.is_some() { "outgoing" } else { "incoming" },
                     email_id: message.email,
-                    from,
+                    from: shortened(from),
                     recipient: message.recipient,
-                    subject,
+                    subject: shortened(subject),
                     created_at: time::rfc3339(created_at),
                 });
             }
@@ -177,6 +200,15 @@ impl Search {
         self.from.as_ref().is_none_or(sender)
             && self.subject.as_ref().is_none_or(|part| subject.to_lowercase().contains(part))
     }
+}
+
+/// The first characters of a header. That of a received message may be large.
+fn shortened(mut text: String) -> String {
+    const MAX: usize = 1_000;
+    if let Some((end, _)) = text.char_indices().nth(MAX) {
+        text.truncate(end);
+    }
+    text
 }
 
 /// The part of an email's `meta` that a list shows.

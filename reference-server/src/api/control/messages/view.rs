@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use schemars::JsonSchema;
@@ -12,12 +11,12 @@ use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
-use crate::api::framework::{ApiResponse, Input, Json};
+use crate::api::framework::{Input, Json};
 use crate::delivery::source::Message;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
-use crate::model::memory::{self, ReservedResponse};
+use crate::model::memory;
 use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::store::Reader;
@@ -92,26 +91,25 @@ pub(crate) async fn show(
     organization: i64,
     id: String,
 ) -> Result<Json<View>, ApiError> {
-    let (found, source, reserved) = source(app, organization, id).await?;
-    let json = blocking(move || ApiResponse::json(200, &found.into_view(&source))).await?;
-    Ok(Json::from(ApiResponse { body: reserved.keep(json.body.into()), ..json }))
+    let (found, source) = source(app, organization, id).await?;
+    blocking(move || Json::of(&found.into_view(&source))).await
 }
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
-    let (_, source, reserved) = source(&input.app, organization, id).await?;
-    Ok(typed("message/rfc822", reserved.keep(source)))
+    let (_, source) = source(&input.app, organization, id).await?;
+    Ok(typed("message/rfc822", source))
 }
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
-    let (_, source, reserved) = source(&input.app, organization, id).await?;
+    let (_, source) = source(&input.app, organization, id).await?;
     let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
     let html = html.await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
-    let mut page = typed("text/html; charset=utf-8", reserved.keep(html.into_bytes()));
+    let mut page = typed("text/html; charset=utf-8", html.into_bytes());
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
 }
@@ -123,7 +121,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(input: Input) -> Result<Json<Links>, ApiError> {
     let (organization, id) = find(&input).await?;
-    let (_, source, _reserved) = source(&input.app, organization, id).await?;
+    let (_, source) = source(&input.app, organization, id).await?;
     let found = blocking(move || {
         let message = Incoming::parse(&source);
         let (html, text) = message.map(|message| (message.html, message.text)).unwrap_or_default();
@@ -162,11 +160,7 @@ enum StoredSource {
 }
 
 /// Loads or renders a message, when there is memory for it.
-async fn source(
-    app: &Shared,
-    organization: i64,
-    id: String,
-) -> Result<(Found, Vec<u8>, ReservedResponse), ApiError> {
+async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, Vec<u8>), ApiError> {
     let message = id.clone();
     let size = app.store.read(move |reader| {
         let found = messages::find(reader, organization, &message)?;
@@ -175,7 +169,7 @@ async fn source(
             None => messages::source_size(reader, &message),
         }
     });
-    let reserved = memory::reserve_response(organization, size.await?).await;
+    memory::reserve_response(organization, size.await?).await;
     let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
@@ -185,7 +179,7 @@ async fn source(
             blocking(move || message.source(&recipient, exposed)).await?
         }
     };
-    Ok((found, source, reserved))
+    Ok((found, source))
 }
 
 fn load(
@@ -255,7 +249,7 @@ impl Parts {
     }
 }
 
-fn typed(content_type: &'static str, body: Bytes) -> Response<Body> {
+fn typed(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
