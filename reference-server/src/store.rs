@@ -13,6 +13,7 @@ pub(crate) mod attempts;
 pub(crate) mod audiences;
 pub(crate) mod bodies;
 pub(crate) mod contacts;
+pub(crate) mod crashes;
 pub(crate) mod data_dir;
 pub(crate) mod deliveries;
 pub(crate) mod dns_records;
@@ -23,6 +24,7 @@ mod error;
 pub(crate) mod faults;
 mod file_identity;
 pub(crate) mod idempotency;
+pub(crate) mod in_progress;
 mod job;
 pub(crate) mod keys;
 pub(crate) mod local_deliveries;
@@ -51,11 +53,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;
 
 use file_identity::FileIdentity;
-use job::{Job, JobResult};
+use in_progress::{InProgress, Job};
+use job::{Job as WriterJob, JobResult};
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use queue::Queue;
@@ -81,6 +84,12 @@ pub(crate) struct Store {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// `None` for an in-memory database, whose only connection is the writer's.
     readers: Option<Readers>,
+    /// The background jobs in progress.
+    pub(crate) in_progress: InProgress,
+    /// Those that the last server left when it crashed.
+    interrupted: Vec<Job>,
+    /// Of the writer's connection.
+    interrupt: Mutex<Option<InterruptHandle>>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -105,8 +114,25 @@ impl Store {
             open::limit_size(&connection, bytes)?;
         }
         let clock = Arc::new(restore_clock_and_ids(Reader::new(&connection))?);
-        let store =
-            Self { queue: Arc::default(), thread: Mutex::new(None), readers, wake: Arc::default() };
+        let (in_progress, interrupted) = match location {
+            Location::Memory => Default::default(),
+            Location::Directory(directory) => {
+                InProgress::open(directory).unwrap_or_else(|error| {
+                    // Most likely the disk is full.
+                    tracing::warn!(%error, "a job that ends this process will not be counted");
+                    Default::default()
+                })
+            }
+        };
+        let store = Self {
+            queue: Arc::default(),
+            in_progress,
+            interrupted,
+            thread: Mutex::new(None),
+            readers,
+            interrupt: Mutex::new(Some(connection.get_interrupt_handle())),
+            wake: Arc::default(),
+        };
         store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
         Ok((store, clock))
     }
@@ -146,6 +172,29 @@ impl Store {
         self.submit(false, false, job).await
     }
 
+    /// Counts the jobs that were in progress when the last server ended, which may have ended
+    /// because of one of them.
+    pub(crate) async fn count_interrupted(&self) -> Result<(), ApiError> {
+        let jobs = self.interrupted.clone();
+        if !jobs.is_empty() {
+            self.write(move |tx| jobs.iter().try_for_each(|job| crashes::count(tx, job))).await?;
+        }
+        self.in_progress.begin(!self.interrupted.is_empty());
+        Ok(())
+    }
+
+    /// Counts the jobs that met a defect of this server since the last call. Returns whether
+    /// there were any.
+    pub(crate) async fn count_failed(&self) -> Result<bool, ApiError> {
+        let jobs = self.in_progress.take_failed();
+        if jobs.is_empty() {
+            return Ok(false);
+        }
+        let write = move |tx: &mut Tx<'_>| jobs.iter().try_for_each(|job| crashes::count(tx, job));
+        self.write_relaxed(write).await?;
+        Ok(true)
+    }
+
     /// Reads committed data on a reader thread.
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
     where
@@ -170,6 +219,8 @@ impl Store {
 
     /// Waits for all submitted jobs and closes the database.
     pub(crate) fn close(&self) {
+        // A job that is cut off by the end of the process did not end it.
+        self.in_progress.close();
         // Close the readers first: the last connection to close copies the write-ahead
         // log into the database file, and a read-only connection cannot.
         if let Some(readers) = &self.readers {
@@ -180,6 +231,19 @@ impl Store {
             && thread.join().is_err()
         {
             tracing::error!("the database writer thread panicked");
+        }
+    }
+
+    /// Makes the statements that are being executed fail, and drops the queued jobs, so that
+    /// [`Store::close`] returns soon. Their callers get an error, and nothing that they wrote
+    /// is kept.
+    pub(crate) fn interrupt(&self) {
+        self.queue.abandon();
+        if let Some(readers) = &self.readers {
+            readers.interrupt();
+        }
+        if let Some(handle) = &*lock(&self.interrupt) {
+            handle.interrupt();
         }
     }
 
@@ -199,7 +263,7 @@ impl Store {
                 }),
             }
         });
-        if !self.queue.push(Job { durable, awaited, run }) {
+        if !self.queue.push(WriterJob { durable, awaited, run }) {
             return Err(stopping());
         }
         receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
@@ -245,5 +309,37 @@ mod tests {
             Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
         });
         assert_eq!(keys.await.unwrap(), ["done"]);
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_job_leaves_no_rows_and_lets_the_store_close() {
+        let directory = Location::Directory(tempfile::tempdir().unwrap().keep());
+        let store = Arc::new(Store::open(&directory, None).unwrap().0);
+        let endless = |tx: Reader<'_>| -> Result<(), ApiError> {
+            loop {
+                tx.find("SELECT 1", [], |_| Ok(()))?;
+            }
+        };
+        let write = store.write(move |tx| {
+            tx.execute("INSERT INTO meta VALUES ('endless', 'x')", [])?;
+            endless(tx.reader())
+        });
+        let read = store.read(endless);
+        let closing = Arc::clone(&store);
+        let closed = std::thread::spawn(move || closing.close());
+        let interrupt = async {
+            while !closed.is_finished() {
+                store.interrupt();
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        let (write, read, ()) = tokio::join!(write, read, interrupt);
+        assert!(write.is_err() && read.is_err());
+        let (store, _) = Store::open(&directory, None).unwrap();
+        let keys = store.read(|reader| Ok(reader.find("SELECT key FROM meta", [], |_| Ok(()))?));
+        assert_eq!(keys.await.unwrap(), None);
+        let Location::Directory(path) = directory else { unreachable!() };
+        drop(store);
+        let _ = std::fs::remove_dir_all(path);
     }
 }

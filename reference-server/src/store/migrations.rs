@@ -8,6 +8,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_delivery_indexes.sql"),
     include_str!("migrations/0003_bodies_and_links.sql"),
+    include_str!("migrations/0004_crashes.sql"),
 ];
 
 /// Schema version that this program reads and writes.
@@ -40,6 +41,7 @@ mod tests {
         "befa37a5b3b56b43bfba84c52951cbd8da00602b7e320d6556a31ef8382ad367",
         "da557a4fab3082d3a460d1b643ecb525847f7c4d505b31d5ccd1483294f5ecc0",
         "578f8a577397e9bc97ffad49bb1e1d4ddad7b2ff6bf9cabab1c3bb079c2e404a",
+        "85633233fe8323f108dcf7a6de36354bd20946479276c1e6134b3a5c5e1f75cd",
     ];
 
     #[test]

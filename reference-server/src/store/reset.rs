@@ -46,6 +46,7 @@ pub(crate) fn server(tx: &Tx<'_>) -> Result<(), ApiError> {
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
     tx.execute("DELETE FROM body", [])?;
+    tx.execute("DELETE FROM crash", [])?;
     tx.execute("DELETE FROM api_key", [])?;
     tx.execute("DELETE FROM organization", [])?;
     meta::delete_clock(tx)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 mod amplification;
 mod dns;
 mod doors;
+mod jobs;
 mod mail;
 mod requests;
 mod sending;
