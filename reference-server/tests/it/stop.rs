@@ -138,22 +138,21 @@ async fn a_stop_waits_for_nothing_that_hangs() {
     hang(addr, &http("GET /_sandbox/lease", "\r\n"), "HTTP/1.1 200").await;
     hang(addr, &http("GET /openapi.json", "\r\n").repeat(200), "HTTP/1.1 200").await;
     // SMTP: a silent client, a message in transfer, and one whose sender's domain is looked up.
-    let transfer = "EHLO a.test\r\nMAIL FROM:<a@slow.example>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\nSubject: x\r\n\r\nx";
+    let transfer = "EHLO a.test\r\nMAIL FROM:<a@slow.example.net>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\nSubject: x\r\n\r\nx";
     hang(smtp, "", "220 ").await;
     hang(smtp, transfer, "220 ").await;
     hang(smtp, &format!("{transfer}\r\n.\r\n"), "220 ").await;
     let query = within("a look-up", name_server.recv(&mut [0; 512])).await;
     query.expect("a query");
-    // A verification, and a webhook with a name that does not resolve.
-    let domain = sandbox.call("POST /api/v1/domains", r#"{"name":"slow2.example"}"#).await.id();
-    hang(addr, &http(&format!("POST /api/v1/domains/{domain}/verify"), "\r\n"), "").await;
-    let body = r#"{"url":"https://slow3.example/","events":["email.delivered"]}"#;
+    // A webhook with a name that does not resolve.
+    let body = r#"{"url":"https://slow3.example.net/","events":["email.delivered"]}"#;
     assert_eq!(sandbox.call("POST /api/v1/webhooks", body).await.status, 201);
     assert_eq!(sandbox.call("POST /api/v1/emails", EMAIL).await.status, 202);
     let mut asked = String::new();
-    while !(asked.contains("slow2") && asked.contains("slow3")) {
+    while !asked.contains("slow3") {
         let mut query = [0; 512];
-        let length = within("the look-ups", name_server.recv(&mut query)).await.expect("a query");
+        let length =
+            within("the other look-up", name_server.recv(&mut query)).await.expect("a query");
         asked.push_str(&String::from_utf8_lossy(&query[..length]));
     }
     assert_stops(sandbox).await;
