@@ -125,7 +125,7 @@ async fn run_worker(
     let next = tokio::select! {
         next = work => next,
         // The relay records which messages it may have handed over.
-        () = delivery.stop.is_cut(), if *worker != Worker::Relay => Ok(Millis::MAX),
+        () = delivery.stop.until_cut(), if *worker != Worker::Relay => Ok(Millis::MAX),
     };
     after_defects(delivery, next, Millis::MIN).await
 }

@@ -119,7 +119,7 @@ async fn hand_to(
     let rendered = tokio::task::spawn_blocking(move || store.in_progress.run(job, render));
     let source = tokio::select! {
         source = rendered => source.unwrap_or_else(|error| Err(ApiError::internal(error)))?,
-        () = delivery.stop.is_cut() => return Ok(None),
+        () = delivery.stop.until_cut() => return Ok(None),
     };
     Ok(relay.send(&delivery.stop, &sender, &recipients, &source).await)
 }

@@ -74,7 +74,7 @@ impl Relay {
             // After the final dot, the message is sent, and the outcome of a stop is unknown.
             biased;
             outcomes = self.transact(stop, sender, recipients, source) => outcomes,
-            () = stop.is_cut() => None,
+            () = stop.until_cut() => None,
         }
     }
 

@@ -36,7 +36,7 @@ impl Stop {
     }
 
     /// Completes when what is in progress must end.
-    pub(crate) async fn is_cut(&self) {
+    pub(crate) async fn until_cut(&self) {
         self.entered(Phase::Cut).await;
     }
 

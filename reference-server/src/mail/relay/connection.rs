@@ -176,7 +176,7 @@ impl Connection {
                 within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
                 let ended = tokio::select! {
                     ended = self.end_message() => ended,
-                    () = stop.is_cut() => Err(ConnectionError::Stopped),
+                    () = stop.until_cut() => Err(ConnectionError::Stopped),
                 };
                 match ended {
                     Ok(reply) => reply.handoff(),
