@@ -23,6 +23,7 @@ use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
+use crate::store::crashes;
 use back_off::BackOff;
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
@@ -138,7 +139,11 @@ async fn after_defects<T>(
     result: Result<T, ApiError>,
     again: T,
 ) -> Result<T, ApiError> {
-    if delivery.store.count_failed().await? && result.is_err() { Ok(again) } else { result }
+    if crashes::count_failed(&delivery.store).await? && result.is_err() {
+        Ok(again)
+    } else {
+        result
+    }
 }
 
 impl Engine {

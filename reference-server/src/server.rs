@@ -37,7 +37,9 @@ use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, Store};
-use crate::store::{deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue};
+use crate::store::{
+    crashes, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue,
+};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -377,7 +379,7 @@ fn mail_server(app: &App) -> MailServer {
 /// Seeds a new database, loads what the server keeps in memory, and returns the workers
 /// with pending work, with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
-    app.store.count_interrupted().await?;
+    crashes::count_interrupted(&app.store).await?;
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {

@@ -172,29 +172,6 @@ impl Store {
         self.submit(false, false, job).await
     }
 
-    /// Counts the jobs that were in progress when the last server ended, which may have ended
-    /// because of one of them.
-    pub(crate) async fn count_interrupted(&self) -> Result<(), ApiError> {
-        let jobs = self.interrupted.clone();
-        if !jobs.is_empty() {
-            self.write(move |tx| jobs.iter().try_for_each(|job| crashes::count(tx, job))).await?;
-        }
-        self.in_progress.begin(!self.interrupted.is_empty());
-        Ok(())
-    }
-
-    /// Counts the jobs that met a defect of this server since the last call. Returns whether
-    /// there were any.
-    pub(crate) async fn count_failed(&self) -> Result<bool, ApiError> {
-        let jobs = self.in_progress.take_failed();
-        if jobs.is_empty() {
-            return Ok(false);
-        }
-        let write = move |tx: &mut Tx<'_>| jobs.iter().try_for_each(|job| crashes::count(tx, job));
-        self.write_relaxed(write).await?;
-        Ok(true)
-    }
-
     /// Reads committed data on a reader thread.
     pub(crate) async fn read<T, F>(&self, job: F) -> Result<T, ApiError>
     where

@@ -372,7 +372,7 @@ impl<'a> Session<'a> {
             Ok(_) => format!("250 2.0.0 queued as {id}"),
             Err(_) => {
                 // A sender tries again for days.
-                let _ = store.count_failed().await;
+                let _ = crashes::count_failed(store).await;
                 "451 4.3.0 temporary failure, try again later".to_owned()
             }
         }

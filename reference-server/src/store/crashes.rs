@@ -3,13 +3,38 @@
 
 use super::in_progress::{Job, Kind};
 use crate::model::error::ApiError;
-use crate::store::{Reader, Tx, deliveries, due, local_deliveries, pending_events, relay_queue};
+use crate::store::{
+    Reader, Store, Tx, deliveries, due, local_deliveries, pending_events, relay_queue,
+};
 
 /// Number of crashes after which a job is set aside.
 const MAX_CRASHES: i64 = 3;
 
+/// Counts the jobs that were in progress when the last server ended, which may have ended
+/// because of one of them.
+pub(crate) async fn count_interrupted(store: &Store) -> Result<(), ApiError> {
+    let jobs = store.interrupted.clone();
+    if !jobs.is_empty() {
+        store.write(move |tx| jobs.iter().try_for_each(|job| count(tx, job))).await?;
+    }
+    store.in_progress.begin(!store.interrupted.is_empty());
+    Ok(())
+}
+
+/// Counts the jobs that met a defect of this server since the last call. Returns whether there
+/// were any.
+pub(crate) async fn count_failed(store: &Store) -> Result<bool, ApiError> {
+    let jobs = store.in_progress.take_failed();
+    if jobs.is_empty() {
+        return Ok(false);
+    }
+    let write = move |tx: &mut Tx<'_>| jobs.iter().try_for_each(|job| count(tx, job));
+    store.write_relaxed(write).await?;
+    Ok(true)
+}
+
 /// Counts a crash of a job. Sets the job aside if there were too many.
-pub(crate) fn count(tx: &Tx<'_>, job: &Job) -> Result<(), ApiError> {
+fn count(tx: &Tx<'_>, job: &Job) -> Result<(), ApiError> {
     let (kind, id) = (job.kind.as_str(), job.id.as_str());
     tx.execute(
         "INSERT INTO crash VALUES (?1, ?2, 1)

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::in_progress::FILE as JOBS_FILE;
 use crate::model::addresses::Addresses;
 
 /// A server that is running on a data directory, returned by [`find_running`].
@@ -51,6 +50,8 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
+/// The background jobs in progress.
+pub(super) const JOBS_FILE: &str = "jobs";
 /// The files that a server opens.
 const FILES: [&str; 7] =
     [LOCK_FILE, SERVER_FILE, JOBS_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];

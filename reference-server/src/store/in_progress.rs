@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::data_dir;
+use super::data_dir::{self, JOBS_FILE};
 use super::lock::lock;
 use crate::model::error::{ApiError, Code};
 
@@ -60,8 +60,7 @@ impl Job {
     }
 }
 
-/// Name of the file. It consists of lines of the same length, one for each job, or blank.
-pub(super) const FILE: &str = "jobs";
+/// The file consists of lines of this length, one for each job, or blank.
 const LINE: usize = 160;
 /// Longer files were not written by a server.
 const MAX_FILE: u64 = 1 << 20;
@@ -95,7 +94,7 @@ struct Mark<'a> {
 impl InProgress {
     /// Opens the file. Also returns the jobs that were in progress when the last server ended.
     pub(super) fn open(directory: &Path) -> io::Result<(Self, Vec<Job>)> {
-        let mut file = data_dir::open_private_file(&directory.join(FILE))?;
+        let mut file = data_dir::open_private_file(&directory.join(JOBS_FILE))?;
         let mut text = Vec::new();
         (&mut file).take(MAX_FILE).read_to_end(&mut text)?;
         let text = String::from_utf8_lossy(&text);
@@ -131,7 +130,7 @@ impl InProgress {
     }
 
     /// Does a part of a job that needs no network. If that panics or meets a defect of the
-    /// server, the job is counted at the next [`Store::count_failed`](super::Store).
+    /// server, the job is counted at the next `crashes::count_failed`.
     pub(crate) fn run<T>(
         &self,
         job: Job,
