@@ -7,6 +7,7 @@
 //! (`docs/control-interface.md#the-clock`).
 
 pub(crate) mod activity;
+mod back_off;
 mod handle;
 mod step;
 
@@ -22,7 +23,8 @@ use crate::model::clock::ClockMode;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::store::deleted;
+use crate::store::{crashes, deleted};
+use back_off::BackOff;
 use handle::Command;
 pub(crate) use handle::{EngineHandle, State};
 use step::StepResult;
@@ -30,8 +32,6 @@ use step::StepResult;
 /// State of the engine task. `Millis::MAX` means that nothing is scheduled.
 struct Engine {
     delivery: Arc<Delivery>,
-    /// How long a stop waits for attempts in flight.
-    stop_timeout: Duration,
     commands: mpsc::UnboundedReceiver<Command>,
     /// The earliest time in the table `due`.
     next_step: Millis,
@@ -39,14 +39,12 @@ struct Engine {
     routes: HashMap<Worker, Route>,
     workers: JoinSet<WorkerDone>,
     step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
+    /// After steps that failed.
+    step_back_off: BackOff,
     pending_advances: VecDeque<(Millis, AdvanceSender)>,
     advancing: Option<Advancing>,
     settled_waiters: Vec<oneshot::Sender<()>>,
     state_waiters: Vec<StateSender>,
-    /// Set after a database error, so that the engine waits before it retries.
-    backing_off: bool,
-    /// Errors in a row. Each doubles the wait.
-    failures: u32,
 }
 
 type StateSender = oneshot::Sender<State>;
@@ -58,6 +56,8 @@ struct Route {
     /// The earliest due time.
     next: Millis,
     running: Option<Running>,
+    /// After failures. Workers do not wait for each other's.
+    back_off: BackOff,
 }
 
 #[derive(Debug)]
@@ -86,30 +86,65 @@ struct Advancing {
 /// Starts the engine with the pending work found in the database.
 pub(crate) fn start(
     delivery: &Arc<Delivery>,
-    stop_timeout: Duration,
     commands: mpsc::UnboundedReceiver<Command>,
     due: Vec<(Worker, Millis)>,
 ) -> tokio::task::JoinHandle<()> {
     let mut engine = Engine {
         delivery: Arc::clone(delivery),
-        stop_timeout,
         commands,
         // Makes the first step read the table at once.
         next_step: Millis::MIN,
         routes: HashMap::new(),
         workers: JoinSet::new(),
         step: None,
+        step_back_off: BackOff::default(),
         pending_advances: VecDeque::new(),
         advancing: None,
         settled_waiters: Vec::new(),
         state_waiters: Vec::new(),
-        backing_off: false,
-        failures: 0,
     };
     for (worker, at) in due {
         engine.route(worker, at);
     }
     tokio::spawn(engine.run())
+}
+
+/// Does the work of a worker that is due. Returns when its next work is due.
+async fn run_worker(
+    delivery: &Arc<Delivery>,
+    worker: &Worker,
+    more: &Notify,
+) -> Result<Millis, ApiError> {
+    let work = async {
+        match worker {
+            Worker::Webhook(id) => webhook_worker::run(delivery, id, more).await,
+            Worker::Relay => relaying::run(delivery).await,
+            Worker::Local => local::run(delivery).await,
+            Worker::Events => post::run(delivery).await,
+            Worker::Deleted => deleted::run(&delivery.store, &delivery.stop).await,
+        }
+    };
+    let next = tokio::select! {
+        next = work => next,
+        // The relay records which messages it may have handed over.
+        () = delivery.stop.until_cut(), if *worker != Worker::Relay => Ok(Millis::MAX),
+    };
+    after_defects(delivery, next, Millis::MIN).await
+}
+
+/// Counts the jobs that met a defect of this server. If that made the work fail, it is done
+/// again at once: either the job succeeds, or after a few times it is set aside, and the others
+/// go on.
+async fn after_defects<T>(
+    delivery: &Delivery,
+    result: Result<T, ApiError>,
+    again: T,
+) -> Result<T, ApiError> {
+    if crashes::count_failed(&delivery.store).await? && result.is_err() {
+        Ok(again)
+    } else {
+        result
+    }
 }
 
 impl Engine {
@@ -134,15 +169,12 @@ impl Engine {
                     self.on_step_done(result.unwrap_or_else(|_| Err(ApiError::internal("a step ended without a result"))));
                 }
                 Some(command) = self.commands.recv() => self.handle_command(command).await,
-                () = tokio::time::sleep(sleep) => self.backing_off = false,
+                () = tokio::time::sleep(sleep) => {}
             }
         }
-        // Attempts in flight end by their own timeout. They are recorded, or repeated
-        // by the next server.
-        let all = async { while self.workers.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.stop_timeout, all).await.is_err() {
-            tracing::warn!("stopped with deliveries in flight; the next start repeats them");
-        }
+        // What is in progress is completed and recorded, or cut and done again by the next
+        // server.
+        while self.workers.join_next().await.is_some() {}
     }
 
     /// Takes over the work that recent commits made due.
@@ -155,21 +187,19 @@ impl Engine {
     }
 
     fn route(&mut self, worker: Worker, at: Millis) {
-        let route = self.routes.entry(worker).or_insert(Route { next: Millis::MAX, running: None });
+        let new = || Route { next: Millis::MAX, running: None, back_off: BackOff::default() };
+        let route = self.routes.entry(worker).or_insert_with(new);
         route.next = route.next.min(at);
     }
 
     /// Starts all due work that is not running yet.
     fn start_due_work(&mut self) {
-        if self.backing_off {
-            return;
-        }
         let now = self.delivery.clock.now();
-        if self.step.is_none() && self.next_step <= now {
+        if self.step.is_none() && self.next_step <= now && self.step_back_off.is_over() {
             self.step = Some(self.start_step(now));
         }
         for (worker, route) in &mut self.routes {
-            if route.next > now {
+            if route.next > now || !route.back_off.is_over() {
                 continue;
             }
             route.next = Millis::MAX;
@@ -182,13 +212,7 @@ impl Engine {
             let more = Arc::new(Notify::new());
             let notified = Arc::clone(&more);
             let task = self.workers.spawn(async move {
-                let next = match &worker {
-                    Worker::Webhook(id) => webhook_worker::run(&delivery, id, &notified).await,
-                    Worker::Relay => relaying::run(&delivery).await,
-                    Worker::Local => local::run(&delivery).await,
-                    Worker::Events => post::run(&delivery).await,
-                    Worker::Deleted => deleted::run(&delivery.store, &delivery.stop).await,
-                };
+                let next = run_worker(&delivery, &worker, &notified).await;
                 WorkerDone { worker, next }
             });
             route.running = Some(Running { task, more, notified: false });
@@ -219,9 +243,9 @@ impl Engine {
         let delivery = Arc::clone(&self.delivery);
         tokio::spawn(async move {
             let context = Arc::clone(&delivery);
-            let result =
-                delivery.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
-            let _ = sender.send(result);
+            let step = delivery.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
+            let again = StepResult { next: Millis::MIN, reached: Millis::MIN };
+            let _ = sender.send(after_defects(&delivery, step, again).await);
         });
         receiver
     }
@@ -230,7 +254,7 @@ impl Engine {
         self.step = None;
         match result {
             Ok(result) => {
-                self.failures = 0;
+                self.step_back_off.reset();
                 self.next_step = self.next_step.min(result.next);
                 if self.advancing.is_some() && result.reached > self.delivery.clock.now() {
                     self.delivery.clock.freeze(result.reached);
@@ -239,7 +263,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(message = error.message(), "a step failed and will be retried");
                 self.next_step = Millis::MIN;
-                self.back_off();
+                self.step_back_off.fail();
                 self.fail_advances(&error);
             }
         }
@@ -271,11 +295,12 @@ impl Engine {
                 }
                 let failed = match next {
                     Ok(next) => {
-                        self.failures = 0;
+                        route.back_off.reset();
                         route.next = route.next.min(next);
                         None
                     }
                     Err(error) => {
+                        route.back_off.fail();
                         route.next = Millis::MIN;
                         Some(error)
                     }
@@ -288,7 +313,6 @@ impl Engine {
                         message = error.message(),
                         "deliveries are waiting for the database"
                     );
-                    self.back_off();
                     self.fail_advances(&error);
                 }
             }
@@ -298,17 +322,12 @@ impl Engine {
                 let is_failed_worker = |running: &mut Running| running.task.id() == error.id();
                 for route in self.routes.values_mut() {
                     if route.running.take_if(is_failed_worker).is_some() {
+                        route.back_off.fail();
                         route.next = Millis::MIN;
                     }
                 }
-                self.back_off();
             }
         }
-    }
-
-    fn back_off(&mut self) {
-        self.backing_off = true;
-        self.failures = self.failures.saturating_add(1);
     }
 
     fn is_settled(&self) -> bool {
@@ -367,13 +386,21 @@ impl Engine {
     /// How long the engine can sleep if nothing wakes it.
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        if self.backing_off {
-            return Duration::from_millis(100 << self.failures.clamp(1, 6));
-        }
-        let ClockMode::Running { .. } = self.delivery.clock.mode() else { return LONG };
-        let Some(next) = self.next_due() else { return LONG };
-        let wait = next.saturating_sub(self.delivery.clock.now()).max(1);
-        Duration::from_millis(wait.unsigned_abs()).min(LONG)
+        let now = self.delivery.clock.now();
+        let runs = matches!(self.delivery.clock.mode(), ClockMode::Running { .. });
+        let until = |next: Millis, back_off: &BackOff| {
+            if next == Millis::MAX || next > now && !runs {
+                return LONG;
+            }
+            let wait = Duration::from_millis(next.saturating_sub(now).max(1).unsigned_abs());
+            wait.max(back_off.remaining())
+        };
+        let step = match self.step {
+            Some(_) => LONG,
+            None => until(self.next_step, &self.step_back_off),
+        };
+        let workers = self.routes.values().map(|route| until(route.next, &route.back_off));
+        workers.min().unwrap_or(LONG).min(step).min(LONG)
     }
 
     async fn handle_command(&mut self, command: Command) {

@@ -6,11 +6,14 @@ mod start_error;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
 
 pub use builder::Builder;
 pub use start_error::StartError;
@@ -36,7 +39,7 @@ use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, SEARCHERS, Store};
 use crate::store::{
-    deleted, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue,
+    crashes, deleted, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue,
 };
 use crate::{routes, smtp};
 
@@ -72,8 +75,8 @@ struct Tasks {
     web: JoinHandle<()>,
     engine: JoinHandle<()>,
     smtp: Option<JoinHandle<()>>,
-    _dns: DnsServer,
-    _data_dir: Option<DataDir>,
+    dns: DnsServer,
+    data_dir: Option<DataDir>,
 }
 
 impl Server {
@@ -148,28 +151,75 @@ impl Server {
 
     /// Stops the server gracefully.
     ///
-    /// Waits at most ten seconds for requests and webhook deliveries in progress.
+    /// Waits at most one second (see [`Builder::stop_timeout`]) for requests and deliveries
+    /// in progress, and then cuts them. A delivery that was cut does not count as an attempt.
     /// Pending work stays in the database; a server that starts again on the same
     /// data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stop.request();
-        if let Some(tasks) = self.tasks.take() {
-            for task in [tasks.web, tasks.engine].into_iter().chain(tasks.smtp) {
-                if let Err(error) = task.await {
-                    tracing::error!(%error, "a server task failed");
+        let Some(tasks) = self.tasks.take() else { return };
+        let Tasks { web, engine, smtp, dns, data_dir } = tasks;
+        let handles: Vec<_> = [web, engine].into_iter().chain(smtp).collect();
+        let aborts: Vec<_> = handles.iter().map(JoinHandle::abort_handle).collect();
+        let mut ended = pin!(async {
+            for task in handles {
+                match task.await {
+                    Err(error) if error.is_panic() => {
+                        tracing::error!(%error, "a server task failed");
+                    }
+                    _ => {}
                 }
             }
+        });
+        if timeout(self.app.settings.limits.stop_timeout, &mut ended).await.is_err() {
+            tracing::warn!("stopping with work in progress; the next start does it again");
+            self.app.stop.cut();
+            // What was cut records what it knows.
+            if timeout(CUT_TIMEOUT, &mut ended).await.is_err() {
+                aborts.iter().for_each(AbortHandle::abort);
+                ended.await;
+            }
+        }
+        drop(dns);
+        let hang_up = async {
             if let Some(relay) = &self.app.delivery.relay {
                 relay.close().await;
             }
-            let app = Arc::clone(&self.app);
-            let closed = tokio::task::spawn_blocking(move || app.store.close());
-            if let Err(error) = closed.await {
-                tracing::error!(%error, "failed to close the database");
-            }
+        };
+        tokio::join!(hang_up, close(Arc::clone(&self.app), data_dir));
+    }
+}
+
+/// Closes the database, and unlocks the data directory when nothing can write to it any more.
+/// Has a thread of its own: the blocking threads of the runtime may all be busy.
+async fn close(app: Shared, data_dir: Option<DataDir>) {
+    let (done, mut closed) = oneshot::channel();
+    let closing = Arc::clone(&app);
+    let thread = std::thread::Builder::new().name("svc-close".to_owned()).spawn(move || {
+        closing.store.close();
+        drop(data_dir);
+        let _ = done.send(());
+    });
+    if let Err(error) = thread {
+        tracing::error!(%error, "the database is not closed cleanly; the next start recovers it");
+        return;
+    }
+    if timeout(JOBS_TIMEOUT, &mut closed).await.is_ok() {
+        return;
+    }
+    // A job whose callers are gone may take long.
+    loop {
+        app.store.interrupt();
+        if timeout(Duration::from_millis(10), &mut closed).await.is_ok() {
+            return;
         }
     }
 }
+
+/// How long a stop waits for what it has cut.
+const CUT_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a stop waits for the jobs of the database before it interrupts them.
+const JOBS_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -269,7 +319,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     });
     let due = load(&app).await.map_err(|error| database(&error))?;
 
-    let engine = engine::start(&app.delivery, app.settings.limits.stop_timeout, commands, due);
+    let engine = engine::start(&app.delivery, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
     let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
@@ -279,7 +329,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         })?;
     }
     tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
-    let tasks = Tasks { web, engine, smtp, _dns: dns, _data_dir: data_dir };
+    let tasks = Tasks { web, engine, smtp, dns, data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
@@ -335,6 +385,7 @@ fn mail_server(app: &App) -> MailServer {
 /// Seeds a new database, loads what the server keeps in memory, and returns the workers
 /// with pending work, with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
+    crashes::count_interrupted(&app.store).await?;
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {

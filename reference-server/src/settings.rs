@@ -46,7 +46,7 @@ pub(crate) struct Limits {
     pub(crate) max_body_bytes: usize,
     /// For a client that does not read a response.
     pub(crate) write_timeout: Duration,
-    /// How long a stop waits for requests in progress.
+    /// How long a stop waits for what is in progress.
     pub(crate) stop_timeout: Duration,
     pub(crate) max_connections: usize,
     /// Maximum size of the database; `None` for no limit.
@@ -61,7 +61,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(120),
             max_body_bytes: 64 << 20,
             write_timeout: Duration::from_secs(60),
-            stop_timeout: Duration::from_secs(10),
+            stop_timeout: Duration::from_secs(1),
             max_connections: 10_000,
             max_database_bytes: None,
         }

@@ -13,6 +13,7 @@ pub(crate) mod attempts;
 pub(crate) mod audiences;
 pub(crate) mod bodies;
 pub(crate) mod contacts;
+pub(crate) mod crashes;
 pub(crate) mod data_dir;
 pub(crate) mod deleted;
 pub(crate) mod deliveries;
@@ -24,6 +25,7 @@ mod error;
 pub(crate) mod faults;
 mod file_identity;
 pub(crate) mod idempotency;
+pub(crate) mod in_progress;
 mod job;
 pub(crate) mod keys;
 pub(crate) mod local_deliveries;
@@ -56,7 +58,8 @@ use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;
 
 use file_identity::FileIdentity;
-use job::{Job, JobResult};
+use in_progress::{InProgress, Job};
+use job::{Job as WriterJob, JobResult};
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
 use queue::Queue;
@@ -84,6 +87,12 @@ pub(crate) struct Store {
     readers: Option<Readers>,
     /// The same for searches.
     searchers: Option<Readers>,
+    /// The background jobs in progress.
+    pub(crate) in_progress: InProgress,
+    /// Those that the last server left when it crashed.
+    interrupted: Vec<Job>,
+    /// Of the writer's connection.
+    interrupt: Mutex<Option<InterruptHandle>>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -110,11 +119,24 @@ impl Store {
             open::limit_size(&connection, bytes)?;
         }
         let clock = Arc::new(restore_clock_and_ids(Reader::new(&connection))?);
+        let (in_progress, interrupted) = match location {
+            Location::Memory => Default::default(),
+            Location::Directory(directory) => {
+                InProgress::open(directory).unwrap_or_else(|error| {
+                    // Most likely the disk is full.
+                    tracing::warn!(%error, "a job that ends this process will not be counted");
+                    Default::default()
+                })
+            }
+        };
         let store = Self {
             queue: Arc::default(),
+            in_progress,
+            interrupted,
             thread: Mutex::new(None),
             readers,
             searchers,
+            interrupt: Mutex::new(Some(connection.get_interrupt_handle())),
             wake: Arc::default(),
         };
         store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
@@ -212,6 +234,8 @@ impl Store {
 
     /// Waits for all submitted jobs and closes the database.
     pub(crate) fn close(&self) {
+        // A job that is cut off by the end of the process did not end it.
+        self.in_progress.close();
         // Close the readers first: the last connection to close copies the write-ahead
         // log into the database file, and a read-only connection cannot.
         for readers in self.searchers.iter().chain(&self.readers) {
@@ -222,6 +246,19 @@ impl Store {
             && thread.join().is_err()
         {
             tracing::error!("the database writer thread panicked");
+        }
+    }
+
+    /// Makes the statements that are being executed fail, and drops the queued jobs, so that
+    /// [`Store::close`] returns soon. Their callers get an error, and nothing that they wrote
+    /// is kept.
+    pub(crate) fn interrupt(&self) {
+        self.queue.abandon();
+        for readers in self.searchers.iter().chain(&self.readers) {
+            readers.interrupt();
+        }
+        if let Some(handle) = &*lock(&self.interrupt) {
+            handle.interrupt();
         }
     }
 
@@ -241,7 +278,7 @@ impl Store {
                 }),
             }
         });
-        if !self.queue.push(Job { durable, awaited, run }) {
+        if !self.queue.push(WriterJob { durable, awaited, run }) {
             return Err(stopping());
         }
         receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
@@ -377,5 +414,37 @@ mod tests {
             Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
         });
         assert_eq!(keys.await.unwrap(), ["done"]);
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_job_leaves_no_rows_and_lets_the_store_close() {
+        let directory = Location::Directory(tempfile::tempdir().unwrap().keep());
+        let store = Arc::new(Store::open(&directory, None).unwrap().0);
+        let endless = |tx: Reader<'_>| -> Result<(), ApiError> {
+            loop {
+                tx.find("SELECT 1", [], |_| Ok(()))?;
+            }
+        };
+        let write = store.write(move |tx| {
+            tx.execute("INSERT INTO meta VALUES ('endless', 'x')", [])?;
+            endless(tx.reader())
+        });
+        let read = store.read(endless);
+        let closing = Arc::clone(&store);
+        let closed = std::thread::spawn(move || closing.close());
+        let interrupt = async {
+            while !closed.is_finished() {
+                store.interrupt();
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        let (write, read, ()) = tokio::join!(write, read, interrupt);
+        assert!(write.is_err() && read.is_err());
+        let (store, _) = Store::open(&directory, None).unwrap();
+        let keys = store.read(|reader| Ok(reader.find("SELECT key FROM meta", [], |_| Ok(()))?));
+        assert_eq!(keys.await.unwrap(), None);
+        let Location::Directory(path) = directory else { unreachable!() };
+        drop(store);
+        let _ = std::fs::remove_dir_all(path);
     }
 }

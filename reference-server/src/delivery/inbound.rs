@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use crate::delivery::post::{self, Part};
 use crate::mail::dkim::DkimVerdict;
@@ -23,6 +24,7 @@ use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::bodies::{self, NewBody};
+use crate::store::in_progress::{Job, Kind};
 use crate::store::messages::{self, NewIncoming};
 use crate::store::webhooks::Webhooks;
 use crate::store::{Store, Tx, domains};
@@ -48,13 +50,24 @@ pub(crate) struct Received {
 /// Stores a message for each of its recipients; durable when this returns. Skips
 /// recipients whose domain is not verified here.
 pub(crate) async fn receive(
-    store: &Store,
+    store: &Arc<Store>,
     webhooks: &Arc<Webhooks>,
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
+    let job = Job::new(Kind::Incoming, digest(&incoming.source));
+    receive_as(store, webhooks, incoming, job).await
+}
+
+/// Like [`receive`]. `job` identifies the message as its sender would send it again.
+pub(crate) async fn receive_as(
+    store: &Arc<Store>,
+    webhooks: &Arc<Webhooks>,
+    incoming: IncomingMessage,
+    job: Job,
+) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
     let _reserved = memory::reserve(source.len()).await;
-    let message = parse(source, spf, dkim).await?;
+    let message = parse(store, job, source, spf, dkim).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
@@ -69,6 +82,11 @@ pub(crate) async fn receive(
         Ok(received)
     });
     stored.await
+}
+
+/// Identifies a message for [`Kind::Incoming`].
+pub(crate) fn digest(source: &[u8]) -> String {
+    hex::encode(Sha256::digest(source))
 }
 
 /// A parsed message with its authentication results (SPF and DKIM).
@@ -87,11 +105,14 @@ pub(crate) struct AuthenticatedMessage {
 
 /// Parses a message on a blocking thread.
 pub(crate) async fn parse(
+    store: &Arc<Store>,
+    job: Job,
     source: Vec<u8>,
     spf: SpfVerdict,
     dkim: DkimVerdict,
 ) -> Result<AuthenticatedMessage, ApiError> {
-    let parsing = tokio::task::spawn_blocking(move || {
+    let store = Arc::clone(store);
+    let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
         let mut json = match &message {
             Some(content) => serde_json::to_vec(content).map_err(ApiError::internal)?,
@@ -103,7 +124,8 @@ pub(crate) async fn parse(
             message.map_or_else(Default::default, |content| (content.from, content.subject));
         let (content, source) = (Part::new(json), NewBody::new(source));
         Ok(AuthenticatedMessage { from, subject, content, has_content, spf, dkim, source })
-    });
+    };
+    let parsing = tokio::task::spawn_blocking(move || store.in_progress.run(job, read));
     parsing.await.map_err(ApiError::internal)?
 }
 

@@ -5,9 +5,10 @@
 //! The worker renders and authenticates a message outside the transaction that delivers
 //! it, and only if someone subscribes to the event.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use super::Delivery;
 use crate::delivery::inbound::{self, AuthenticatedMessage};
@@ -16,12 +17,13 @@ use crate::mail::dkim;
 use crate::mail::dns;
 use crate::model::address::{Address, Mailbox};
 use crate::model::dns::INBOUND_HOST;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::memory;
 use crate::model::time::Millis;
 use crate::store::emails::{self, Stored};
+use crate::store::in_progress::{Job, Kind};
 use crate::store::{Tx, domains, local_deliveries, messages};
 
 /// Maximum number of messages rendered and authenticated at the same time.
@@ -73,67 +75,31 @@ fn owners(
 pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     loop {
         let pending = delivery.store.read(|reader| local_deliveries::list(reader, READ_AHEAD));
-        let mut pending = pending.await?;
-        let Some((_, attempts)) = pending.first() else { return Ok(Millis::MAX) };
-        if *attempts > 0 {
-            // An earlier server may have ended because of this message, so it must not count
-            // for others.
-            pending.truncate(1);
+        let pending = pending.await?;
+        if pending.is_empty() || delivery.stop.is_requested() {
+            return Ok(Millis::MAX);
         }
-        let ids: Vec<String> = pending.into_iter().map(|(id, _)| id).collect();
-        begin(delivery, &ids).await?;
-        let notified =
-            stream::iter(ids).map(|id| notify_or_set_aside(delivery, id)).buffered(MAX_CONCURRENT);
-        notified.try_collect::<()>().await?;
+        let notified = stream::iter(pending)
+            .map(|id| notify(delivery, id))
+            .buffer_unordered(MAX_CONCURRENT)
+            .collect::<Vec<_>>();
+        // One that failed holds none of the others.
+        notified.await.into_iter().collect::<Result<(), _>>()?;
     }
 }
 
-/// Counts an attempt at each message, once in this process: a message that ends the process
-/// must not end every one that follows.
-async fn begin(delivery: &Delivery, ids: &[String]) -> Result<(), ApiError> {
-    let new: Vec<String> = {
-        let begun = delivery.unrecorded.announced();
-        ids.iter().filter(|id| !begun.contains_key(*id)).cloned().collect()
-    };
-    if new.is_empty() {
-        return Ok(());
-    }
-    let counted = new.clone();
-    let count = delivery
-        .store
-        .write_relaxed(move |tx| counted.iter().try_for_each(|id| local_deliveries::begin(tx, id)));
-    count.await?;
-    delivery.unrecorded.announced().extend(new.into_iter().map(|id| (id, 0)));
-    Ok(())
-}
-
-/// Announces a message. One that meets a defect of this server several times is set aside, so
-/// that it does not hold back the others.
-async fn notify_or_set_aside(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
-    let result = match notify(delivery, id.clone()).await {
-        Err(error) if error.code() == Code::Internal => {
-            let defects = {
-                let mut begun = delivery.unrecorded.announced();
-                let defects = begun.entry(id.clone()).or_insert(0);
-                *defects += 1;
-                *defects
-            };
-            if defects < local_deliveries::MAX_ATTEMPTS {
-                return Err(error);
-            }
-            tracing::error!(message = id, "a message was set aside: it cannot be announced");
-            let message = id.clone();
-            delivery.store.write_relaxed(move |tx| local_deliveries::set_aside(tx, &message)).await
-        }
-        other => other,
-    };
-    if result.is_ok() {
-        delivery.unrecorded.announced().remove(&id);
-    }
-    result
-}
-
+/// Announces a message.
 async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
+    let job = Job::new(Kind::Local, &id);
+    let done = AssertUnwindSafe(announce(delivery, id, &job)).catch_unwind().await;
+    let done = done.unwrap_or_else(|_| Err(ApiError::internal("an announcement panicked")));
+    if let Err(error) = &done {
+        delivery.store.in_progress.note(&job, error);
+    }
+    done
+}
+
+async fn announce(delivery: &Arc<Delivery>, id: String, job: &Job) -> Result<(), ApiError> {
     let message_id = id.clone();
     let size = delivery.store.read(move |reader| {
         match local_deliveries::email_and_recipient(reader, &message_id)? {
@@ -150,7 +116,7 @@ async fn notify(delivery: &Arc<Delivery>, id: String) -> Result<(), ApiError> {
     });
     // A message deleted in the meantime causes no event.
     let message = match found.await? {
-        Some((message, recipient)) => Some(authenticate(delivery, message, recipient).await?),
+        Some((message, recipient)) => Some(authenticate(delivery, message, recipient, job).await?),
         None => None,
     };
     let context = Arc::clone(delivery);
@@ -181,17 +147,22 @@ async fn authenticate(
     delivery: &Arc<Delivery>,
     message: Message,
     recipient: String,
+    job: &Job,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = delivery.is_exposed;
     let address = recipient.as_str().to_owned();
-    let source = tokio::task::spawn_blocking(move || message.source(&address, open));
+    let (store, rendered) = (Arc::clone(&delivery.store), job.clone());
+    let source = tokio::task::spawn_blocking(move || {
+        store.in_progress.run(rendered, || message.source(&address, open))
+    });
     let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     // The message was sent from this machine.
     let client = std::net::Ipv4Addr::LOCALHOST.into();
     let (local, domain) = (from.local(), from.domain().as_str());
     let spf = dns::evaluate_spf(&delivery.resolver, client, INBOUND_HOST, local, domain).await;
     let dkim = dkim::verify(&delivery.resolver, &source, delivery.clock.now()).await;
-    Ok((inbound::parse(source, spf, dkim).await?, recipient))
+    let parsed = inbound::parse(&delivery.store, job.clone(), source, spf, dkim);
+    Ok((parsed.await?, recipient))
 }

@@ -16,6 +16,7 @@ use crate::model::time::{self, Millis};
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
+use crate::store::in_progress::{Job, Kind};
 use crate::store::pending_events::{self, PendingEvent};
 use crate::store::webhooks::{Webhook, Webhooks};
 
@@ -146,8 +147,8 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     while let Some(after) = organization
         && !delivery.stop.is_requested()
     {
-        let webhooks = Arc::clone(&delivery.webhooks);
-        let slice = delivery.store.write_relaxed(move |tx| write_slice(tx, &webhooks, after));
+        let context = Arc::clone(delivery);
+        let slice = delivery.store.write_relaxed(move |tx| write_slice(tx, &context, after));
         organization = slice.await?;
     }
     Ok(Millis::MAX)
@@ -158,7 +159,7 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
 /// no event is left.
 fn write_slice(
     tx: &mut Tx<'_>,
-    webhooks: &Webhooks,
+    delivery: &Delivery,
     mut organization: i64,
 ) -> Result<Option<i64>, ApiError> {
     let (limit, mut done) = (tx.share(SLICE), 0);
@@ -167,8 +168,10 @@ fn write_slice(
             return Ok(None);
         };
         organization = pending.organization;
+        let job = Job::new(Kind::Event, pending.job_id());
+        let write = || write_pending(tx, &delivery.webhooks, pending, limit - done);
         // An event counts even if its webhooks are deleted.
-        done += 1 + write_pending(tx, webhooks, pending, limit - done)?;
+        done += 1 + delivery.store.in_progress.run(job, write)?;
     }
     Ok(Some(organization))
 }

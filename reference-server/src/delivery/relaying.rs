@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::unrecorded::Relayed;
 use super::{Delivery, events};
 use crate::delivery::source::Message;
 use crate::mail::relay::{Handoff, Reason, Relay};
@@ -12,8 +13,8 @@ use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
-use crate::store::emails;
-use crate::store::relay_queue;
+use crate::store::in_progress::{Job, Kind};
+use crate::store::{crashes, emails, relay_queue};
 
 /// The pause before each retry after a temporary failure (4xx), in milliseconds of the
 /// server's clock.
@@ -31,7 +32,13 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
     while !delivery.stop.is_requested() {
         let now = delivery.clock.now();
         match delivery.store.read(relay_queue::first).await? {
-            Some((email, due_at)) if due_at <= now => hand_over(delivery, relay, email).await?,
+            Some((email, due_at)) if due_at <= now => {
+                let job = Job::new(Kind::Relay, &email);
+                if let Err(error) = hand_over(delivery, relay, email).await {
+                    delivery.store.in_progress.note(&job, &error);
+                    return Err(error);
+                }
+            }
             Some((_, due_at)) => return Ok(due_at),
             None => return Ok(Millis::MAX),
         }
@@ -41,67 +48,80 @@ pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
 
 async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
     let kept = delivery.unrecorded.relayed().get(&id).cloned();
-    let outcomes = match kept {
+    let sent = match kept {
         // Handed over before, but the outcomes could not be stored.
-        Some(outcomes) => outcomes,
+        Some(sent) => sent,
         None => {
-            let outcomes = send(delivery, relay, &id).await?;
-            delivery.unrecorded.relayed().insert(id.clone(), outcomes.clone());
-            outcomes
+            let sent = send(delivery, relay, &id).await?;
+            delivery.unrecorded.relayed().insert(id.clone(), sent.clone());
+            sent
         }
     };
-    record(delivery, id.clone(), outcomes).await?;
+    record(delivery, id.clone(), sent).await?;
     delivery.unrecorded.relayed().remove(&id);
     Ok(())
 }
 
-/// Sends the messages of an email. Returns the outcome of each recipient, by position.
-async fn send(
-    delivery: &Arc<Delivery>,
-    relay: &Relay,
-    id: &str,
-) -> Result<Vec<(usize, Handoff)>, ApiError> {
-    let email_id = id.to_owned();
-    let message = delivery.store.read(move |reader| Message::load(reader, &email_id)).await?;
-    let Some(message) = message else { return Ok(Vec::new()) };
+/// Sends the messages of an email.
+async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relayed, ApiError> {
+    let job = Job::new(Kind::Relay, id);
+    let wanted = job.clone();
+    let read = delivery.store.read(move |reader| {
+        let is_set_aside = crashes::is_set_aside(reader, &wanted)?;
+        Ok((Message::load(reader, &wanted.id)?, is_set_aside))
+    });
+    let (Some(message), is_set_aside) = read.await? else { return Ok(Relayed::default()) };
     let positions: Vec<usize> = pending_positions(&message.email).collect();
+    if is_set_aside {
+        let refused = Handoff::Refused(Reason::new(DEFECT));
+        let outcomes = positions.into_iter().map(|position| (position, refused.clone()));
+        return Ok(Relayed { outcomes: outcomes.collect(), is_cut: false });
+    }
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
-    let mut outcomes = Vec::with_capacity(positions.len());
+    let mut sent = Relayed::default();
     for positions in positions.chunks(chunk_size) {
-        let handed_over = match hand_to(delivery, relay, &message, positions).await {
-            Ok(handed_over) => handed_over,
+        let handed_over = match hand_to(delivery, relay, &message, positions, &job).await {
+            Ok(Some(handed_over)) => handed_over,
+            Ok(None) => {
+                sent.is_cut = true;
+                break;
+            }
             // An error of this server. It neither holds back the messages after this one nor
             // loses the outcomes of those before.
-            Err(_) => {
-                let reason = Reason::new("the message cannot be sent by this server; see its log");
-                vec![Handoff::Deferred(reason); positions.len()]
-            }
+            Err(_) => vec![Handoff::Deferred(Reason::new(DEFECT)); positions.len()],
         };
-        outcomes.extend(positions.iter().copied().zip(handed_over));
+        sent.outcomes.extend(positions.iter().copied().zip(handed_over));
     }
-    Ok(outcomes)
+    Ok(sent)
 }
 
-/// Hands over the message for the recipients at these positions.
+const DEFECT: &str = "the message cannot be sent by this server; see its log";
+
+/// Hands over the message for the recipients at these positions. Returns `None` if a stop came
+/// before.
 async fn hand_to(
     delivery: &Arc<Delivery>,
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
-) -> Result<Vec<Handoff>, ApiError> {
+    job: &Job,
+) -> Result<Option<Vec<Handoff>>, ApiError> {
     let email = &message.email;
     let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
     let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
-    let rendered = tokio::task::spawn_blocking(move || {
-        message.source(&message.email.recipients[first].address, open)
-    });
-    let source = rendered.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
-    Ok(relay.send(&sender, &recipients, &source).await)
+    let (store, job) = (Arc::clone(&delivery.store), job.clone());
+    let render = move || message.source(&message.email.recipients[first].address, open);
+    let rendered = tokio::task::spawn_blocking(move || store.in_progress.run(job, render));
+    let source = tokio::select! {
+        source = rendered => source.unwrap_or_else(|error| Err(ApiError::internal(error)))?,
+        () = delivery.stop.until_cut() => return Ok(None),
+    };
+    Ok(relay.send(&delivery.stop, &sender, &recipients, &source).await)
 }
 
 fn pending_positions(email: &emails::Stored) -> impl Iterator<Item = usize> {
@@ -118,11 +138,7 @@ fn envelope_address(address: &str) -> Result<String, ApiError> {
 }
 
 /// Records the outcome of each recipient, and schedules the retry of deferred ones.
-async fn record(
-    delivery: &Arc<Delivery>,
-    id: String,
-    outcomes: Vec<(usize, Handoff)>,
-) -> Result<(), ApiError> {
+async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(), ApiError> {
     let context = Arc::clone(delivery);
     let recorded = delivery.store.write_relaxed(move |tx| {
         let retry = relay_queue::retries(tx, &id)?;
@@ -132,7 +148,7 @@ async fn record(
         };
         let pause = usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry));
         let mut any_deferred = false;
-        for (position, outcome) in outcomes {
+        for (position, outcome) in sent.outcomes {
             // The control interface may have changed the recipient in the meantime.
             if email.recipients[position].status != Status::Sending {
                 continue;
@@ -159,6 +175,8 @@ async fn record(
         }
         emails::update(tx, &email)?;
         match pause.filter(|_| any_deferred) {
+            // The next server hands over the rest at once.
+            _ if sent.is_cut => {}
             Some(pause) => relay_queue::retry(tx, &id, tx.now + pause, retry + 1)?,
             None => relay_queue::delete(tx, &id)?,
         }

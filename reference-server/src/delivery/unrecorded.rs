@@ -19,11 +19,19 @@ pub(crate) struct RecordedAttempt {
     pub(crate) attempt: Attempt,
 }
 
+/// What became of the messages of an email at the relay.
+#[derive(Clone, Default)]
+pub(super) struct Relayed {
+    /// The outcome of each recipient, by position.
+    pub(super) outcomes: Vec<(usize, Handoff)>,
+    /// A stop came before the other messages were handed over.
+    pub(super) is_cut: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Unrecorded {
     deliveries: Mutex<HashMap<String, Arc<RecordedAttempt>>>,
-    relayed: Mutex<HashMap<String, Vec<(usize, Handoff)>>>,
-    announced: Mutex<HashMap<String, i64>>,
+    relayed: Mutex<HashMap<String, Relayed>>,
 }
 
 impl Unrecorded {
@@ -32,14 +40,8 @@ impl Unrecorded {
         lock(&self.deliveries)
     }
 
-    /// The messages whose announcement has begun, by their id, with the number of defects
-    /// that they met in this process.
-    pub(super) fn announced(&self) -> MutexGuard<'_, HashMap<String, i64>> {
-        lock(&self.announced)
-    }
-
     /// The outcomes at the relay that are not recorded yet, by the id of the email.
-    pub(super) fn relayed(&self) -> MutexGuard<'_, HashMap<String, Vec<(usize, Handoff)>>> {
+    pub(super) fn relayed(&self) -> MutexGuard<'_, HashMap<String, Relayed>> {
         lock(&self.relayed)
     }
 }

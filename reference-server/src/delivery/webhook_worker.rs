@@ -19,11 +19,13 @@ use super::{Delivery, sign};
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
+use crate::net::DESCRIPTOR_WAIT;
 use crate::net::outbound::{Attempt, AttemptError, RequestBody};
 use crate::net::slots::Slot;
 use crate::store::Tx;
 use crate::store::attempts::{self, NewAttempt};
 use crate::store::deliveries::{self, Body, Due, DueDeliveries, State};
+use crate::store::in_progress::{Job, Kind};
 use crate::store::webhooks::Webhook;
 use svc_sdk::Service;
 
@@ -109,7 +111,13 @@ async fn deliver(
     due: Due,
 ) -> (String, Result<(), ApiError>) {
     let id = due.id.clone();
-    (id, deliver_due(delivery, webhook, due).await)
+    // A defect must not end the attempts to other deliveries.
+    let done = AssertUnwindSafe(deliver_due(delivery, webhook, due)).catch_unwind().await;
+    let done = done.unwrap_or_else(|_| Err(ApiError::internal("a delivery panicked")));
+    if let Err(error) = &done {
+        delivery.store.in_progress.note(&Job::new(Kind::Delivery, &id), error);
+    }
+    (id, done)
 }
 
 /// Makes one attempt and records it. A delivery that falls due while its webhook is
@@ -171,20 +179,22 @@ pub(crate) struct Event<'a> {
     pub(crate) id: &'a str,
 }
 
-/// Waits until an attempt may begin, and makes it.
+/// Waits until an attempt may begin, and makes it with the URL and the secret that the webhook
+/// has then. Returns `None` if the webhook was deleted in the meantime.
 ///
 /// # Errors
 ///
-/// If the body cannot be read. The delivery was not sent then.
+/// If the body cannot be read, or the server stops. The delivery was not sent then.
 pub(crate) async fn attempt(
     delivery: &Arc<Delivery>,
     webhook: &Webhook,
     event: Event<'_>,
     number: i64,
     body: Body,
-) -> Result<RecordedAttempt, ApiError> {
+) -> Result<Option<RecordedAttempt>, ApiError> {
     let ready = prepare(delivery, webhook.organization, body).await?;
-    send(delivery, webhook, event, number, ready).await
+    let Some(in_flight) = delivery.webhooks.begin_test(&webhook.id) else { return Ok(None) };
+    send(delivery, &in_flight.webhook, event, number, ready).await.map(Some)
 }
 
 /// The bytes of an attempt that may begin.
@@ -215,14 +225,14 @@ async fn send(
     ready: Ready,
 ) -> Result<RecordedAttempt, ApiError> {
     let parts = ready.parts.clone();
-    let headers = sign(webhook, event, number, &parts).await?;
+    let headers = sign(delivery, webhook, event, number, &parts).await?;
     let recorded_headers: serde_json::Map<String, serde_json::Value> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()))
         .collect();
     let started_at = delivery.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => post(delivery, &url, headers, RequestBody::new(parts)).await,
+        Ok(url) => post(delivery, &url, headers, RequestBody::new(parts)).await?,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     delivery.metrics.attempt(event.service, attempt.is_delivered());
@@ -237,6 +247,7 @@ async fn send(
 
 /// The headers of an attempt. Hashes a large body on a blocking thread.
 async fn sign(
+    delivery: &Delivery,
     webhook: &Webhook,
     event: Event<'_>,
     number: i64,
@@ -245,22 +256,30 @@ async fn sign(
     const LARGE: usize = 1 << 20;
     let (secret, parts) = (webhook.secret.clone(), parts.clone());
     let (service, name, id) = (event.service, event.name.to_owned(), event.id.to_owned());
-    let is_large = parts[1].len() > LARGE;
-    let hash = move || sign::headers(service, &secret, &name, &id, number, &parts);
+    let is_large = parts[1].len() > LARGE || delivery.store.in_progress.takes_turns();
+    let (store, job) = (Arc::clone(&delivery.store), Job::new(Kind::Delivery, event.id));
+    let hash = move || {
+        let headers = || Ok(sign::headers(service, &secret, &name, &id, number, &parts));
+        store.in_progress.run(job, headers)
+    };
     if !is_large {
-        return Ok(hash());
+        return hash();
     }
-    tokio::task::spawn_blocking(hash).await.map_err(ApiError::internal)
+    tokio::task::spawn_blocking(hash).await.map_err(ApiError::internal)?
 }
 
 /// Posts the body. If this process has no free file descriptor, waits until it has one,
 /// because the endpoint has not failed.
+///
+/// # Errors
+///
+/// If the server stops before there is one. The body was not sent then.
 async fn post(
     delivery: &Delivery,
     url: &url::Url,
     headers: http::HeaderMap,
     body: RequestBody,
-) -> Attempt {
+) -> Result<Attempt, ApiError> {
     loop {
         let sending = delivery.outbound.post(url, headers.clone(), body.clone());
         // A defect must not be repeated for ever.
@@ -268,13 +287,16 @@ async fn post(
             .catch_unwind()
             .await
             .unwrap_or(Attempt { outcome: Err(AttemptError::Internal), duration: Duration::ZERO });
-        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor))
-            || delivery.stop.is_requested()
-        {
-            return attempt;
+        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) {
+            return Ok(attempt);
         }
         tracing::warn!("a delivery waits for a free file descriptor");
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::select! {
+            () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
+            () = delivery.stop.requested() => {
+                return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
+            }
+        }
     }
 }
 

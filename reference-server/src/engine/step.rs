@@ -8,6 +8,7 @@ use crate::model::error::ApiError;
 use crate::model::status::{self, Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::due::{self, Due};
+use crate::store::in_progress::{Job, Kind};
 use crate::store::{Tx, domains, emails, relay_queue};
 
 /// Maximum number of emails in one step. A step does fewer while requests wait.
@@ -46,12 +47,16 @@ pub(super) fn run(
             }
             tx.now = at;
         }
-        due::done(tx, at, &work)?;
-        match work {
-            Due::Email(id) => done += send(tx, delivery, &id)?,
-            Due::Recipient { email, position } => deliver_delayed(tx, delivery, &email, position)?,
-        }
-        done += 1;
+        let job = Job::new(Kind::Due, work.id(at));
+        done += 1 + delivery.store.in_progress.run(job, || {
+            due::done(tx, at, &work)?;
+            match &work {
+                Due::Email(id) => send(tx, delivery, id),
+                Due::Recipient { email, position } => {
+                    deliver_delayed(tx, delivery, email, *position).map(|()| 0)
+                }
+            }
+        })?;
     }
     let next = due::next(tx)?;
     Ok(StepResult { next: next.unwrap_or(Millis::MAX), reached: tx.now })

@@ -8,9 +8,12 @@ use std::fmt;
 
 use tokio::sync::Mutex;
 
-use connection::Connection;
+use connection::{Connection, ConnectionError};
 pub use target::InvalidRelay;
 pub(crate) use target::RelayTarget;
+
+use crate::model::stop::Stop;
+use crate::net::{DESCRIPTOR_WAIT, is_out_of_descriptors};
 
 /// Client of the SMTP server that mail is relayed to.
 #[derive(Debug)]
@@ -58,13 +61,30 @@ impl Relay {
         Self { target, connection: Mutex::new(None) }
     }
 
-    /// Sends one message. Returns one outcome per recipient, in order.
+    /// Sends one message. Returns one outcome per recipient, in order, or `None` if the server
+    /// stops before the relay has the whole message.
     pub(crate) async fn send(
         &self,
+        stop: &Stop,
         sender: &str,
         recipients: &[String],
         source: &[u8],
-    ) -> Vec<Handoff> {
+    ) -> Option<Vec<Handoff>> {
+        tokio::select! {
+            // After the final dot, the message is sent, and the outcome of a stop is unknown.
+            biased;
+            outcomes = self.transact(stop, sender, recipients, source) => outcomes,
+            () = stop.until_cut() => None,
+        }
+    }
+
+    async fn transact(
+        &self,
+        stop: &Stop,
+        sender: &str,
+        recipients: &[String],
+        source: &[u8],
+    ) -> Option<Vec<Handoff>> {
         let mut slot = self.connection.lock().await;
         // The server may have closed the connection. Trying it costs nothing.
         let reused = match slot.take() {
@@ -73,11 +93,11 @@ impl Relay {
         };
         let connection = match reused {
             Some(connection) => Ok(connection),
-            None => Connection::open(&self.target).await,
+            None => self.connect(stop).await?,
         };
         let result = match connection {
             Ok(mut connection) => {
-                let result = connection.transact(sender, recipients, source).await;
+                let result = connection.transact(stop, sender, recipients, source).await;
                 if result.is_ok() && connection.is_usable() {
                     *slot = Some(connection);
                 }
@@ -85,10 +105,26 @@ impl Relay {
             }
             Err(error) => Err(error),
         };
-        result.unwrap_or_else(|failure| {
+        Some(result.unwrap_or_else(|failure| {
             let reason = Reason::new(format!("the relay failed: {failure}"));
             vec![Handoff::Deferred(reason); recipients.len()]
-        })
+        }))
+    }
+
+    /// Connects. If this process has no free file descriptor, waits until it has one, because
+    /// the relay has not failed. Returns `None` if the server stops first.
+    async fn connect(&self, stop: &Stop) -> Option<Result<Connection, ConnectionError>> {
+        loop {
+            match Connection::open(&self.target).await {
+                Err(ConnectionError::Io(error)) if is_out_of_descriptors(&error) => {}
+                connection => return Some(connection),
+            }
+            tracing::warn!("the relay waits for a free file descriptor");
+            tokio::select! {
+                () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
+                () = stop.requested() => return None,
+            }
+        }
     }
 
     /// Closes the connection with `QUIT`.
@@ -166,6 +202,16 @@ mod tests {
         Relay::new(RelayTarget::parse(&url).expect("a relay"))
     }
 
+    /// Sends a message with a server that does not stop.
+    async fn send(
+        relay: &Relay,
+        sender: &str,
+        recipients: &[String],
+        source: &[u8],
+    ) -> Vec<Handoff> {
+        relay.send(&Stop::default(), sender, recipients, source).await.expect("no stop")
+    }
+
     fn drain(lines: &mut mpsc::UnboundedReceiver<(usize, String)>) -> Vec<(usize, String)> {
         std::iter::from_fn(|| lines.try_recv().ok()).collect()
     }
@@ -181,7 +227,7 @@ mod tests {
         let (address, mut lines) = server(|_| None, "250-x\r\n250-8BITMIME\r\n250 SIZE 1000").await;
         let relay = relay(address, "");
         for _ in 0..2 {
-            let outcome = relay.send("ada@a.test", &to(&["b@c.test"]), SOURCE).await;
+            let outcome = send(&relay, "ada@a.test", &to(&["b@c.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
         relay.close().await;
@@ -213,7 +259,7 @@ mod tests {
         };
         let (address, _lines) = server(script, "250 x").await;
         let recipients = to(&["no@c.test", "yes@c.test", "later@c.test"]);
-        let outcome = relay(address, "").send("a@b.test", &recipients, SOURCE).await;
+        let outcome = send(&relay(address, ""), "a@b.test", &recipients, SOURCE).await;
         assert_eq!(
             outcome,
             [
@@ -230,7 +276,7 @@ mod tests {
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
         let refused = Handoff::Refused(Reason("550 no".into()));
-        assert_eq!(relay.send("a@b.test", &to(&["c@d.test"]), SOURCE).await, [refused]);
+        assert_eq!(send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await, [refused]);
         assert!(!drain(&mut lines).iter().any(|(_, line)| line == "DATA"));
     }
 
@@ -251,7 +297,7 @@ mod tests {
             };
             let (address, _lines) = server(script, "250 x").await;
             let outcome =
-                relay(address, "").send("a@b.test", &to(&["c@d.test", "e@f.test"]), SOURCE).await;
+                send(&relay(address, ""), "a@b.test", &to(&["c@d.test", "e@f.test"]), SOURCE).await;
             let reason = Reason(reply.to_owned());
             let expected =
                 if refused { Handoff::Refused(reason) } else { Handoff::Deferred(reason) };
@@ -265,7 +311,7 @@ mod tests {
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
         for _ in 0..2 {
-            let outcome = relay.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+            let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
             assert_eq!(outcome, [Handoff::Accepted]);
         }
         assert_eq!(drain(&mut lines).last().map(|(connection, _)| *connection), Some(2));
@@ -276,7 +322,7 @@ mod tests {
         let free = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = free.local_addr().expect("an address");
         drop(free);
-        let outcome = relay(address, "").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
         assert!(reason.to_string().starts_with("the relay failed: "), "{reason}");
     }
@@ -287,7 +333,7 @@ mod tests {
         let script = |line: &str| line.starts_with("AUTH").then_some("235 welcome");
         let (address, mut lines) = server(script, ehlo).await;
         let outcome =
-            relay(address, "ada:p%40ss@").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+            send(&relay(address, "ada:p%40ss@"), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         assert_eq!(outcome, [Handoff::Accepted]);
         let plain = "AUTH PLAIN AGFkYQBwQHNz";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == plain));
@@ -296,7 +342,7 @@ mod tests {
         let (address, mut lines) = server(|_| None, ehlo).await;
         let url = format!("smtp://ada:p%40ss@[::ffff:127.0.0.1]:{}", address.port());
         let mapped = Relay::new(RelayTarget::parse(&url).expect("a relay"));
-        let outcome = mapped.send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let outcome = send(&mapped, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         assert!(matches!(&outcome[..], [Handoff::Deferred(_)]), "{outcome:?}");
         assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("AUTH")));
 
@@ -308,7 +354,7 @@ mod tests {
         };
         let (address, _lines) = server(script, "250-x\r\n250 AUTH LOGIN").await;
         let outcome =
-            relay(address, "ada:p%40ss@").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+            send(&relay(address, "ada:p%40ss@"), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
         assert_eq!(
             reason.to_string(),
@@ -321,7 +367,7 @@ mod tests {
     async fn rejects_cleartext_injected_before_tls() {
         let script = |line: &str| (line == "STARTTLS").then_some("220 ready\r\n250 injected");
         let (address, _lines) = server(script, "250-x\r\n250 STARTTLS").await;
-        let outcome = relay(address, "").send("a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let reason = Reason("the relay failed: the server did not speak SMTP".to_owned());
         assert_eq!(outcome, [Handoff::Deferred(reason)]);
     }
@@ -329,14 +375,14 @@ mod tests {
     #[tokio::test]
     async fn internationalized_addresses_require_smtputf8() {
         let (address, mut lines) = server(|_| None, "250-x\r\n250 SMTPUTF8").await;
-        let outcome = relay(address, "").send("a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test"]), SOURCE).await;
         assert_eq!(outcome, [Handoff::Accepted]);
         let mail = "MAIL FROM:<a@b.test> SMTPUTF8";
         assert!(drain(&mut lines).iter().any(|(_, line)| line == mail));
 
         let (address, _lines) = server(|_| None, "250 x").await;
         let outcome =
-            relay(address, "").send("a@b.test", &to(&["zoë@d.test", "c@d.test"]), SOURCE).await;
+            send(&relay(address, ""), "a@b.test", &to(&["zoë@d.test", "c@d.test"]), SOURCE).await;
         assert!(matches!(&outcome[..], [Handoff::Refused(_), Handoff::Accepted]), "{outcome:?}");
     }
 }

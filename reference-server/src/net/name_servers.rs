@@ -15,6 +15,8 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Hosts, TokioResolver};
 use tokio::sync::Mutex;
 
+use crate::net::is_out_of_descriptors;
+
 pub(crate) struct NameServers {
     /// Asked instead of those of the system.
     server: Option<SocketAddr>,
@@ -72,16 +74,22 @@ impl NameServers {
             return Arc::clone(system);
         }
         let server = self.server;
-        let read = move || System {
-            resolver: resolver(server),
-            hosts: Hosts::from_system().unwrap_or_default(),
+        let read = move || match Hosts::from_system() {
+            Err(error) if is_out_of_descriptors(&error) => {
+                System { resolver: Err(error.into()), hosts: Hosts::default() }
+            }
+            hosts => System { resolver: resolver(server), hosts: hosts.unwrap_or_default() },
         };
         let new = match tokio::task::spawn_blocking(read).await {
             Ok(new) => new,
             Err(_) => System { resolver: Err(NetError::NoConnections), hosts: Hosts::default() },
         };
         let new = Arc::new(new);
-        *system = Some((Instant::now(), Arc::clone(&new)));
+        // What could not be read for want of a file descriptor is read again.
+        *system = match &new.resolver {
+            Err(NetError::Io(error)) if is_out_of_descriptors(error) => None,
+            _ => Some((Instant::now(), Arc::clone(&new))),
+        };
         new
     }
 }

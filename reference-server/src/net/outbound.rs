@@ -4,6 +4,7 @@
 mod body;
 mod connect;
 mod target;
+mod tcp;
 
 use std::error::Error as _;
 use std::io;
@@ -29,6 +30,8 @@ pub(crate) use target::{Policy, RefusedTarget, is_loopback};
 /// TLS is set up for the first `https` target.
 pub(crate) struct Outbound {
     client: Client<Connector, RequestBody>,
+    /// Uses every connection once.
+    unpooled: Client<Connector, RequestBody>,
     timeout: Duration,
     slots: Slots,
 }
@@ -43,16 +46,19 @@ const MAX_ATTEMPTS_EACH: usize = 128;
 impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
     pub(crate) fn new(policy: Policy, resolver: Option<SocketAddr>) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            // Shorter than the five seconds after which many servers close idle
-            // connections.
-            .pool_idle_timeout(Duration::from_secs(4))
-            .pool_max_idle_per_host(32)
-            .http1_max_buf_size(64 * 1024)
-            .build(Connector::new(policy, resolver));
+        let connector = Connector::new(policy, resolver);
+        let client = |max_idle| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                // Shorter than the five seconds after which many servers close idle
+                // connections.
+                .pool_idle_timeout(Duration::from_secs(4))
+                .pool_max_idle_per_host(max_idle)
+                .http1_max_buf_size(64 * 1024)
+                .build(connector.clone())
+        };
         let slots = Slots::new(MAX_ATTEMPTS, MAX_ATTEMPTS_EACH);
-        Self { client, timeout: ATTEMPT_TIMEOUT, slots }
+        Self { client: client(32), unpooled: client(0), timeout: ATTEMPT_TIMEOUT, slots }
     }
 
     /// Waits until another attempt may start. The wait is not part of the attempt.
@@ -67,15 +73,12 @@ impl Outbound {
     pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: RequestBody) -> Attempt {
         let started = Instant::now();
         let exchange = async {
-            // An endpoint may close a kept-alive connection at any moment, and then has not
-            // read the request. Each try finds one such connection less.
-            for _ in 0..MAX_STALE {
-                match self.exchange(url, headers.clone(), body.clone()).await {
-                    Err((AttemptError::Interrupted, true)) => {}
-                    outcome => return outcome,
-                }
+            // An endpoint may close a kept-alive connection at any moment. If it has certainly
+            // not read the request, the request is sent once more.
+            match exchange(&self.client, url, headers.clone(), body.clone()).await {
+                Err((_, true)) => exchange(&self.unpooled, url, headers, body).await,
+                outcome => outcome,
             }
-            self.exchange(url, headers, body).await
         };
         let outcome = match timeout(self.timeout, exchange).await {
             Ok(outcome) => outcome.map_err(|(error, _)| error),
@@ -83,38 +86,43 @@ impl Outbound {
         };
         Attempt { outcome, duration: started.elapsed() }
     }
+}
 
-    /// Sends one request. An error comes with whether it happened before the first byte of
-    /// a response, on a connection that had served another request.
-    async fn exchange(
-        &self,
-        url: &Url,
-        mut headers: HeaderMap,
-        body: RequestBody,
-    ) -> Result<Response, (AttemptError, bool)> {
-        if let Some(credentials) = basic_credentials(url) {
-            headers.entry(AUTHORIZATION).or_insert(credentials);
-        }
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = request_uri(url).ok_or((AttemptError::InvalidUrl, false))?;
-        *request.headers_mut() = headers;
-        let connection = capture_connection(&mut request);
-        let result = self.client.request(request).await;
-        let reused = connect::count_use(&connection) > 0;
-        let mut response = result.map_err(|error| (AttemptError::from_client(&error), reused))?;
-
-        let status = response.status();
-        let mut body_start = BytesMut::new();
-        while body_start.len() < MAX_KEPT_BODY {
-            let Some(frame) = response.body_mut().frame().await else { break };
-            if let Ok(data) = frame.map_err(|_| (AttemptError::Interrupted, false))?.into_data() {
-                body_start
-                    .extend_from_slice(&data[..data.len().min(MAX_KEPT_BODY - body_start.len())]);
-            }
-        }
-        Ok(Response { status, body: body_start.freeze() })
+/// Sends one request. An error comes with whether the endpoint has certainly not read the
+/// request, because it had closed the kept-alive connection before.
+async fn exchange(
+    client: &Client<Connector, RequestBody>,
+    url: &Url,
+    mut headers: HeaderMap,
+    body: RequestBody,
+) -> Result<Response, (AttemptError, bool)> {
+    if let Some(credentials) = basic_credentials(url) {
+        headers.entry(AUTHORIZATION).or_insert(credentials);
     }
+    let mut request = Request::new(body);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = request_uri(url).ok_or((AttemptError::InvalidUrl, false))?;
+    *request.headers_mut() = headers;
+    let connection = capture_connection(&mut request);
+    let result = client.request(request).await;
+    let traffic = connect::traffic(&connection);
+    let mut response = result.map_err(|error| {
+        let is_unread = traffic.as_ref().is_some_and(|traffic| traffic.is_unread());
+        (AttemptError::from_client(&error), is_unread)
+    })?;
+    if let Some(traffic) = traffic {
+        traffic.count_response();
+    }
+
+    let status = response.status();
+    let mut body_start = BytesMut::new();
+    while body_start.len() < MAX_KEPT_BODY {
+        let Some(frame) = response.body_mut().frame().await else { break };
+        if let Ok(data) = frame.map_err(|_| (AttemptError::Interrupted, false))?.into_data() {
+            body_start.extend_from_slice(&data[..data.len().min(MAX_KEPT_BODY - body_start.len())]);
+        }
+    }
+    Ok(Response { status, body: body_start.freeze() })
 }
 
 /// Outcome and duration of an attempt.
@@ -189,9 +197,6 @@ impl AttemptError {
     }
 }
 
-/// Maximum number of stale connections that an attempt may meet. The pool drops those that
-/// it knows to be closed.
-const MAX_STALE: usize = 3;
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_KEPT_BODY: usize = 4096;
 

@@ -169,11 +169,11 @@ impl Builder {
         self
     }
 
-    /// Sets how long a stop waits for requests and webhook deliveries in progress.
-    /// Default: ten seconds, in real time.
+    /// Sets how long a stop waits for requests and deliveries in progress before it cuts
+    /// them. Default: one second, in real time.
     ///
-    /// The next start on the same data directory repeats the deliveries that a stop
-    /// interrupts.
+    /// A delivery that was cut does not count as an attempt, because its outcome is not
+    /// known. The next start on the same data directory makes it again.
     pub fn stop_timeout(mut self, timeout: Duration) -> Self {
         self.settings.limits.stop_timeout = timeout;
         self

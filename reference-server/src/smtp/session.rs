@@ -23,7 +23,8 @@ use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::store::domains;
+use crate::store::in_progress::{Job, Kind};
+use crate::store::{Reader, crashes, domains};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Number of invalid commands after which the connection is closed.
@@ -32,6 +33,8 @@ const MAX_ERRORS: u32 = 20;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum duration of the transfer of one message, in real time.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum duration of the check of SPF, and of that of DKIM, in real time.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of the header of a message, in bytes.
 const MAX_HEADER_SIZE: usize = 1 << 20;
 /// Maximum number of `Received` fields of a message; more indicate a mail loop (§6.3).
@@ -309,7 +312,7 @@ impl<'a> Session<'a> {
     /// Processes the message whose data is complete. The connection keeps its slot until the
     /// reply is written.
     async fn process_message(&mut self) -> String {
-        if !self.is_kept && !self.slot.begin_message() {
+        if !self.is_kept && !self.slot.begin_message().await {
             self.end = Some(End::Closed);
             return GIVE_WAY.to_owned();
         }
@@ -336,6 +339,14 @@ impl<'a> Session<'a> {
         if hops(&data.source) > MAX_HOPS {
             return "554 5.4.6 too many hops: mail loop detected".to_owned();
         }
+        let job = Job::new(Kind::Incoming, inbound::digest(&data.source));
+        let known = job.clone();
+        let is_set_aside = move |reader: Reader<'_>| crashes::is_set_aside(reader, &known);
+        match self.server.store.read(is_set_aside).await {
+            Ok(false) => {}
+            Ok(true) => return "554 5.6.0 this server cannot process the message".to_owned(),
+            Err(_) => return "451 4.3.0 temporary failure, try again later".to_owned(),
+        }
         // The server is busy until the message's events have been emitted.
         let _active = self.server.activity.request();
         let helo = self.helo.clone().unwrap_or_default();
@@ -343,19 +354,27 @@ impl<'a> Session<'a> {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
         };
-        let spf = dns::evaluate_spf(&self.server.resolver, self.client, &helo, local, domain).await;
-        let dkim = dkim::verify(&self.server.resolver, &data.source, self.server.clock.now()).await;
+        let (resolver, now) = (&self.server.resolver, self.server.clock.now());
+        let spf = dns::evaluate_spf(resolver, self.client, &helo, local, domain);
+        let spf = timeout(CHECK_TIMEOUT, spf).await.unwrap_or(SpfVerdict::TempError);
+        let dkim = dkim::verify(resolver, &data.source, now);
+        let dkim = timeout(CHECK_TIMEOUT, dkim).await.unwrap_or(DkimVerdict::TempError);
         let id = id::new(Prefix::Request);
         let mut source = self.trace(&id, &helo, &transaction, spf, dkim).into_bytes();
         source.extend_from_slice(&data.source);
         let recipients = transaction.recipients;
         let message = IncomingMessage { organization: None, recipients, spf, dkim, source };
-        match inbound::receive(&self.server.store, &self.server.webhooks, message).await {
+        let store = &self.server.store;
+        match inbound::receive_as(store, &self.server.webhooks, message, job).await {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
             Ok(_) => format!("250 2.0.0 queued as {id}"),
-            Err(_) => "451 4.3.0 temporary failure, try again later".to_owned(),
+            Err(_) => {
+                // A sender tries again for days.
+                let _ = crashes::count_failed(store).await;
+                "451 4.3.0 temporary failure, try again later".to_owned()
+            }
         }
     }
 

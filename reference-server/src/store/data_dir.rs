@@ -50,9 +50,11 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
+/// The background jobs in progress.
+pub(super) const JOBS_FILE: &str = "jobs";
 /// The files that a server opens.
-const FILES: [&str; 6] =
-    [LOCK_FILE, SERVER_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
+const FILES: [&str; 7] =
+    [LOCK_FILE, SERVER_FILE, JOBS_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
 
 /// A locked data directory. The lock ends when this value is dropped or the
 /// process ends.
@@ -78,10 +80,7 @@ impl DataDir {
         for file in FILES {
             check_regular(&directory.join(file)).map_err(DataDirError::Io)?;
         }
-        let path = directory.join(LOCK_FILE);
-        create_private_file(&path).map_err(DataDirError::Io)?;
-        let lock = no_follow(OpenOptions::new().read(true).write(true)).open(path);
-        let lock = lock.map_err(DataDirError::Io)?;
+        let lock = open_private_file(&directory.join(LOCK_FILE)).map_err(DataDirError::Io)?;
         // `find_running` in another process also holds the lock for a moment.
         for _ in 0..10 {
             match lock.try_lock() {
@@ -247,6 +246,12 @@ fn create_private_dir(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
+}
+
+/// Opens a file to read and write it, and creates it if it does not exist.
+pub(super) fn open_private_file(path: &Path) -> std::io::Result<File> {
+    create_private_file(path)?;
+    no_follow(OpenOptions::new().read(true).write(true)).open(path)
 }
 
 /// Creates the file if it does not exist, and makes it readable by its owner only.

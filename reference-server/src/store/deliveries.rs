@@ -232,6 +232,16 @@ pub(crate) fn record(
     Ok(changed > 0)
 }
 
+/// Fails a pending delivery that cannot be attempted.
+pub(super) fn set_aside(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
+    tx.execute(
+        "UPDATE delivery SET state = 'failed', due_at = NULL, updated_at = ?2
+         WHERE id = ?1 AND state = 'pending'",
+        (id, tx.now),
+    )?;
+    Ok(())
+}
+
 /// Drops a delivery if it is pending.
 pub(crate) fn drop_pending(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     tx.execute(

@@ -47,6 +47,33 @@ pub(crate) fn cancel(tx: &mut Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiEr
     Ok(())
 }
 
+impl Due {
+    /// Identifies the work in text without white space.
+    pub(crate) fn id(&self, at: Millis) -> String {
+        let (kind, email, position) = self.columns();
+        format!("{at}:{kind}:{position}:{email}")
+    }
+
+    fn from_id(id: &str) -> Option<(Millis, Self)> {
+        let mut parts = id.splitn(4, ':');
+        let mut number = || parts.next()?.parse::<i64>().ok();
+        let (at, kind, position) = (number()?, number()?, number()?);
+        Some((at, Self::from_columns(kind, parts.next()?.to_owned(), position)?))
+    }
+}
+
+/// Removes work that cannot be done; an email that cannot be sent has failed.
+pub(super) fn set_aside(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
+    let Some((at, work)) = Due::from_id(id) else { return Ok(()) };
+    done(tx, at, &work)?;
+    if let Due::Email(email) = work {
+        let sql = "UPDATE email SET status = 'failed', due_at = NULL, updated_at = ?2
+                   WHERE id = ?1";
+        tx.execute(sql, (email, tx.now))?;
+    }
+    Ok(())
+}
+
 /// Removes work that is done.
 pub(crate) fn done(tx: &Tx<'_>, at: Millis, due: &Due) -> Result<(), ApiError> {
     let (kind, email, position) = due.columns();

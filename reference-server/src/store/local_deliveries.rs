@@ -13,36 +13,19 @@ pub(crate) fn insert(tx: &mut Tx<'_>, message: &str, sender: i64) -> Result<(), 
     Ok(())
 }
 
-/// Number of attempts after which a message is set aside.
-pub(crate) const MAX_ATTEMPTS: i64 = 3;
-
-/// The ids of the queued messages with the number of their attempts, those with attempts
-/// first and then the oldest; without those that are set aside.
-pub(crate) fn list(reader: Reader<'_>, limit: i64) -> Result<Vec<(String, i64)>, ApiError> {
-    let sql = "SELECT message, attempts FROM local_delivery WHERE attempts < ?1
-               ORDER BY attempts DESC, message LIMIT ?2";
+/// The ids of the queued messages, the oldest first, without those that are set aside.
+pub(crate) fn list(reader: Reader<'_>, limit: i64) -> Result<Vec<String>, ApiError> {
+    let sql = "SELECT message FROM local_delivery WHERE NOT is_set_aside ORDER BY message LIMIT ?1";
     let mut statement = reader.statement(sql)?;
-    let rows = statement.query_map([MAX_ATTEMPTS, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map([limit], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Counts an attempt at a message, before it begins.
-pub(crate) fn begin(tx: &Tx<'_>, message: &str) -> Result<(), ApiError> {
-    tx.execute("UPDATE local_delivery SET attempts = attempts + 1 WHERE message = ?1", [message])?;
-    Ok(())
-}
-
 /// Sets a message aside: it stays in its mailbox, and is announced to no webhook.
-pub(crate) fn set_aside(tx: &Tx<'_>, message: &str) -> Result<(), ApiError> {
-    let sql = "UPDATE local_delivery SET attempts = ?2 WHERE message = ?1";
-    tx.execute(sql, (message, MAX_ATTEMPTS))?;
+pub(super) fn set_aside(tx: &Tx<'_>, message: &str) -> Result<(), ApiError> {
+    let sql = "UPDATE local_delivery SET is_set_aside = 1 WHERE message = ?1";
+    tx.execute(sql, [message])?;
     Ok(())
-}
-
-/// The number of messages that are set aside.
-pub(crate) fn count_set_aside(reader: Reader<'_>) -> Result<i64, ApiError> {
-    let sql = "SELECT COUNT(*) FROM local_delivery WHERE attempts >= ?1";
-    Ok(reader.find(sql, [MAX_ATTEMPTS], |row| row.get(0))?.unwrap_or(0))
 }
 
 /// The email and the recipient of a queued message.
@@ -66,7 +49,7 @@ pub(crate) fn take(tx: &Tx<'_>, message: &str) -> Result<Option<i64>, ApiError> 
 
 /// When the queue has work: at once, or never.
 pub(crate) fn next(reader: Reader<'_>) -> Result<Option<(Worker, Millis)>, ApiError> {
-    let sql = "SELECT 1 FROM local_delivery WHERE attempts < ?1 LIMIT 1";
-    let pending = reader.find(sql, [MAX_ATTEMPTS], |_| Ok(()))?;
+    let sql = "SELECT 1 FROM local_delivery WHERE NOT is_set_aside LIMIT 1";
+    let pending = reader.find(sql, [], |_| Ok(()))?;
     Ok(pending.map(|()| (Worker::Local, Millis::MIN)))
 }

@@ -71,6 +71,22 @@ pub(crate) fn advance(tx: &Tx<'_>, event: &PendingEvent, after: &str) -> Result<
     Ok(())
 }
 
+impl PendingEvent {
+    /// Identifies the event in text without white space.
+    pub(crate) fn job_id(&self) -> String {
+        format!("{}:{}", self.organization, self.id)
+    }
+}
+
+/// Deletes an event whose deliveries cannot be written.
+pub(super) fn set_aside(tx: &Tx<'_>, job_id: &str) -> Result<(), ApiError> {
+    if let Some((organization, id)) = job_id.split_once(':') {
+        let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id = ?2";
+        tx.execute(sql, (organization.parse::<i64>().unwrap_or_default(), id))?;
+    }
+    Ok(())
+}
+
 /// Deletes an event whose deliveries are all written.
 pub(crate) fn delete(tx: &Tx<'_>, event: &PendingEvent) -> Result<(), ApiError> {
     let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id = ?2";

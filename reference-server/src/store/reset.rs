@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::error::ApiError;
 use crate::store::deleted::{self, Kind};
 use crate::store::keys::{self, Keys};
-use crate::store::{Tx, meta, organizations, webhooks};
+use crate::store::{Tx, crashes, meta, organizations, webhooks};
 
 /// Deletes the data of one organization except its keys. Returns its new number.
 pub(crate) fn organization(
@@ -29,6 +29,7 @@ pub(crate) fn server(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     organizations::delete_all(tx)?;
     webhooks::delete_all(tx, None)?;
     keys::clear(tx)?;
+    crashes::clear(tx)?;
     tx.organizations_renumbered();
     meta::delete_clock(tx)?;
     Ok(())

@@ -69,8 +69,17 @@ impl Webhooks {
     /// Begins an attempt. Returns the current webhook, or `None` if it is deleted or
     /// inactive.
     pub(crate) fn begin_attempt(self: &Arc<Self>, id: &str) -> Option<AttemptGuard> {
+        self.begin(id, |webhook| webhook.active)
+    }
+
+    /// Like [`Webhooks::begin_attempt`], also for an inactive webhook.
+    pub(crate) fn begin_test(self: &Arc<Self>, id: &str) -> Option<AttemptGuard> {
+        self.begin(id, |_| true)
+    }
+
+    fn begin(self: &Arc<Self>, id: &str, is_wanted: fn(&Webhook) -> bool) -> Option<AttemptGuard> {
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        let webhook = registry.by_id.get(id).filter(|webhook| webhook.active)?;
+        let webhook = registry.by_id.get(id).filter(|webhook| is_wanted(webhook))?;
         let webhook = Arc::clone(webhook);
         *registry.in_flight.entry(id.to_owned()).or_default() += 1;
         Some(AttemptGuard { webhook, webhooks: Arc::clone(self) })

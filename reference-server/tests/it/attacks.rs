@@ -8,6 +8,7 @@ mod amplification;
 mod deletions;
 mod dns;
 mod doors;
+mod jobs;
 mod mail;
 mod neighbors;
 mod requests;

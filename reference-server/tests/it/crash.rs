@@ -191,6 +191,8 @@ async fn no_confirmed_write_is_lost() {
     let directory = tempfile::tempdir().expect("a directory");
     let (kept, short_lived) = (Receiver::start(&[]).await, Receiver::start(&[]).await);
     let confirmed = Arc::new(Mutex::new(Confirmed::default()));
+    // After each round.
+    let mut received_by_then = vec![0];
     for round in 0..rounds {
         let mut child = start_server_process(directory.path());
         let addr = address(directory.path(), &child).await;
@@ -224,6 +226,8 @@ async fn no_confirmed_write_is_lost() {
             }
         };
         within("the workers to notice the kill", ended).await;
+        kept.until_disconnected().await;
+        received_by_then.push(kept.received().len());
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
@@ -245,6 +249,15 @@ async fn no_confirmed_write_is_lost() {
         assert_eq!(by_path.get(path).unwrap_or(&0), count, "{path}: delivered after the deletion");
     }
 
+    // A delivery whose outcome was not stored before the kill is sent again, once.
+    let received = kept.received();
+    received_by_then.push(received.len());
+    for round in received_by_then.windows(2) {
+        let mut ids = HashSet::new();
+        for one in &received[round[0]..round[1]] {
+            assert!(ids.insert(one.id()), "sent twice by one server: {one:?}");
+        }
+    }
     let mut announced = HashSet::new();
     kept.for_each(|one| {
         let (_, rest) = one.body.split_once(r#""emailId":""#).expect("an email id");

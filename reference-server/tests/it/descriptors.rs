@@ -2,22 +2,32 @@
 //! working.
 #![cfg(unix)]
 
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use svc_reference_server::{RunningServer, Server, find_running};
 use tokio::net::TcpStream;
 
-use crate::harness::KEY;
+use crate::harness::{KEY, Sandbox};
 use crate::raw;
+use crate::receiver::{Receiver, within};
 
 /// Not a test by itself: the server process with few file descriptors.
 #[tokio::test]
 #[ignore = "started by the test below"]
 async fn server() {
     let directory = std::env::var("SVC_FEW_FILES_DIR").expect("a directory");
-    let _server = Server::builder().data_dir(directory).start().await.expect("started");
-    std::future::pending::<()>().await;
+    let server = Server::builder().data_dir(directory).start().await.expect("started");
+    let (closed, stdin) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = closed.send(());
+    });
+    stdin.await.expect("the end of standard input");
+    server.stop().await;
 }
 
 struct KillOnDrop(Child);
@@ -29,33 +39,44 @@ impl Drop for KillOnDrop {
     }
 }
 
-#[tokio::test]
-async fn survives_more_connections_than_file_descriptors() {
-    let directory = tempfile::tempdir().expect("a directory");
+/// Starts a server that may open 64 files. It stops when its standard input is closed.
+async fn start(directory: &Path) -> (KillOnDrop, SocketAddr) {
     let child = Command::new("sh")
         .args([
             "-c",
             r#"ulimit -n 64; exec "$0" descriptors::server --exact --ignored --nocapture"#,
         ])
         .arg(std::env::current_exe().expect("this program"))
-        .env("SVC_FEW_FILES_DIR", directory.path())
-        .stdin(Stdio::null())
+        .env("SVC_FEW_FILES_DIR", directory)
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let _child = KillOnDrop(child.expect("started"));
-    let addr = wait_until_running(directory.path()).await.http;
+    let child = KillOnDrop(child.expect("started"));
+    let addr = wait_until_running(directory).await.http;
+    (child, addr)
+}
+
+fn request(addr: SocketAddr, line: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+
+#[tokio::test]
+async fn survives_more_connections_than_file_descriptors() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_child, addr) = start(directory.path()).await;
     let mut open = Vec::new();
     for _ in 0..100 {
         // The kernel completes the connection even if the server cannot accept it.
         open.push(TcpStream::connect(addr).await.expect("connected"));
     }
     // A connection accepted before the limit was reached is still served.
-    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
-    let length = body.len();
-    let request = format!(
-        "POST /api/v1/emails HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
+    let request = request(addr, "POST /api/v1/emails", EMAIL);
     let response = raw::send_on(&mut open[0], request.as_bytes()).await;
     assert_eq!(response.status, 202, "{response:?}");
     drop(open);
@@ -64,7 +85,49 @@ async fn survives_more_connections_than_file_descriptors() {
     assert_eq!(response.status, 202, "{response:?}");
 }
 
-async fn wait_until_running(directory: &std::path::Path) -> RunningServer {
+/// A delivery that finds no free file descriptor until the server stops.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_delivery_without_a_file_descriptor_is_not_an_attempt() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut child, addr) = start(directory.path()).await;
+    let receiver = Receiver::start(&[]).await;
+    let mut client = TcpStream::connect(addr).await.expect("connected");
+    let mut call = async |line: &str, body: &str| {
+        raw::send_on(&mut client, request(addr, line, body).as_bytes()).await
+    };
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    assert_eq!(call("POST /api/v1/webhooks", &body).await.status, 201);
+    let mut open = Vec::new();
+    let files = format!("/proc/{}/fd", child.0.id());
+    let exhausted = async {
+        while std::fs::read_dir(&files).expect("a process").count() < 64 {
+            open.push(TcpStream::connect(addr).await.expect("connected"));
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the server to open 64 files", exhausted).await;
+    let sent = async {
+        assert_eq!(call("POST /api/v1/emails", EMAIL).await.status, 202);
+        while !call("GET /_sandbox/deliveries", "").await.body.contains(r#""state":"pending""#) {}
+    };
+    within("the delivery", sent).await;
+    drop(child.0.stdin.take());
+    let stopped = async {
+        while child.0.try_wait().expect("a process").is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within("the server to stop", stopped).await;
+    assert_eq!(receiver.received().len(), 0);
+
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    within("the delivery", sandbox.settle()).await;
+    let all = sandbox.control("GET /_sandbox/deliveries", "").await;
+    assert!(all.body.contains(r#""state":"delivered","attemptCount":1,"#), "{all:?}");
+}
+
+async fn wait_until_running(directory: &Path) -> RunningServer {
     for _ in 0..6000 {
         if let Some(found) = find_running(directory) {
             return found;

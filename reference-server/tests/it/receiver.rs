@@ -54,6 +54,8 @@ pub(crate) const NEVER: u16 = 0;
 struct State {
     statuses: VecDeque<u16>,
     received: Vec<Received>,
+    /// The number of open connections.
+    open: usize,
 }
 
 impl Receiver {
@@ -64,12 +66,19 @@ impl Receiver {
         let state = Arc::new(Mutex::new(State {
             statuses: statuses.iter().copied().collect(),
             received: Vec::new(),
+            open: 0,
         }));
         let arrived = Arc::new(Notify::new());
         let shared = (Arc::clone(&state), Arc::clone(&arrived));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, shared.clone()));
+                let (state, arrived) = shared.clone();
+                state.lock().expect("no panic").open += 1;
+                tokio::spawn(async move {
+                    serve(stream, &state, &arrived).await;
+                    state.lock().expect("no panic").open -= 1;
+                    arrived.notify_waiters();
+                });
             }
         });
         Self { addr, state, arrived }
@@ -95,6 +104,22 @@ impl Receiver {
         })
     }
 
+    /// Waits until all connections are closed, and what came over them has been recorded.
+    pub(crate) async fn until_disconnected(&self) {
+        let disconnected = async {
+            loop {
+                let arrived = self.arrived.notified();
+                tokio::pin!(arrived);
+                arrived.as_mut().enable();
+                if self.state.lock().expect("no panic").open == 0 {
+                    return;
+                }
+                arrived.await;
+            }
+        };
+        within("the connections to be closed", disconnected).await;
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/hook", self.addr)
     }
@@ -110,7 +135,7 @@ impl Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, (state, arrived): (Arc<Mutex<State>>, Arc<Notify>)) {
+async fn serve(mut stream: TcpStream, state: &Mutex<State>, arrived: &Notify) {
     let mut bytes = Vec::new();
     loop {
         let head_end = loop {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
-use crate::harness::Sandbox;
-use crate::receiver::Receiver;
+use crate::harness::{Sandbox, private_dir};
+use crate::receiver::{Receiver, within};
 
 /// An SMTP server with configurable replies to `RCPT`, which records the accepted
 /// messages.
@@ -17,6 +18,9 @@ struct MailServer {
     /// Replies to the next `RCPT` commands, by address; then 250.
     replies: Arc<Mutex<HashMap<String, Vec<&'static str>>>>,
     accepted: Arc<Mutex<Vec<Accepted>>>,
+    /// The line that is not replied to, once.
+    hangs_at: Arc<Mutex<Option<&'static str>>>,
+    hangs: Arc<Notify>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,6 +61,16 @@ impl MailServer {
             line.clear();
             if !stream.read_line(&mut line).await.is_ok_and(|count| count > 0) {
                 return;
+            }
+            if self
+                .hangs_at
+                .lock()
+                .expect("no panic")
+                .take_if(|at| *at == line.trim_end())
+                .is_some()
+            {
+                self.hangs.notify_one();
+                return std::future::pending().await;
             }
             reply = match line.trim_end() {
                 "." if in_data => {
@@ -266,4 +280,36 @@ async fn mail_waits_for_an_unreachable_relay() {
     assert_eq!(status(&sandbox, &id).await, "sending");
     let clock = sandbox.control("GET /_sandbox/clock", "").await;
     assert!(!clock.body.contains(r#""next_due":null"#), "{clock:?}");
+}
+
+/// Before the final dot, the next server sends the message. After it, the relay may have
+/// accepted the message, which is not sent again.
+#[tokio::test]
+async fn a_stop_during_a_message() {
+    for (line, expected) in [("DATA", "delivered"), (".", "sent")] {
+        let mail = MailServer::default();
+        let url = format!("smtp://{}", mail.start().await);
+        let directory = private_dir();
+        let start = async || {
+            let on_disk = Sandbox::with(|builder| {
+                builder.data_dir(directory.path()).relay(&url).expect("a relay")
+            });
+            on_disk.await
+        };
+        let sandbox = start().await;
+        *mail.hangs_at.lock().expect("no panic") = Some(line);
+        let body = r#"{"from":"a@sandbox.test","to":"b@out.example","subject":"s"}"#;
+        let sent = sandbox.call("POST /api/v1/emails", body).await.id();
+        within("the message", mail.hangs.notified()).await;
+        within("the server to stop", sandbox.server.stop()).await;
+
+        let sandbox = start().await;
+        within("the message", sandbox.settle()).await;
+        let found = sandbox.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+        assert_eq!(found.between(r#""status":""#), expected, "{found:?}");
+        let reason =
+            "did not confirm the message, and may have accepted it: this server was stopped";
+        assert_eq!(found.body.contains(reason), line == ".", "{found:?}");
+        assert_eq!(mail.accepted().len(), usize::from(line == "DATA"));
+    }
 }

@@ -9,7 +9,7 @@ use crate::api::framework::{Input, Json};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
-use crate::store::local_deliveries;
+use crate::store::crashes;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Health {
@@ -19,8 +19,8 @@ pub(crate) struct Health {
     #[schemars(with = "schema::Time")]
     now: String,
     addresses: Addresses,
-    /// The number of messages that could not be announced to webhooks, because the server
-    /// failed or ended while it processed them. They stay in their mailboxes.
+    /// The number of jobs that were set aside, because the server failed or ended several times
+    /// while it processed them. The log names them.
     set_aside: i64,
 }
 
@@ -36,7 +36,7 @@ struct Addresses {
 pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
     let app = &input.app;
     let addresses = app.addresses.get();
-    let set_aside = app.store.read(local_deliveries::count_set_aside).await?;
+    let set_aside = app.store.read(crashes::count_set_aside).await?;
     let health = Health {
         status: "ok",
         version: env!("CARGO_PKG_VERSION"),

@@ -194,6 +194,11 @@ async fn test_once(
     }
     let event = webhook_worker::Event { service: Service::Email, name: Event::TEST, id: &delivery };
     let sent = webhook_worker::attempt(&app.delivery, webhook, event, 1, body).await?;
+    let Some(sent) = sent else {
+        // Deleted while the attempt waited.
+        app.store.write(move |tx| deliveries::drop_pending(tx, &delivery)).await?;
+        return Err(ApiError::not_found("webhook"));
+    };
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::target::RelayTarget;
 use super::{Handoff, Reason};
+use crate::model::stop::Stop;
 use crate::net::tls;
 
 pub(super) struct Connection {
@@ -40,6 +41,8 @@ pub(super) enum ConnectionError {
     Io(#[from] io::Error),
     #[error("timed out")]
     TimedOut,
+    #[error("this server was stopped")]
+    Stopped,
     #[error("the server did not speak SMTP")]
     NotSmtp,
     #[error("unexpected reply: {0}")]
@@ -141,6 +144,7 @@ impl Connection {
     /// the relay are outcomes.
     pub(super) async fn transact(
         &mut self,
+        stop: &Stop,
         sender: &str,
         recipients: &[String],
         source: &[u8],
@@ -170,7 +174,11 @@ impl Connection {
         let outcome_of_data = match reply.class() {
             3 => {
                 within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
-                match self.end_message().await {
+                let ended = tokio::select! {
+                    ended = self.end_message() => ended,
+                    () = stop.until_cut() => Err(ConnectionError::Stopped),
+                };
+                match ended {
                     Ok(reply) => reply.handoff(),
                     Err(failure) => {
                         self.usable = false;

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -21,8 +20,9 @@ use tower_service::Service;
 
 use super::AttemptError;
 use super::target::{Policy, RefusedTarget};
+use super::tcp::{Tcp, Traffic};
 use crate::net::name_servers::NameServers;
-use crate::net::tls;
+use crate::net::{is_out_of_descriptors, tls};
 
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -42,6 +42,7 @@ impl Connector {
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
         let tcp = self.open(&self.addresses(host, port).await?).await?;
         tcp.set_nodelay(true).map_err(ConnectError::Io)?;
+        let tcp = Tcp::new(tcp);
         if !https {
             return Ok(Stream::Plain(tcp));
         }
@@ -120,11 +121,6 @@ pub(super) enum ConnectError {
     Tls(io::Error),
 }
 
-/// Whether the process or the machine has no free file descriptor (`EMFILE`, `ENFILE`).
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24))
-}
-
 impl ConnectError {
     /// hyper owns the original error, so build a new one from its parts.
     pub(super) fn to_attempt_error(&self) -> AttemptError {
@@ -132,7 +128,9 @@ impl ConnectError {
             Self::Refused(refused) => AttemptError::Refused(*refused),
             Self::Unresolved => AttemptError::Unresolved,
             Self::NoDescriptor => AttemptError::NoDescriptor,
-            Self::Io(error) if is_out_of_descriptors(error) => AttemptError::NoDescriptor,
+            Self::Io(error) | Self::Tls(error) if is_out_of_descriptors(error) => {
+                AttemptError::NoDescriptor
+            }
             Self::Io(error) => AttemptError::NoConnection(error.kind().into()),
             Self::Tls(error) => AttemptError::Tls(io::Error::other(error.to_string())),
         }
@@ -147,27 +145,26 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// How many requests a connection has served.
-#[derive(Clone, Default)]
-struct Uses(Arc<AtomicUsize>);
-
-/// Counts a request on its connection. Returns how many it had served before.
-pub(super) fn count_use(connection: &CaptureConnection) -> usize {
+/// What was sent over the connection of a request; `None` if there is no connection.
+pub(super) fn traffic(connection: &CaptureConnection) -> Option<Arc<Traffic>> {
     let mut extras = http::Extensions::new();
-    if let Some(connected) = connection.connection_metadata().as_ref() {
-        connected.get_extras(&mut extras);
-    }
-    extras.get::<Uses>().map_or(0, |uses| uses.0.fetch_add(1, Ordering::Relaxed))
+    connection.connection_metadata().as_ref()?.get_extras(&mut extras);
+    extras.remove()
 }
 
+/// A connection to an endpoint, over TLS or not.
 pub(super) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Tcp),
+    Tls(Box<TlsStream<Tcp>>),
 }
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        Connected::new().extra(Uses::default())
+        let tcp = match self {
+            Self::Plain(tcp) => tcp,
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        Connected::new().extra(tcp.traffic())
     }
 }
 

@@ -296,14 +296,13 @@ CREATE TABLE fault_hit (
 CREATE INDEX fault_hit_fault ON fault_hit (fault, seq);
 
 -- Messages delivered to a domain that is verified on this server, for which
--- `email.received` has not been emitted yet. `attempts` is the number of servers that began
--- to process the message and did not end: after three, it is set aside.
+-- `email.received` has not been emitted yet.
 CREATE TABLE local_delivery (
     message TEXT PRIMARY KEY,
     organization INTEGER NOT NULL,
-    attempts INTEGER NOT NULL
+    is_set_aside INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX local_delivery_attempts ON local_delivery (attempts DESC, message);
+CREATE INDEX local_delivery_waiting ON local_delivery (message) WHERE NOT is_set_aside;
 
 -- What was deleted, but still has rows in other tables, which are removed in slices: 1 the
 -- pending deliveries of a webhook, 2 the contacts of an audience, 3 the messages of a domain,
@@ -312,4 +311,13 @@ CREATE TABLE deleted (
     kind INTEGER NOT NULL,
     id TEXT NOT NULL,
     PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+
+-- Background jobs during which a server ended, or that met a defect of it. After three
+-- times, a job is set aside.
+CREATE TABLE crash (
+    kind TEXT NOT NULL,
+    job TEXT NOT NULL,
+    crashes INTEGER NOT NULL,
+    PRIMARY KEY (kind, job)
 ) STRICT, WITHOUT ROWID;

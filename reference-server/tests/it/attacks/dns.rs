@@ -100,13 +100,14 @@ fn blocking_work_on_all_threads_of_the_runtime() {
         for _ in 0..3 {
             running.recv().await.expect("a thread");
         }
-        let reads = async {
+        let work = async {
             for line in ["GET /api/v1/audiences", "GET /api/v1/webhooks", "GET /api/v1/domains"] {
                 assert_eq!(sandbox.call(line, "").await.status, 200, "{line}");
             }
+            sandbox.server.stop().await;
         };
-        let done = tokio::time::timeout(Duration::from_secs(10), reads).await;
+        let done = tokio::time::timeout(Duration::from_secs(10), work).await;
         drop(ends);
-        done.expect("reads wait for other blocking work");
+        done.expect("reads or a stop wait for other blocking work");
     });
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::shortest;
-use crate::harness::{Sandbox, private_dir};
+use crate::harness::Sandbox;
 use crate::receiver::{Receiver, within};
 
 pub(super) async fn sandbox() -> (Sandbox, SocketAddr) {
@@ -32,7 +32,7 @@ pub(super) async fn talk(address: SocketAddr, input: &[u8]) -> String {
     replies
 }
 
-fn session(message: &str) -> String {
+pub(super) fn session(message: &str) -> String {
     format!(
         "EHLO a.test\r\nMAIL FROM:<a@b.test>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\n{message}\r\n.\r\nQUIT\r\n"
     )
@@ -154,42 +154,6 @@ async fn many_unfinished_messages() {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
-#[tokio::test]
-async fn a_message_that_ended_three_servers() {
-    let directory = private_dir();
-    let path = directory.path().join("data");
-    let start = async || {
-        let builder = svc_reference_server::Server::builder().data_dir(&path);
-        Sandbox::of(builder.start().await.expect("started"))
-    };
-    let sandbox = start().await;
-    let receiver = Receiver::start(&[]).await;
-    let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
-    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
-    let send = async |sandbox: &Sandbox, subject: &str| {
-        let body = format!(
-            r#"{{"from":"a@sandbox.test","to":"x@sandbox.test","subject":"{subject}","text":"x"}}"#
-        );
-        assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
-        within("the delivery", sandbox.settle()).await;
-    };
-    send(&sandbox, "poison").await;
-    sandbox.server.stop().await;
-    // As three servers leave it that ended while they processed the message.
-    let database = rusqlite::Connection::open(path.join("svc.db")).expect("opened");
-    let sql = "INSERT INTO local_delivery SELECT id, organization, 3 FROM message";
-    assert_eq!(database.execute(sql, []).expect("inserted"), 1);
-    drop(database);
-
-    let sandbox = start().await;
-    send(&sandbox, "later").await;
-    let subjects: Vec<bool> =
-        receiver.received().iter().map(|received| received.body.contains("poison")).collect();
-    assert_eq!(subjects, [true, false], "announced once, and not again");
-    let health = sandbox.control("GET /_sandbox/health", "").await;
-    assert!(health.body.contains(r#""set_aside":1"#), "{health:?}");
 }
 
 /// Reads the greeting of a new connection.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::harness::{KEY, Sandbox, private_dir};
@@ -143,25 +143,9 @@ async fn an_endpoint_that_closes_kept_alive_connections() {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
-                for responds in [true, false] {
-                    let (mut line, mut length) = (String::new(), 0);
-                    while stream.read_line(&mut line).await.is_ok_and(|count| count > 2) {
-                        let lower = line.to_ascii_lowercase();
-                        if let Some(text) = lower.strip_prefix("content-length: ") {
-                            length = text.trim().parse().expect("a length");
-                        }
-                        line.clear();
-                    }
-                    let mut body = vec![0; length];
-                    // The second request is read in part, and never answered.
-                    if !responds || stream.read_exact(&mut body).await.is_err() {
-                        return;
-                    }
-                    let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                    if stream.write_all(response).await.is_err() {
-                        return;
-                    }
-                }
+                read_request(&mut stream).await;
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                let _ = stream.write_all(response).await;
             });
         }
     });
@@ -175,6 +159,54 @@ async fn an_endpoint_that_closes_kept_alive_connections() {
     }
     let all = sandbox.control("GET /_sandbox/deliveries?limit=100", "").await;
     assert_eq!(all.body.matches(r#""state":"delivered","attemptCount":1"#).count(), 20, "{all:?}");
+}
+
+/// Reads one request, if there is one.
+async fn read_request(stream: &mut BufReader<TcpStream>) -> bool {
+    let (mut line, mut length) = (String::new(), 0);
+    while stream.read_line(&mut line).await.is_ok_and(|count| count > 2) {
+        let lower = line.to_ascii_lowercase();
+        if let Some(text) = lower.strip_prefix("content-length: ") {
+            length = text.trim().parse().expect("a length");
+        }
+        line.clear();
+    }
+    length > 0 && stream.read_exact(&mut vec![0; length]).await.is_ok()
+}
+
+/// The endpoint may have processed what it has read.
+#[tokio::test]
+async fn an_endpoint_that_reads_a_second_request_and_closes_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+    let unanswered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&unanswered);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                read_request(&mut stream).await;
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                let _ = stream.write_all(response).await;
+                if read_request(&mut stream).await {
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    for _ in 0..2 {
+        let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+        within("the deliveries", sandbox.settle()).await;
+    }
+    let all = sandbox.control("GET /_sandbox/deliveries", "").await;
+    assert!(all.body.contains(r#""state":"pending","attemptCount":1"#), "{all:?}");
+    assert_eq!(unanswered.load(Ordering::SeqCst), 1, "one attempt sends one request");
 }
 
 #[tokio::test]
@@ -287,9 +319,34 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits_for_a_slot() {
         }
     };
     within("the waiting delivery", delivered).await;
-    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
-    assert_eq!(deleted.status / 100, 2);
-    gate.add_permits(1000);
+    // So do tests of it and of another one, which is moved.
+    let body = format!(r#"{{"url":"{}/old","events":["email.opened"]}}"#, receiver.url());
+    let moved = sandbox.call("POST /api/v1/webhooks", &body).await.id();
+    let test = async |id: &str| {
+        let line = format!("POST /api/v1/webhooks/{id}/test");
+        within("the test", sandbox.call(&line, "")).await
+    };
+    let change = async {
+        let stored = async {
+            let list = "GET /_sandbox/deliveries?event=webhook.test";
+            while sandbox.control(list, "").await.body.matches("webhook.test").count() < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("the tests", stored).await;
+        let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+        assert_eq!(deleted.status / 100, 2);
+        let body = format!(r#"{{"url":"{}/new"}}"#, receiver.url());
+        let update = format!("PATCH /api/v1/webhooks/{moved}");
+        assert_eq!(sandbox.call(&update, &body).await.status, 200);
+        gate.add_permits(1000);
+    };
+    let (deleted, tested, ()) = tokio::join!(test(&webhook), test(&moved), change);
+    assert_eq!((deleted.status, tested.status), (404, 200), "{deleted:?} {tested:?}");
     within("the other deliveries", sandbox.settle()).await;
-    assert!(receiver.received().is_empty(), "sent after the webhook was deleted");
+    let [received] = &receiver.received()[..] else { panic!("sent to a deleted webhook") };
+    assert!(received.head.starts_with("POST /hook/new "), "{received:?}");
+    let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
+    let dropped = sandbox.control(&list, "").await;
+    assert_eq!(dropped.body.matches(r#""state":"dropped","attemptCount":0"#).count(), 2);
 }

@@ -1,0 +1,280 @@
+//! The background jobs in progress, recorded in a file next to the database, so that the next
+//! server knows which jobs the process was working on when it ended.
+//!
+//! A job is recorded while the server computes, not while it waits for a network: a defect can
+//! end the process only then, and a process that is killed is unlikely to be in the middle of
+//! the same job several times. The file need not survive a failure of the machine.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::data_dir::{self, JOBS_FILE};
+use super::lock::lock;
+use crate::model::error::{ApiError, Code};
+
+/// A background job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) kind: Kind,
+    /// Without white space.
+    pub(crate) id: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A row of the table `due`.
+    Due,
+    /// Renders an email for the relay.
+    Relay,
+    /// Announces a message that stays on this server.
+    Local,
+    /// Writes the deliveries of a pending event.
+    Event,
+    /// Attempts a webhook delivery.
+    Delivery,
+    /// Reads a message received over SMTP. Its id is a digest of the message.
+    Incoming,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Due, Self::Relay, Self::Local, Self::Event, Self::Delivery, Self::Incoming];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Relay => "relay",
+            Self::Local => "local",
+            Self::Event => "event",
+            Self::Delivery => "delivery",
+            Self::Incoming => "incoming",
+        }
+    }
+}
+
+impl Job {
+    pub(crate) fn new(kind: Kind, id: impl Into<String>) -> Self {
+        Self { kind, id: id.into() }
+    }
+}
+
+/// The file consists of lines of this length, one for each job, or blank.
+const LINE: usize = 160;
+/// Longer files were not written by a server.
+const MAX_FILE: u64 = 1 << 20;
+
+#[derive(Default)]
+pub(crate) struct InProgress {
+    lines: Mutex<Lines>,
+    /// The jobs that met a defect and have not been counted yet.
+    failed: Mutex<Vec<Job>>,
+    /// Set after a crash. From then on, the jobs are done one at a time, so that the one that
+    /// ends the process is known.
+    turns: OnceLock<Mutex<()>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    /// `None` for a database in memory, and once the server has stopped.
+    file: Option<File>,
+    /// Whether each line is in use.
+    used: Vec<bool>,
+}
+
+/// A job in progress, until this is dropped.
+struct Mark<'a> {
+    in_progress: &'a InProgress,
+    line: usize,
+    job: Job,
+    _turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl InProgress {
+    /// Opens the file. Also returns the jobs that were in progress when the last server ended.
+    pub(super) fn open(directory: &Path) -> io::Result<(Self, Vec<Job>)> {
+        let mut file = data_dir::open_private_file(&directory.join(JOBS_FILE))?;
+        let mut text = Vec::new();
+        (&mut file).take(MAX_FILE).read_to_end(&mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        let jobs = text.lines().filter_map(|line| {
+            let (kind, id) = line.trim().split_once(' ')?;
+            let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+            Some(Job::new(kind, id))
+        });
+        let jobs = jobs.collect();
+        let lines = Lines { file: Some(file), used: Vec::new() };
+        Ok((Self { lines: Mutex::new(lines), ..Self::default() }, jobs))
+    }
+
+    /// Forgets the jobs of the last server, which have been counted.
+    pub(crate) fn begin(&self, has_crashed: bool) {
+        lock(&self.lines).clear();
+        if has_crashed {
+            self.turns.get_or_init(Mutex::default);
+        }
+    }
+
+    /// Forgets all jobs: the process may end.
+    pub(super) fn close(&self) {
+        let mut lines = lock(&self.lines);
+        lines.clear();
+        lines.file = None;
+    }
+
+    /// Whether [`InProgress::run`] may wait for other jobs. Do not call it on an async thread
+    /// then.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.turns.get().is_some()
+    }
+
+    /// Does a part of a job that needs no network. If that panics or meets a defect of the
+    /// server, the job is counted at the next `crashes::count_failed`.
+    pub(crate) fn run<T>(
+        &self,
+        job: Job,
+        work: impl FnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let mark = self.mark(job);
+        let result = work();
+        if let Err(error) = &result {
+            self.note(&mark.job, error);
+        }
+        result
+    }
+
+    /// Notes the error of a job, if it is a defect of the server.
+    pub(crate) fn note(&self, job: &Job, error: &ApiError) {
+        let mut failed = lock(&self.failed);
+        if error.code() == Code::Internal && !failed.contains(job) {
+            failed.push(job.clone());
+        }
+    }
+
+    /// Takes the jobs that met a defect.
+    pub(super) fn take_failed(&self) -> Vec<Job> {
+        std::mem::take(&mut lock(&self.failed))
+    }
+
+    fn mark(&self, job: Job) -> Mark<'_> {
+        let turn = self.turns.get();
+        let turn = turn.map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut lines = lock(&self.lines);
+        let line = lines.used.iter().position(|used| !used).unwrap_or(lines.used.len());
+        if line == lines.used.len() {
+            lines.used.push(false);
+        }
+        lines.used[line] = true;
+        lines.write(line, &format!("{} {}", job.kind.as_str(), job.id));
+        drop(lines);
+        Mark { in_progress: self, line, job, _turn: turn }
+    }
+}
+
+impl Lines {
+    /// An error is of no importance: the job is not counted if it ends the process.
+    fn write(&mut self, line: usize, text: &str) {
+        let Some(file) = &mut self.file else { return };
+        let text = format!("{text:<width$}\n", width = LINE - 1);
+        if text.len() == LINE {
+            let _ = file
+                .seek(SeekFrom::Start((line * LINE) as u64))
+                .and_then(|_| file.write_all(text.as_bytes()));
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(file) = &self.file {
+            let _ = file.set_len(0);
+        }
+    }
+}
+
+impl Drop for Mark<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.in_progress.note(&self.job, &ApiError::internal("a background job panicked"));
+        }
+        let mut lines = lock(&self.in_progress.lines);
+        lines.write(self.line, "");
+        lines.used[self.line] = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str) -> Job {
+        Job::new(Kind::Relay, id)
+    }
+
+    fn panics(in_progress: &InProgress, id: &str) {
+        let run = || in_progress.run::<()>(job(id), || panic!("intentional panic of this test"));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).expect_err("a panic");
+    }
+
+    #[test]
+    fn the_next_server_finds_the_jobs_in_progress() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || InProgress::open(directory.path()).unwrap();
+        let (first, found) = open();
+        assert_eq!(found, []);
+        first
+            .run(job("outer"), || {
+                first.run(job("done"), || Ok(()))?;
+                first.run(job("inner"), || {
+                    // As if the process ended here.
+                    assert_eq!(open().1, [job("outer"), job("inner")]);
+                    Ok(())
+                })
+            })
+            .unwrap();
+        assert_eq!(open().1, []);
+        // A stop forgets what is still in progress.
+        first
+            .run(job("cut"), || {
+                first.close();
+                assert_eq!(open().1, []);
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    #[test]
+    fn only_defects_are_noted() {
+        let in_progress = InProgress::default();
+        let fail = |id, code| {
+            in_progress.run::<()>(job(id), || Err(ApiError::new(code, "failed"))).unwrap_err();
+        };
+        fail("full", Code::StorageFull);
+        fail("defect", Code::Internal);
+        panics(&in_progress, "panic");
+        assert_eq!(in_progress.take_failed(), [job("defect"), job("panic")]);
+        assert_eq!(in_progress.take_failed(), []);
+    }
+
+    #[test]
+    fn after_a_crash_jobs_are_done_one_at_a_time() {
+        let in_progress = InProgress::default();
+        in_progress.begin(true);
+        panics(&in_progress, "panic");
+        let running = Mutex::new(());
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let (in_progress, running) = (&in_progress, &running);
+                scope.spawn(move || {
+                    let run = || {
+                        let _alone = running.try_lock().expect("no other job is running");
+                        std::thread::yield_now();
+                        Ok(())
+                    };
+                    for _ in 0..50 {
+                        in_progress.run(job(&number.to_string()), run).unwrap();
+                    }
+                });
+            }
+        });
+    }
+}
