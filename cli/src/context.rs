@@ -107,7 +107,8 @@ impl Context {
         built(builder.user_agent(USER_AGENT).build(), url)
     }
 
-    /// A client of the sandbox's control interface.
+    /// A client for the sandbox's control interface.
+    #[cfg(feature = "sandbox")]
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
         let mut builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
