@@ -209,6 +209,7 @@ impl Context {
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
+    #[cfg(feature = "sandbox")]
     pub async fn call_within<T>(
         &self,
         call: Call<T>,

@@ -2,13 +2,23 @@
 
 use std::time::Duration;
 
-use super::{Client, Clock, Request, e};
+use super::connection::Client;
+use super::request::Request;
 use crate::api::control::clock::Change;
+use crate::api::control::clock::Clock;
+use crate::api::control::endpoints as e;
 use crate::model::time::duration_text;
+
+impl Client {
+    /// The clock, which all organizations of the server share.
+    pub fn clock(&self) -> ClockControl<'_> {
+        ClockControl(self)
+    }
+}
 
 /// Requests for the clock; see [`Client::clock`].
 #[derive(Clone, Copy, Debug)]
-pub struct ClockControl<'a>(pub(super) &'a Client);
+pub struct ClockControl<'a>(&'a Client);
 
 /// How long an advance may take: it runs all work that falls due.
 const MAX_ADVANCE: Duration = Duration::from_secs(600);

@@ -1,10 +1,22 @@
 //! The webhook deliveries.
 
-use super::{Client, Delivery, DeliveryState, Page, Request, e};
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::Page;
+use crate::api::control::deliveries::Delivery;
+use crate::api::control::deliveries::State as DeliveryState;
+use crate::api::control::endpoints as e;
+
+impl Client {
+    /// The webhook deliveries with their attempts.
+    pub fn deliveries(&self) -> Deliveries<'_> {
+        Deliveries(self)
+    }
+}
 
 /// Requests for webhook deliveries; see [`Client::deliveries`].
 #[derive(Clone, Copy, Debug)]
-pub struct Deliveries<'a>(pub(super) &'a Client);
+pub struct Deliveries<'a>(&'a Client);
 
 impl Deliveries<'_> {
     /// Lists the deliveries with their attempts, newest first.

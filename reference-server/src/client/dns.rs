@@ -1,11 +1,22 @@
 //! The built-in DNS zone.
 
-use super::{Client, Published, RecordKind, Request, e};
+use super::connection::Client;
+use super::request::Request;
 use crate::api::control::dns::Publish;
+use crate::api::control::dns::Published;
+use crate::api::control::endpoints as e;
+use crate::model::dns::RecordKind;
+
+impl Client {
+    /// The records of sending domains in the built-in DNS zone.
+    pub fn dns(&self) -> Dns<'_> {
+        Dns(self)
+    }
+}
 
 /// Requests for DNS records; see [`Client::dns`].
 #[derive(Clone, Copy, Debug)]
-pub struct Dns<'a>(pub(super) &'a Client);
+pub struct Dns<'a>(&'a Client);
 
 impl Dns<'_> {
     /// Publishes the records of a sending domain, given by name or ID: these kinds, or all if

@@ -6,12 +6,34 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use svc_sdk::email::EmailRecord;
 
-use super::{Client, EmailEvent, Extraction, InboundMessage, Received, Request, e};
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::endpoints as e;
+use crate::api::control::events::EmailEvent;
+use crate::api::control::extractions::Extraction;
 use crate::api::control::extractions::New;
+use crate::api::control::inbound::{InboundMessage, Received};
+
+impl Client {
+    /// The emails of the organization.
+    pub fn emails(&self) -> Emails<'_> {
+        Emails(self)
+    }
+
+    /// Emails from elsewhere.
+    pub fn inbound(&self) -> Inbound<'_> {
+        Inbound(self)
+    }
+
+    /// Simulated extractions.
+    pub fn extractions(&self) -> Extractions<'_> {
+        Extractions(self)
+    }
+}
 
 /// Requests for emails; see [`Client::emails`].
 #[derive(Clone, Copy, Debug)]
-pub struct Emails<'a>(pub(super) &'a Client);
+pub struct Emails<'a>(&'a Client);
 
 impl Emails<'_> {
     /// Makes an event of an email happen, and notifies the webhooks.
@@ -22,7 +44,7 @@ impl Emails<'_> {
 
 /// Requests for emails from elsewhere; see [`Client::inbound`].
 #[derive(Clone, Copy, Debug)]
-pub struct Inbound<'a>(pub(super) &'a Client);
+pub struct Inbound<'a>(&'a Client);
 
 impl Inbound<'_> {
     /// Receives an email as if it had arrived over SMTP, and notifies the webhooks.
@@ -51,7 +73,7 @@ impl Inbound<'_> {
 
 /// Requests for extractions; see [`Client::extractions`].
 #[derive(Clone, Copy, Debug)]
-pub struct Extractions<'a>(pub(super) &'a Client);
+pub struct Extractions<'a>(&'a Client);
 
 impl Extractions<'_> {
     /// Simulates the event `extraction.completed` or `extraction.failed`. Without data, it

@@ -1,10 +1,20 @@
 //! Faults of the next requests.
 
-use super::{Client, Fault, NewFault, Request, e};
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::endpoints as e;
+use crate::api::control::faults::{Fault, NewFault};
+
+impl Client {
+    /// The faults of the next requests.
+    pub fn faults(&self) -> Faults<'_> {
+        Faults(self)
+    }
+}
 
 /// Requests for faults; see [`Client::faults`].
 #[derive(Clone, Copy, Debug)]
-pub struct Faults<'a>(pub(super) &'a Client);
+pub struct Faults<'a>(&'a Client);
 
 impl Faults<'_> {
     /// Adds a fault, which affects the next matching requests.

@@ -1,10 +1,20 @@
 //! API keys.
 
-use super::{Client, Key, NewKey, Request, e};
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::endpoints as e;
+use crate::api::control::keys::{Key, NewKey};
+
+impl Client {
+    /// The API keys of both services.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys(self)
+    }
+}
 
 /// Requests for API keys; see [`Client::keys`].
 #[derive(Clone, Copy, Debug)]
-pub struct Keys<'a>(pub(super) &'a Client);
+pub struct Keys<'a>(&'a Client);
 
 impl Keys<'_> {
     /// Creates a key. Only this response contains the key itself.

@@ -7,12 +7,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Client, Error, Message, MessageLinks, MessageSummary, Page, Request, e, text};
+use super::connection::Client;
+use super::error::Error;
+use super::request::Request;
+use crate::api::control::Page;
+use crate::api::control::endpoints as e;
+use crate::api::control::messages::{Message, MessageLinks, MessageSummary};
 use crate::model::time::duration_text;
+
+impl Client {
+    /// The messages that the mail engine delivered, and those that arrived.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages(self)
+    }
+}
 
 /// Requests for messages; see [`Client::messages`].
 #[derive(Clone, Copy, Debug)]
-pub struct Messages<'a>(pub(super) &'a Client);
+pub struct Messages<'a>(&'a Client);
 
 /// How long [`Messages::wait_for`] waits by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,7 +62,7 @@ impl Messages<'_> {
 
     /// Returns the HTML part of a message.
     pub fn html(&self, id: &str) -> Request<String> {
-        self.0.request(&e::MESSAGES_HTML, &[id], text)
+        self.0.request(&e::MESSAGES_HTML, &[id], |response| Ok(response.text().into_owned()))
     }
 
     /// Returns the links and the one-time codes of a message.

@@ -2,12 +2,23 @@
 
 use svc_sdk::{EmailClient, ExtractionClient};
 
-use super::{Client, Error, Organization, OrganizationSummary, Request, e};
+use super::connection::Client;
+use super::error::Error;
+use super::request::Request;
+use crate::api::control::endpoints as e;
 use crate::api::control::organizations::New;
+use crate::api::control::organizations::{Organization, OrganizationSummary};
+
+impl Client {
+    /// The organizations of the server.
+    pub fn organizations(&self) -> Organizations<'_> {
+        Organizations(self)
+    }
+}
 
 /// Requests for organizations; see [`Client::organizations`].
 #[derive(Clone, Copy, Debug)]
-pub struct Organizations<'a>(pub(super) &'a Client);
+pub struct Organizations<'a>(&'a Client);
 
 impl Organizations<'_> {
     /// Creates an organization with keys that have all scopes. The name is by default the

@@ -12,7 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use svc_sdk::{Call, ErrorKind, Outcome, RawResponse};
 
-use super::{Client, Error, Page};
+use super::connection::Client;
+use super::error::Error;
+use crate::api::control::Page;
 use crate::api::framework::endpoint::Endpoint;
 
 /// A request to the control interface. Awaiting it sends it and returns the response.

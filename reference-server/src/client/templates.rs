@@ -1,10 +1,20 @@
 //! Templates of emails.
 
-use super::{Client, NewTemplate, Request, Template, e};
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::endpoints as e;
+use crate::api::control::templates::{NewTemplate, Template};
+
+impl Client {
+    /// The templates of emails.
+    pub fn templates(&self) -> Templates<'_> {
+        Templates(self)
+    }
+}
 
 /// Requests for templates; see [`Client::templates`].
 #[derive(Clone, Copy, Debug)]
-pub struct Templates<'a>(pub(super) &'a Client);
+pub struct Templates<'a>(&'a Client);
 
 impl Templates<'_> {
     /// Creates or replaces a template.
