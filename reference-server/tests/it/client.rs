@@ -7,9 +7,10 @@ use svc_reference_server::client::{
     NewTemplate, RecordKind,
 };
 use svc_reference_server::{Builder, Server};
-use svc_sdk::Operation;
 use svc_sdk::email::{Email, EmailStatus, Event, NewWebhook};
+use svc_sdk::{EmailClient, Operation};
 
+use crate::harness::KEY;
 use crate::receiver::{Receiver, within};
 
 #[tokio::test]
@@ -76,18 +77,19 @@ async fn reads_messages_and_emails() {
     assert!(after.await.unwrap().data.len() <= 1);
 
     server.until_idle().await;
-    let opened = sandbox.emails().simulate(&sent.id, &EmailEvent::new("bounced").detail("full"));
-    let error = opened.await.unwrap_err();
-    assert_eq!(error.code(), Some("conflict"), "{error}");
-    let complained = EmailEvent::new("complained").recipient("ada@example.test");
-    let record = sandbox.emails().simulate(&sent.id, &complained).await.unwrap();
-    assert_eq!(record.status, Some(EmailStatus::Complained));
+    let full = EmailEvent::new("bounced").recipient("ada@example.test").detail("mailbox full");
+    let record = sandbox.emails().simulate(&sent.id, &full).await.unwrap();
+    assert_eq!(record.status, Some(EmailStatus::Bounced));
+    let error = sandbox.emails().simulate(&sent.id, &EmailEvent::new("delivered")).await;
+    assert_eq!(error.unwrap_err().code(), Some("conflict"));
 }
 
 #[tokio::test]
 async fn controls_time_faults_and_deliveries() {
     let server = Server::start().await.unwrap();
-    let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let sandbox = server.client().unwrap();
+    // The receiver has no https URL.
+    let email = EmailClient::builder(server.base_url(), KEY).local_checks(false).build().unwrap();
     let receiver = Receiver::start(&[500]).await;
     let webhook = NewWebhook::new(receiver.url(), [Event::Delivered]);
     let webhook = email.webhooks().create(webhook).await.unwrap();
