@@ -126,7 +126,7 @@ async fn controls_time_faults_and_deliveries() {
     }
     let limited = sandbox.faults().get(&limited.id).await.unwrap();
     assert_eq!((limited.remaining, limited.hits.len()), (0, 2));
-    assert_eq!(limited.hits[0].operation, "emails.get");
+    assert_eq!(limited.hits[0].operation, "email emails.get");
     sandbox.faults().remove(&limited.id).await.unwrap();
     assert_eq!(sandbox.faults().list().await.unwrap().len(), 1);
     sandbox.faults().clear().await.unwrap();

@@ -181,7 +181,7 @@ pub struct Fault {
 pub struct FaultHit {
     /// When it arrived, by the server's clock.
     pub at: Timestamp,
-    /// The operation, such as `emails.send`.
+    /// The service and the operation, such as `email emails.send`.
     pub operation: String,
 }
 

@@ -56,7 +56,11 @@ impl Wait {
         let shown = control::show(context, request.into_request(), super::VIEW).await;
         shown.map_err(|mut failure| {
             if failure.details().status == Some(408) {
-                failure.details_mut().hint =
+                let details = failure.details_mut();
+                // The service did not reject anything: it says what is in the mailbox.
+                let start = details.message.find("no matching message").unwrap_or(0);
+                details.message.drain(..start);
+                details.hint =
                     Some(format!("list all messages: {}", context.svc("sandbox messages list")));
             }
             failure
