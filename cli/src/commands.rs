@@ -18,6 +18,7 @@ pub mod logout;
 pub mod man;
 pub mod profiles;
 pub mod replay;
+#[cfg_attr(not(feature = "sandbox"), path = "commands/without_sandbox.rs")]
 pub mod sandbox;
 pub mod schema;
 pub mod sign;
@@ -72,7 +73,7 @@ pub enum Command {
     Verify(verify::Verify),
     Sign(sign::Sign),
     Api(api::Api),
-    #[command(subcommand)]
+    #[cfg_attr(feature = "sandbox", command(subcommand))]
     Sandbox(sandbox::Command),
     Completions(completions::Completions),
     Man(man::Man),

@@ -121,7 +121,8 @@ impl Context {
         built(builder.user_agent(USER_AGENT).build(), url)
     }
 
-    /// A client of the sandbox's control interface.
+    /// A client for the sandbox's control interface.
+    #[cfg(feature = "sandbox")]
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
         let mut builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
@@ -222,6 +223,7 @@ impl Context {
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
+    #[cfg(feature = "sandbox")]
     pub async fn call_within<T>(
         &self,
         call: Call<T>,

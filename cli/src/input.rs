@@ -13,7 +13,7 @@ pub mod switch;
 
 /// Reads JSON, and refuses a number that would lose digits. Neither error quotes the text, which may
 /// be private.
-pub fn exact_json(text: &str) -> Result<serde_json::Value, String> {
+pub fn exact_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = serde_json::from_str(text).map_err(|error| json_problem(&error))?;
     inexact_number(text).map_or(Ok(value), Err)
 }
@@ -106,7 +106,7 @@ mod tests {
             ("[0.1, 0.1000000000000000000001]", "line 1 column 7 "),
             ("[\"\\\\\", 1e-400]", "line 1 column 8 "),
         ] {
-            let problem = exact_json(text).expect_err("refused");
+            let problem = exact_json::<serde_json::Value>(text).expect_err("refused");
             assert!(problem.contains(place) && !problem.contains("922"), "{text}: {problem}");
         }
     }

@@ -19,6 +19,7 @@ mod complete;
 mod confirm;
 mod contact_pages;
 mod context;
+#[cfg(feature = "sandbox")]
 mod control;
 mod deliver;
 mod dns;

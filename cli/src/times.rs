@@ -1,12 +1,13 @@
 //! Times on the command line, relative to the clock that decides about them.
 
 use chrono::{DateTime, FixedOffset, Local, TimeDelta};
-use serde_json::Value;
 use svc_sdk::email::ScheduledAt;
 
+#[cfg(feature = "sandbox")]
 use crate::command_spec::is_sandbox;
 use crate::context::Context;
-use crate::control::{self, Request};
+#[cfg(feature = "sandbox")]
+use crate::control;
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::local_time;
@@ -28,6 +29,7 @@ pub async fn read(
     Ok((instant, now))
 }
 
+#[cfg(feature = "sandbox")]
 /// As [`read`], as text for the local server's control interface.
 pub async fn after(context: &Context, text: Option<&str>) -> Result<Option<String>, Failure> {
     let Some(text) = text else { return Ok(None) };
@@ -48,14 +50,17 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Local>) -> Result<(), Str
 
 /// The time of the clock that decides about scheduled emails.
 pub async fn now(context: &Context) -> Result<DateTime<Local>, Failure> {
-    let uses_sandbox = context.settings.sandbox || is_sandbox(context.command);
-    if !uses_sandbox || context.settings.dry_run {
-        return Ok(Local::now());
+    #[cfg(feature = "sandbox")]
+    {
+        let uses_sandbox = context.settings.sandbox || is_sandbox(context.command);
+        if uses_sandbox && !context.settings.dry_run {
+            let client = control::client(context, None).await?;
+            if let Some(clock) = control::send(context, client.clock().get()).await? {
+                return Ok(clock.now.with_timezone(&Local));
+            }
+        }
     }
-    let clock = control::fetch_value(context, Request::get("/_sandbox/clock")).await?;
-    let now = clock.get("now").and_then(Value::as_str).map(DateTime::parse_from_rfc3339);
-    match now {
-        Some(Ok(now)) => Ok(now.with_timezone(&Local)),
-        _ => Ok(Local::now()),
-    }
+    #[cfg(not(feature = "sandbox"))]
+    let _ = context;
+    Ok(Local::now())
 }

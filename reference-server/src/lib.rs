@@ -34,8 +34,8 @@
 //!   `sandbox.test`. The server seeds only while it listens on loopback.
 //! - **A control interface** under `/_sandbox/` for everything that a test needs
 //!   and the services do not offer: read delivered messages, advance the clock,
-//!   inject faults, inspect and replay webhook deliveries. See
-//!   `docs/control-interface.md`.
+//!   inject faults, inspect and replay webhook deliveries. [`Server::client`] returns a
+//!   typed client of it. See `docs/control-interface.md`.
 //! - **Durability.** A 2xx response means that the data is on disk, or in memory
 //!   for an in-memory server.
 //!
@@ -57,6 +57,7 @@
 #![warn(missing_docs)]
 
 mod api;
+pub mod client;
 mod delivery;
 mod engine;
 mod mail;
@@ -68,10 +69,11 @@ mod settings;
 mod smtp;
 mod store;
 
+pub use api::control::organizations::Organization;
 pub use mail::relay::InvalidRelay;
 pub use model::addresses::Addresses;
 pub use model::compatibility::InvalidSetting;
-pub use server::organization::{CreateOrganizationError, Organization};
+pub use server::organization::CreateOrganizationError;
 pub use server::{Builder, Server, StartError};
 pub use smtp::InvalidCertificate;
 pub use store::data_dir::{RunningServer, find_running};

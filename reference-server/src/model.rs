@@ -15,5 +15,6 @@ pub(crate) mod scope;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod time;
+pub(crate) mod timestamp;
 pub(crate) mod tracking;
 pub(crate) mod worker;

@@ -6,12 +6,11 @@ mod dispatch;
 
 use std::sync::LazyLock;
 
-use http::Method;
 use svc_sdk::Operation as O;
 
 use crate::api::control::{
-    clock, deliveries, dns, events, extractions, faults, health, inbound, keys, lease, messages,
-    metrics, organizations, reset, templates,
+    clock, deliveries, dns, endpoints as e, events, extractions, faults, health, inbound, keys,
+    lease, messages, metrics, organizations, reset, templates,
 };
 use crate::api::email::pages::Page;
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
@@ -121,98 +120,90 @@ fn services(r: &mut Routes) {
 }
 
 fn control(r: &mut Routes) {
-    const GET: Method = Method::GET;
-    const POST: Method = Method::POST;
-    const PUT: Method = Method::PUT;
-    const DELETE: Method = Method::DELETE;
-
     r.tag("Sandbox server");
-    r.control(GET, "/_sandbox/health", health::get)
+    r.control(e::HEALTH, health::get)
         .doc("Get the status, the time and the addresses of the server", "The server is running.");
-    r.control(GET, "/_sandbox/lease", lease::get)
+    r.control(e::LEASE, lease::get)
         .doc(
             "Keep an embedded server running while this response is open",
             "A line feed every second, without end.",
         )
         .produces("text/plain");
-    r.control(GET, "/metrics", metrics::get)
+    r.control(e::METRICS, metrics::get)
         .doc("Get metrics in the Prometheus text format", "The metrics.")
         .produces("text/plain");
-    r.control(GET, "/readyz", metrics::ready)
+    r.control(e::READY, metrics::ready)
         .doc("Check whether the server is ready", "The server is ready.");
-    r.control(GET, "/_sandbox/clock", clock::get).doc("Get the clock", "The clock.");
-    r.control(POST, "/_sandbox/clock", clock::set)
+    r.control(e::CLOCK, clock::get).doc("Get the clock", "The clock.");
+    r.control(e::CLOCK_CHANGE, clock::set)
         .doc("Freeze, advance or resume the clock", "The clock, after all due work is done.");
-    r.of_organization(POST, "/_sandbox/reset", reset::reset).doc(
+    r.control(e::RESET, reset::reset).doc(
         "Delete the data of an organization, or of the whole server if none is given",
         "The data is deleted, and the seed data created again.",
     );
 
     r.tag("Sandbox organizations and keys");
-    r.control(POST, "/_sandbox/organizations", organizations::create)
+    r.control(e::ORGANIZATIONS_CREATE, organizations::create)
         .doc(
             "Create an organization with keys that have all scopes",
             "The organization and its keys.",
         )
         .errors(&[Code::Conflict]);
-    r.control(GET, "/_sandbox/organizations", organizations::list)
+    r.control(e::ORGANIZATIONS, organizations::list)
         .doc("List the organizations", "All organizations, oldest first.");
-    r.of_organization(POST, "/_sandbox/keys", keys::create)
+    r.control(e::KEYS_CREATE, keys::create)
         .doc("Create a key", "The key with its secret, which no other response contains.")
         .errors(&[Code::Conflict])
         .links(ID, "/_sandbox/keys/{");
-    r.of_organization(GET, "/_sandbox/keys", keys::list)
-        .doc("List the keys", "All keys, without their secrets.");
-    r.of_organization(DELETE, "/_sandbox/keys/{id}", keys::delete)
+    r.control(e::KEYS, keys::list).doc("List the keys", "All keys, without their secrets.");
+    r.control(e::KEYS_DELETE, keys::delete)
         .doc("Revoke a key", "The key is revoked with immediate effect.");
 
     r.tag("Sandbox templates");
-    r.of_organization(PUT, "/_sandbox/templates/{id}", templates::put)
+    r.control(e::TEMPLATES_PUT, templates::put)
         .doc("Create or replace a template", "The template.")
         .links("$request.path.id", "/_sandbox/templates/{");
-    r.of_organization(GET, "/_sandbox/templates/{id}", templates::get)
-        .doc("Get a template", "The template.");
-    r.of_organization(DELETE, "/_sandbox/templates/{id}", templates::delete)
+    r.control(e::TEMPLATES_GET, templates::get).doc("Get a template", "The template.");
+    r.control(e::TEMPLATES_DELETE, templates::delete)
         .doc("Delete a template", "The template is deleted.");
 
     r.tag("Sandbox DNS");
-    r.of_organization(POST, "/_sandbox/dns/{domain}/publish", dns::publish).doc(
+    r.control(e::DNS_PUBLISH, dns::publish).doc(
         "Publish the DNS records of a sending domain in the built-in zone",
         "The published records.",
     );
-    r.of_organization(DELETE, "/_sandbox/dns/{domain}", dns::withdraw)
+    r.control(e::DNS_WITHDRAW, dns::withdraw)
         .doc("Withdraw all DNS records of a domain", "The records are withdrawn.");
-    r.of_organization(DELETE, "/_sandbox/dns/{domain}/{record}", dns::withdraw)
+    r.control(e::DNS_WITHDRAW_RECORD, dns::withdraw)
         .doc("Withdraw one DNS record of a domain", "The record is withdrawn.");
 
     r.tag("Sandbox messages");
-    r.of_organization(GET, "/_sandbox/messages", messages::list)
+    r.control(e::MESSAGES, messages::list)
         .doc("List delivered and received messages", "Messages, newest first.")
         .query(parameters::messages);
-    r.of_organization(GET, "/_sandbox/messages/wait", messages::wait)
+    r.control(e::MESSAGES_WAIT, messages::wait)
         .doc("Wait for a message", "The newest matching message, or the first one to arrive.")
         .query(parameters::waiting)
         .links(ID, "/_sandbox/messages/{");
-    r.of_organization(GET, "/_sandbox/messages/{id}", messages::get)
-        .doc("Get a message", "The message with its content.");
-    r.of_organization(GET, "/_sandbox/messages/{id}/raw", messages::raw)
+    r.control(e::MESSAGES_GET, messages::get).doc("Get a message", "The message with its content.");
+    r.control(e::MESSAGES_RAW, messages::raw)
         .doc("Get the source of a message", "The message in RFC 5322 format.")
         .produces("message/rfc822");
-    r.of_organization(GET, "/_sandbox/messages/{id}/html", messages::html)
+    r.control(e::MESSAGES_HTML, messages::html)
         .doc(
             "Get the HTML of a message",
             "The HTML part, with scripts disabled by a content security policy.",
         )
         .produces("text/html");
-    r.of_organization(GET, "/_sandbox/messages/{id}/links", messages::links).doc(
+    r.control(e::MESSAGES_LINKS, messages::links).doc(
         "Get the links and the one-time codes of a message",
         "The links in order, and the codes.",
     );
 
     r.tag("Sandbox events");
-    r.of_organization(POST, "/_sandbox/emails/{id}/events", events::create)
+    r.control(e::EMAILS_EVENT, events::create)
         .doc("Simulate an event of an email", "The updated email.");
-    r.of_organization(POST, "/_sandbox/inbound", inbound::create)
+    r.control(e::INBOUND, inbound::create)
         .doc(
             "Receive a message as if it had arrived over SMTP",
             "One message for each local recipient.",
@@ -220,16 +211,16 @@ fn control(r: &mut Routes) {
         .query(parameters::inbound)
         .also_accepts("message/rfc822")
         .links("$response.body#/messages/0/id", "/_sandbox/messages/{");
-    r.of_organization(POST, "/_sandbox/extractions", extractions::create)
+    r.control(e::EXTRACTIONS, extractions::create)
         .doc("Simulate a completed or failed extraction", "The deliveries are queued.");
 
     r.tag("Sandbox deliveries");
-    r.of_organization(GET, "/_sandbox/deliveries", deliveries::list)
+    r.control(e::DELIVERIES, deliveries::list)
         .doc("List webhook deliveries", "Deliveries with their attempts, newest first.")
         .query(parameters::deliveries);
-    r.of_organization(GET, "/_sandbox/deliveries/{id}", deliveries::get)
+    r.control(e::DELIVERIES_GET, deliveries::get)
         .doc("Get a delivery", "The delivery with its body and the responses to its attempts.");
-    r.of_organization(POST, "/_sandbox/deliveries/{id}/replay", deliveries::replay)
+    r.control(e::DELIVERIES_REPLAY, deliveries::replay)
         .doc(
             "Attempt a delivery again, with the same event ID and the current secret",
             "The attempt is queued.",
@@ -237,16 +228,14 @@ fn control(r: &mut Routes) {
         .links(ID, "/_sandbox/deliveries/{");
 
     r.tag("Sandbox faults");
-    r.of_organization(GET, "/_sandbox/faults", faults::list)
+    r.control(e::FAULTS, faults::list)
         .doc("List the faults", "All faults, with the requests that they affected.");
-    r.of_organization(POST, "/_sandbox/faults", faults::create)
+    r.control(e::FAULTS_CREATE, faults::create)
         .doc("Add a fault that affects the next matching requests", "The fault.")
         .errors(&[Code::Conflict])
         .links(ID, "/_sandbox/faults/{");
-    r.of_organization(DELETE, "/_sandbox/faults", faults::clear)
-        .doc("Remove all faults", "The faults are removed.");
-    r.of_organization(GET, "/_sandbox/faults/{id}", faults::get)
+    r.control(e::FAULTS_CLEAR, faults::clear).doc("Remove all faults", "The faults are removed.");
+    r.control(e::FAULTS_GET, faults::get)
         .doc("Get a fault", "The fault, with the requests that it affected.");
-    r.of_organization(DELETE, "/_sandbox/faults/{id}", faults::delete)
-        .doc("Remove a fault", "The fault is removed.");
+    r.control(e::FAULTS_DELETE, faults::delete).doc("Remove a fault", "The fault is removed.");
 }

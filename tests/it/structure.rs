@@ -143,7 +143,7 @@ fn tree(options: &[&str]) -> String {
 
 /// The layers of the server, lowest first. A module may import from its own layer and from
 /// those before it. A name covers the modules below it.
-const SERVER_LAYERS: [&[&str]; 13] = [
+const SERVER_LAYERS: [&[&str]; 14] = [
     &["model"],
     &["store"],
     &["net"],
@@ -156,6 +156,7 @@ const SERVER_LAYERS: [&[&str]; 13] = [
     &["api::control"],
     &["api::openapi"],
     &["routes"],
+    &["client"],
     &["server"],
 ];
 

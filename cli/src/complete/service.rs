@@ -9,7 +9,6 @@ use svc_sdk::Service;
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
-use crate::control::{self, Request};
 use crate::output::to_values;
 
 /// Maximum number of audiences whose contacts are fetched.
@@ -31,20 +30,15 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         Values::ExtractionWebhook => Service::Extraction,
         _ => Service::Email,
     };
-    let sandbox_path = match values {
-        Values::SandboxKey => Some("/_sandbox/keys"),
-        Values::Message => Some("/_sandbox/messages"),
-        Values::Delivery => Some("/_sandbox/deliveries"),
-        Values::Fault => Some("/_sandbox/faults"),
-        _ => None,
-    };
-    if sandbox_path.is_some() || context.settings.sandbox {
+    let of_sandbox =
+        matches!(values, Values::SandboxKey | Values::Message | Values::Delivery | Values::Fault);
+    if of_sandbox || context.settings.sandbox {
         context.peek().await.then_some(())?;
     } else if !is_usable_without_prompt(context, service) {
         return None;
     }
-    if let Some(path) = sandbox_path {
-        let items = control::fetch_items(context, Request::get(path)).await.ok()?;
+    if of_sandbox {
+        let items = items_of_sandbox(context, values).await?;
         return Some(named(&items, &["subject", "event", "operation", "service"]));
     }
     if values == Values::ExtractionWebhook {
@@ -79,6 +73,25 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
             }
         }
     })
+}
+
+#[cfg(feature = "sandbox")]
+async fn items_of_sandbox(context: &Context, values: Values) -> Option<Vec<Value>> {
+    use crate::control::{client, send};
+
+    let client = client(context, None).await.ok()?;
+    Some(match values {
+        Values::SandboxKey => to_values(&send(context, client.keys().list()).await.ok()??),
+        Values::Message => to_values(&send(context, client.messages().list()).await.ok()??.data),
+        Values::Delivery => to_values(&send(context, client.deliveries().list()).await.ok()??.data),
+        Values::Fault => to_values(&send(context, client.faults().list()).await.ok()??),
+        _ => return None,
+    })
+}
+
+#[cfg(not(feature = "sandbox"))]
+async fn items_of_sandbox(_: &Context, _: Values) -> Option<Vec<Value>> {
+    None
 }
 
 /// Whether the base URL and key are configured, and the key can be read without a prompt.

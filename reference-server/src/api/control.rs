@@ -4,6 +4,7 @@
 pub(crate) mod clock;
 pub(crate) mod deliveries;
 pub(crate) mod dns;
+pub(crate) mod endpoints;
 pub(crate) mod events;
 pub(crate) mod extractions;
 pub(crate) mod faults;
@@ -20,19 +21,22 @@ pub(crate) mod seed;
 pub(crate) mod templates;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::api::framework::Input;
 use crate::model::error::ApiError;
 use crate::store::Reader;
 use crate::store::organizations::{SANDBOX, find_named};
 
-/// One page of a list. `next` is the cursor of the next page, or null on the last page.
-#[derive(Serialize, JsonSchema)]
+/// One page of a list, newest first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
-pub(crate) struct Page<T> {
-    data: Vec<T>,
-    next: Option<String>,
+#[non_exhaustive]
+pub struct Page<T> {
+    /// The items.
+    pub data: Vec<T>,
+    /// The cursor of the next page, or null on the last page.
+    pub next: Option<String>,
 }
 
 /// The `organization` query parameter.

@@ -4,6 +4,7 @@ pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod call;
 mod connection;
+pub(crate) mod endpoint;
 pub(crate) mod fault;
 mod idempotency;
 pub(crate) mod input;

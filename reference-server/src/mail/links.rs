@@ -4,15 +4,17 @@ use std::collections::HashSet;
 
 use linkify::{LinkFinder, LinkKind};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A link of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Link {
-    pub(crate) url: String,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Link {
+    /// Where it leads.
+    pub url: String,
     /// The visible text of the link in the HTML part.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<String>,
+    pub text: Option<String>,
 }
 
 /// How much of each part is searched for links and codes, in bytes.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The host that receives mail for every domain. Names under `.localhost` resolve to
 /// this machine, so the MX record points to the SMTP listener.
@@ -45,32 +45,43 @@ pub(crate) fn spf_host(inbound_host: &str) -> String {
     format!("spf.{inbound_host}")
 }
 
-/// One record that a domain has to publish.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// One DNS record that a domain has to publish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DnsRecord")]
-pub(crate) struct Record {
-    #[serde(flatten, serialize_with = "kind_and_type")]
+#[non_exhaustive]
+pub struct Record {
+    /// Its purpose.
+    #[serde(flatten, serialize_with = "kind_and_type", deserialize_with = "kind")]
     #[schemars(with = "KindAndType")]
-    pub(crate) kind: RecordKind,
-    pub(crate) name: String,
-    pub(crate) value: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) priority: Option<u16>,
+    pub kind: RecordKind,
+    /// The name that it belongs to.
+    pub name: String,
+    /// Its content.
+    pub value: String,
+    /// Only for an MX record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u16>,
 }
 
-/// Purpose of a record.
+/// The purpose of a DNS record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum RecordKind {
+#[non_exhaustive]
+pub enum RecordKind {
+    /// Where mail for the domain goes.
     Mx,
+    /// Which hosts may send mail of the domain.
     Spf,
+    /// The public key of the signatures.
     Dkim,
+    /// What to do with mail that fails the checks.
     Dmarc,
 }
 
 impl RecordKind {
     pub(crate) const ALL: [Self; 4] = [Self::Mx, Self::Spf, Self::Dkim, Self::Dmarc];
 
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// `mx`, `spf`, `dkim` or `dmarc`.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mx => "mx",
             Self::Spf => "spf",
@@ -120,7 +131,7 @@ impl JsonSchema for RecordKind {
 /// The text is not a record kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of mx, spf, dkim, dmarc")]
-pub(crate) struct UnknownRecordKind;
+pub struct UnknownRecordKind;
 
 /// Schema of what `kind_and_type` serializes.
 #[derive(JsonSchema)]
@@ -145,6 +156,16 @@ fn kind_and_type<S: Serializer>(kind: &RecordKind, serializer: S) -> Result<S::O
     map.serialize_entry("kind", kind.as_str())?;
     map.serialize_entry("type", kind.record_type())?;
     map.end()
+}
+
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RecordKind, D::Error> {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+
+    let Kind { kind } = Kind::deserialize(deserializer)?;
+    kind.parse().map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -184,6 +205,8 @@ mod tests {
   }
 ]"#
         );
+        let text = serde_json::to_string(&records).expect("JSON");
+        assert_eq!(serde_json::from_str::<[Record; 4]>(&text).expect("records"), records);
         assert_eq!("dkim".parse(), Ok(RecordKind::Dkim));
         assert_eq!("DKIM".parse::<RecordKind>(), Err(UnknownRecordKind));
     }

@@ -73,6 +73,12 @@ pub(crate) fn parse(text: &str) -> Option<Millis> {
     (rest.0.is_empty() && is_representable(at)).then_some(at)
 }
 
+/// Writes a duration for [`parse_duration`].
+pub(crate) fn duration_text(duration: std::time::Duration) -> String {
+    // A part of a millisecond counts as a whole one: no wait is shorter than asked for.
+    format!("{}ms", duration.as_nanos().div_ceil(1_000_000))
+}
+
 /// Parses a duration: a number with the unit `ms`, `s`, `m`, `h` or `d`.
 pub(crate) fn parse_duration(text: &str) -> Option<Millis> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;

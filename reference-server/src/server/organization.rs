@@ -1,32 +1,16 @@
-//! [`Organization`]: one tenant of a server, created through [`Server`].
+//! The clients of a server, and its organizations, created through [`Server`].
 
-use std::fmt;
+use svc_sdk::{EmailClient, ExtractionClient};
 
 use crate::Server;
-use crate::api::control::organizations;
-
-/// An organization with one API key for each service, returned by
-/// [`Server::create_organization`].
-///
-/// An organization cannot see the resources of another, so tests that use one
-/// organization each can share a server. The `Debug` output omits the keys.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Organization {
-    /// The ID, `org_…`.
-    pub id: String,
-    /// The name.
-    pub name: String,
-    /// A key of the email service with all scopes.
-    pub email_key: String,
-    /// A key of the extraction service with the scope `full`.
-    pub extraction_key: String,
-}
+use crate::api::control::organizations::{self, Organization};
+use crate::client::{Client, Error, Tenant};
+use crate::store::keys::SEEDED;
 
 impl Server {
     /// Creates an organization, like `POST /_sandbox/organizations`.
     ///
-    /// Names need not be unique.
+    /// Names need not be unique. [`tenant`](Self::tenant) also creates its clients.
     ///
     /// # Errors
     ///
@@ -36,20 +20,49 @@ impl Server {
         name: impl Into<String>,
     ) -> Result<Organization, CreateOrganizationError> {
         let created = organizations::create_with_keys(self.app(), Some(name.into()), 0).await;
-        let created =
-            created.map_err(|error| CreateOrganizationError(error.message().to_owned()))?;
-        Ok(Organization {
-            id: created.organization.id,
-            name: created.organization.name,
-            email_key: created.email_key,
-            extraction_key: created.extraction_key,
-        })
+        created.map_err(|error| CreateOrganizationError(error.message().to_owned()))
     }
-}
 
-impl fmt::Debug for Organization {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Organization").field("id", &self.id).finish_non_exhaustive()
+    /// Creates an organization, and clients that use its keys. Tests that use one each can
+    /// share a server.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot store it.
+    pub async fn tenant(&self, name: impl AsRef<str>) -> Result<Tenant, Error> {
+        let client = self.client()?;
+        let organization = client.organizations().create(Some(name.as_ref()), None).await?;
+        Tenant::new(&self.base_url(), &client, organization)
+    }
+
+    /// A client of the control interface, for the seeded organization.
+    ///
+    /// # Errors
+    ///
+    /// If the HTTP client cannot be initialized.
+    pub fn client(&self) -> Result<Client, Error> {
+        match self.control_token() {
+            Some(token) => Client::with_token(self.base_url(), token),
+            None => Client::new(self.base_url()),
+        }
+    }
+
+    /// A client of the email service, with the seeded key.
+    ///
+    /// # Errors
+    ///
+    /// If the HTTP client cannot be initialized.
+    pub fn email_client(&self) -> Result<EmailClient, svc_sdk::Error> {
+        EmailClient::builder(self.base_url(), SEEDED[0]).no_proxy().build()
+    }
+
+    /// A client of the extraction service, with the seeded key.
+    ///
+    /// # Errors
+    ///
+    /// If the HTTP client cannot be initialized.
+    pub fn extraction_client(&self) -> Result<ExtractionClient, svc_sdk::Error> {
+        ExtractionClient::builder(self.base_url(), SEEDED[1]).no_proxy().build()
     }
 }
 

@@ -31,15 +31,27 @@ pub(crate) struct FaultResponse {
     pub(crate) body: Vec<u8>,
 }
 
-/// When the connection is closed.
+/// When a fault closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DropPoint {
+#[non_exhaustive]
+pub enum DropPoint {
     /// Before the request is processed.
     Before,
     /// After the request is processed, before the response is sent.
     After,
     /// After the request is processed, within the response body.
     Midway,
+}
+
+impl DropPoint {
+    /// `before`, `after` or `midway`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+            Self::Midway => "midway",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

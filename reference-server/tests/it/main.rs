@@ -5,6 +5,7 @@ mod attacks;
 mod audiences;
 mod auth;
 mod batch;
+mod client;
 mod clock;
 mod compatibility;
 mod contacts;

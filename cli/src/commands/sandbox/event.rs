@@ -1,11 +1,12 @@
 //! The `svc sandbox event` command.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
+use svc_reference_server::client::EmailEvent;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Simulate an event of an email
@@ -38,18 +39,18 @@ pub struct Event {
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let detail = self.detail.map(|text| match serde_json::from_str::<Value>(&text) {
-            Ok(object @ Value::Object(_)) => object,
-            _ => text.into(),
-        });
-        let body = json!({
-            "organization": self.organization,
-            "event": self.event,
-            "recipient": self.recipient,
-            "detail": detail,
-        });
-        let path = format!("/_sandbox/emails/{}/events", control::segment(&self.id)?);
-        let request = Request::post(&path).body(control::without_nulls(body));
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let mut event = EmailEvent::new(&self.event);
+        if let Some(recipient) = self.recipient {
+            event = event.recipient(recipient);
+        }
+        if let Some(text) = self.detail {
+            event = event.detail(match serde_json::from_str(&text) {
+                Ok(object @ Value::Object(_)) => object,
+                _ => Value::from(text),
+            });
+        }
+        let request = client.emails().simulate(&self.id, &event);
         control::done(context, request, &format!("email {} is {}", self.id, self.event)).await
     }
 }

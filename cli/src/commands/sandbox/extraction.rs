@@ -1,11 +1,11 @@
 //! The `svc sandbox extraction` command.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::complete::at_file;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 use crate::input::exact_json;
 
@@ -33,19 +33,16 @@ pub struct Extraction {
 
 impl Extraction {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, self.organization.as_deref()).await?;
         let data = self
             .data
             .map(|data| {
                 let text = context.inputs.text(&context.out, "--data", &data)?;
-                exact_json(&text).map_err(|problem| Failure::input(format!("--data: {problem}")))
+                exact_json::<Map<String, Value>>(&text)
+                    .map_err(|problem| Failure::input(format!("--data: {problem}")))
             })
             .transpose()?;
-        let body = json!({
-            "organization": self.organization,
-            "event": format!("extraction.{}", self.outcome),
-            "data": data,
-        });
-        let request = Request::post("/_sandbox/extractions").body(control::without_nulls(body));
+        let request = client.extractions().simulate(&format!("extraction.{}", self.outcome), data);
         control::done(context, request, &format!("extraction {}", self.outcome)).await
     }
 }

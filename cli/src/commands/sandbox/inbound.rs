@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use serde_json::json;
+use svc_reference_server::client::InboundMessage;
 
 use crate::complete::at_file;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Simulate an incoming email
@@ -55,33 +55,31 @@ pub struct Inbound {
 
 impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = Request::post("/_sandbox/inbound");
-        let ip = self.ip.map(|ip| ip.to_string());
-        let request = match &self.raw {
-            Some(path) => request
-                .query("organization", self.organization.as_deref())
-                .query("ip", ip.as_deref())
-                .query("helo", self.helo.as_deref())
-                .message(context.inputs.bytes(&context.out, "--raw", path)?),
-            None => {
-                let read = |option, value: &Option<String>| {
-                    value
-                        .as_deref()
-                        .map(|v| context.inputs.text(&context.out, option, v))
-                        .transpose()
-                };
-                request.body(control::without_nulls(json!({
-                    "organization": self.organization,
-                    "from": self.from,
-                    "to": self.to,
-                    "subject": self.subject,
-                    "text": read("--text", &self.text)?,
-                    "html": read("--html", &self.html)?,
-                    "ip": ip,
-                    "helo": self.helo,
-                })))
-            }
-        };
-        control::done(context, request, "received the email").await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let sentence = "received the email";
+        if let Some(path) = &self.raw {
+            let source = context.inputs.bytes(&context.out, "--raw", path)?;
+            let request = client.inbound().receive_raw(source, self.ip, self.helo.as_deref());
+            return control::done(context, request, sentence).await;
+        }
+        // clap requires both without `--raw`.
+        let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
+        let mut message = InboundMessage::new(from, to);
+        if let Some(subject) = self.subject {
+            message = message.subject(subject);
+        }
+        if let Some(text) = &self.text {
+            message = message.text(context.inputs.text(&context.out, "--text", text)?);
+        }
+        if let Some(html) = &self.html {
+            message = message.html(context.inputs.text(&context.out, "--html", html)?);
+        }
+        if let Some(ip) = self.ip {
+            message = message.ip(ip);
+        }
+        if let Some(helo) = self.helo {
+            message = message.helo(helo);
+        }
+        control::done(context, client.inbound().receive(&message), sentence).await
     }
 }

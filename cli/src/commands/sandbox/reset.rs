@@ -1,11 +1,10 @@
 //! The `svc sandbox reset` command.
 
 use clap::Args;
-use serde_json::json;
 
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Delete all data, or the data of one organization
@@ -30,8 +29,11 @@ impl Reset {
             None => "all data of the sandbox".to_owned(),
         };
         confirm(context, &format!("Delete {what}?")).await?;
-        let body = json!({"organization": self.organization});
-        let request = Request::post("/_sandbox/reset").body(control::without_nulls(body));
+        let client = control::client(context, None).await?;
+        let request = match self.organization {
+            Some(organization) => client.reset_organization(organization),
+            None => client.reset(),
+        };
         control::done(context, request, &format!("deleted {what} and created the seed data again"))
             .await
     }

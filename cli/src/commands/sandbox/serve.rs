@@ -109,12 +109,6 @@ fn rate(text: &str) -> Result<u32, String> {
 }
 
 impl Serve {
-    #[cfg(not(feature = "sandbox"))]
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        crate::sandbox::Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
-    }
-
-    #[cfg(feature = "sandbox")]
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         use serde_json::json;
         use svc_reference_server::{Server, StartError};
@@ -200,7 +194,6 @@ impl Serve {
     }
 
     /// The relay of the option, else of the environment.
-    #[cfg(feature = "sandbox")]
     fn relay(&self) -> Result<Option<String>, Failure> {
         match &self.relay {
             // Every user of the machine can read process lists.

@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::output::{Column, Show, View, to_value};
 use crate::sandbox::Sandbox;
 
 const VIEW: View = View(&[
@@ -45,11 +45,10 @@ impl Status {
             context.out.hint("start one: svc sandbox serve");
             return Ok(());
         }
-        let mut health = control::fetch_value(context, Request::get("/_sandbox/health")).await?;
-        if let Some(map) = health.as_object_mut() {
-            map.insert("data".into(), json!(dir));
-            context.out.one(&health, VIEW)?;
-        }
-        Ok(())
+        let client = control::client(context, None).await?;
+        let Some(health) = control::send(context, client.health()).await? else { return Ok(()) };
+        let mut health = to_value(&health);
+        health["data"] = json!(dir);
+        context.out.one(&health, VIEW)
     }
 }

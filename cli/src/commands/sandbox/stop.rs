@@ -15,12 +15,6 @@ Scope: none (local server)")]
 pub struct Stop {}
 
 impl Stop {
-    #[cfg(not(feature = "sandbox"))]
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        crate::sandbox::Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
-    }
-
-    #[cfg(feature = "sandbox")]
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         use serde_json::json;
 
@@ -47,10 +41,9 @@ impl Stop {
 }
 
 /// Longer than the server's own shutdown time limit.
-#[cfg(feature = "sandbox")]
 const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 
-#[cfg(all(feature = "sandbox", unix))]
+#[cfg(unix)]
 fn terminate(pid: u32) -> Result<(), Failure> {
     let failed = || Failure::other(format!("cannot stop the sandbox (process {pid})"));
     let pid =
@@ -59,7 +52,7 @@ fn terminate(pid: u32) -> Result<(), Failure> {
         .map_err(|error| Failure::other(format!("cannot stop the sandbox: {error}")))
 }
 
-#[cfg(all(feature = "sandbox", not(unix)))]
+#[cfg(not(unix))]
 fn terminate(pid: u32) -> Result<(), Failure> {
     Err(Failure::other(format!("cannot stop process {pid} from here: press Ctrl-C in its window")))
 }

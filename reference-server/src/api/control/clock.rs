@@ -9,10 +9,11 @@ use crate::engine::State;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::meta;
 
 /// Exactly one of the fields.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ClockChange")]
 #[schemars(extend("oneOf" = [
@@ -21,23 +22,29 @@ use crate::store::meta;
     {"properties": {"resume": {"const": true}}, "required": ["resume"]},
 ]))]
 pub(crate) struct Change {
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [true, null]))]
-    freeze: Option<bool>,
+    pub(crate) freeze: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
-    advance: Option<String>,
+    pub(crate) advance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [true, null]))]
-    resume: Option<bool>,
+    pub(crate) resume: Option<bool>,
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Clock {
-    #[schemars(with = "schema::Time")]
-    now: String,
-    frozen: bool,
+/// The state of the server's clock.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Clock {
+    /// Its time.
+    pub now: Timestamp,
+    /// Whether it stands still.
+    pub frozen: bool,
     /// Whether no work is in progress and none is due at or before `now`.
-    settled: bool,
-    #[schemars(with = "Option<schema::Time>")]
-    next_due: Option<String>,
+    pub settled: bool,
+    /// When the next work is due.
+    pub next_due: Option<Timestamp>,
 }
 
 pub(crate) async fn get(input: Input) -> Result<Json<Clock>, ApiError> {
@@ -91,10 +98,10 @@ async fn save(input: &Input) -> Result<(), ApiError> {
 
 fn show(state: &State) -> Result<Json<Clock>, ApiError> {
     let clock = Clock {
-        now: time::rfc3339(state.now),
+        now: state.now.into(),
         frozen: state.frozen,
         settled: state.settled,
-        next_due: state.next_due.map(time::rfc3339),
+        next_due: state.next_due.map(Timestamp::from),
     };
     Json::of(&clock)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -12,11 +12,11 @@ use crate::api::framework::{IgnoredBody, Input, Json};
 use crate::delivery::webhook_worker;
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::memory;
-use crate::model::schema;
-use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::attempts;
-use crate::store::deliveries::{self, Filter, State};
+pub use crate::store::deliveries::State;
+use crate::store::deliveries::{self, Filter};
 
 const DEFAULT_LIMIT: i64 = 20;
 const MAX_LIMIT: i64 = 100;
@@ -28,47 +28,59 @@ pub(crate) const STATES: [&str; 4] = {
 };
 
 /// A webhook delivery.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Delivery {
+#[non_exhaustive]
+pub struct Delivery {
     /// The event ID, which is the same in the body of every attempt.
-    id: String,
-    webhook: String,
+    pub id: String,
+    /// The ID of the webhook.
+    pub webhook: String,
+    /// `email` or `extraction`.
     #[schemars(extend("enum" = ["email", "extraction"]))]
-    service: &'static str,
-    event: String,
-    #[schemars(extend("enum" = STATES))]
-    state: &'static str,
-    attempt_count: i64,
-    #[schemars(with = "Option<schema::Time>")]
-    next_due_at: Option<String>,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
+    pub service: String,
+    /// The name of the event, such as `email.delivered`.
+    pub event: String,
+    /// Whether the webhook accepted it.
+    pub state: State,
+    /// The number of attempts so far.
+    pub attempt_count: i64,
+    /// When the next attempt is due.
+    pub next_due_at: Option<Timestamp>,
+    /// When the event occurred.
+    pub created_at: Timestamp,
+    /// When the delivery last changed.
+    pub updated_at: Timestamp,
     /// The exact request body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-    /// Oldest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<Vec<Attempt>>,
+    pub body: Option<String>,
+    /// The attempts, oldest first; absent from the response to a replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<Vec<Attempt>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// An attempt of a webhook delivery.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Attempt {
-    number: i64,
-    #[schemars(with = "schema::Time")]
-    started_at: String,
-    duration_ms: i64,
-    url: String,
-    request_headers: Map<String, Value>,
+#[non_exhaustive]
+pub struct Attempt {
+    /// Its number; the first is 1.
+    pub number: i64,
+    /// When it started, by the server's clock.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds of real time.
+    pub duration_ms: i64,
+    /// The URL of the request.
+    pub url: String,
+    /// The headers of the request, with the signature.
+    pub request_headers: Map<String, Value>,
     /// The status of the response; null if there was none.
-    status: Option<i64>,
-    error: Option<String>,
+    pub status: Option<i64>,
+    /// Why there was no response.
+    pub error: Option<String>,
     /// The first 4 KiB of the response body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_body: Option<String>,
+    pub response_body: Option<String>,
 }
 
 /// Lists deliveries, newest first, without request and response bodies.
@@ -177,13 +189,13 @@ impl From<deliveries::Delivery> for Delivery {
         Self {
             id: delivery.id,
             webhook: delivery.webhook,
-            service: delivery.service.as_str(),
+            service: delivery.service.as_str().to_owned(),
             event: delivery.event,
-            state: delivery.state.as_str(),
+            state: delivery.state,
             attempt_count: delivery.attempts,
-            next_due_at: delivery.due_at.map(time::rfc3339),
-            created_at: time::rfc3339(delivery.created_at),
-            updated_at: time::rfc3339(delivery.updated_at),
+            next_due_at: delivery.due_at.map(Timestamp::from),
+            created_at: delivery.created_at.into(),
+            updated_at: delivery.updated_at.into(),
             body: None,
             attempts: None,
         }
@@ -193,7 +205,7 @@ impl From<deliveries::Delivery> for Delivery {
 fn views(attempts: Vec<attempts::Attempt>) -> Vec<Attempt> {
     let view = |attempt: attempts::Attempt| Attempt {
         number: attempt.number,
-        started_at: time::rfc3339(attempt.started_at),
+        started_at: attempt.started_at.into(),
         duration_ms: attempt.duration_ms,
         url: attempt.url,
         request_headers: attempt.request_headers,

@@ -15,19 +15,24 @@ use crate::model::error::{ApiError, Problems};
 use crate::store::domains::{self, Domain};
 use crate::store::{Tx, dns_records};
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Publish")]
 pub(crate) struct Publish {
-    organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
     /// The kinds of records to publish. Default: all four.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<RecordKind>>")]
-    records: Option<Vec<String>>,
+    pub(crate) records: Option<Vec<String>>,
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Published {
-    published: Vec<Record>,
+/// The DNS records that were published.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Published {
+    /// The records.
+    pub published: Vec<Record>,
 }
 
 pub(crate) async fn publish(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{named_organization, organization};
@@ -15,19 +15,47 @@ use crate::model::schema;
 use crate::model::status::{self, Change};
 use crate::store::emails;
 
-#[derive(Deserialize, JsonSchema)]
+/// An event of an email to simulate.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EmailEvent")]
-pub(crate) struct Event {
+pub struct EmailEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
+    /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
     #[schemars(with = "schema::EmailChange")]
     event: String,
     /// The address of the affected recipient. Default: all recipients whose status allows
     /// the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
     recipient: Option<String>,
     /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
     /// string is short for the reason or the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<Value>,
+}
+
+impl EmailEvent {
+    /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`, for all
+    /// recipients whose status allows it.
+    pub fn new(event: impl Into<String>) -> Self {
+        Self { event: event.into(), ..Self::default() }
+    }
+
+    /// Limits the event to one recipient.
+    #[must_use]
+    pub fn recipient(mut self, address: impl Into<String>) -> Self {
+        self.recipient = Some(address.into());
+        self
+    }
+
+    /// The details: `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for
+    /// other events. A string is short for the reason or the URL.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<Value>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
 }
 
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
@@ -35,7 +63,7 @@ const MAX_DETAIL: usize = 16 * 1024;
 
 pub(crate) async fn create(
     mut input: Input,
-    body: JsonBody<Event>,
+    body: JsonBody<EmailEvent>,
 ) -> Result<Json<emails::View<'static>>, ApiError> {
     let id = input.id().to_owned();
     let event = body.read(&mut input).await?;

@@ -18,25 +18,31 @@ use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewExtraction")]
 pub(crate) struct New {
-    organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
     #[schemars(with = "schema::ExtractionEvent")]
-    event: String,
+    pub(crate) event: String,
     /// The data of the event. Default: an example.
-    data: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Map<String, Value>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// A simulated extraction.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Extraction")]
-pub(crate) struct Finished {
-    id: String,
+#[non_exhaustive]
+pub struct Extraction {
+    /// The ID of the first delivery.
+    pub id: String,
+    /// The event.
     #[schemars(with = "schema::ExtractionEvent")]
-    event: &'static str,
+    pub event: String,
     /// The IDs of the deliveries, one for each subscribed webhook endpoint.
-    deliveries: Vec<String>,
+    pub deliveries: Vec<String>,
 }
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
@@ -44,7 +50,7 @@ pub(crate) struct Finished {
 pub(crate) async fn create(
     mut input: Input,
     body: JsonBody<New>,
-) -> Result<Json<Finished, 202>, ApiError> {
+) -> Result<Json<Extraction, 202>, ApiError> {
     let new = body.read(&mut input).await?;
     let Some(event) = Event::parse(Service::Extraction, &new.event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
@@ -59,7 +65,7 @@ pub(crate) async fn create(
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let deliveries = post::emit_at_once(tx, &app.webhooks, organization, event, &data)?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
-        Ok(Finished { id, event: event.as_str(), deliveries })
+        Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });
     Json::of(&finished.await?)
 }

@@ -16,17 +16,21 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::faults::{DropPoint, Effect, Fault, FaultResponse};
+pub use crate::store::faults::DropPoint;
+use crate::store::faults::{self, Effect, FaultResponse};
 
 /// Maximum number of headers of a response.
 const MAX_HEADERS: usize = 100;
 /// Maximum latency, in milliseconds.
 const MAX_LATENCY: i64 = 10 * 60_000;
 
-#[derive(Deserialize, JsonSchema, Serialize)]
+/// What affects which requests. At least one of `status`, `latency` and `drop` is required.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewFault")]
+#[non_exhaustive]
 #[schemars(extend("anyOf" = [
     {
         "properties": {
@@ -54,72 +58,144 @@ const MAX_LATENCY: i64 = 10 * 60_000;
         "required": ["drop"],
     },
 ]))]
-pub(crate) struct New {
+pub struct NewFault {
     #[serde(skip_serializing)]
     organization: Option<String>,
     /// The affected operation, such as `emails.send`. Default: all documented operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OperationName>")]
-    operation: Option<String>,
+    pub operation: Option<String>,
     /// How many requests are affected, at least 1. Default: 1.
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
-    times: Option<u32>,
+    pub times: Option<u32>,
     /// How many matching requests are unaffected before that. Default: 0.
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maximum" = u32::MAX))]
-    skip: Option<u32>,
+    pub skip: Option<u32>,
+    /// The status of the response, which takes the place of processing the request.
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 200, max = 599))]
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// The response body: a string is sent as it is, any other value as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Value>,
+    pub body: Option<Value>,
+    /// The headers of that response.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ResponseHeaders>")]
-    headers: Option<Map<String, Value>>,
+    pub headers: Option<Map<String, Value>>,
     /// A delay such as `250ms`, in real time, of at most ten minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
-    latency: Option<String>,
+    pub latency: Option<String>,
     /// Closes the connection before the request is processed, after it is processed, or
     /// midway through the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["before", "after", "midway", null]))]
-    drop: Option<String>,
+    pub drop: Option<String>,
+}
+
+impl NewFault {
+    /// A fault of the next request to any documented operation, without an effect so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Affects only this operation, such as `emails.send`.
+    #[expect(clippy::needless_pass_by_value, reason = "operations and strings are passed alike")]
+    #[must_use]
+    pub fn operation(mut self, operation: impl ToString) -> Self {
+        self.operation = Some(operation.to_string());
+        self
+    }
+
+    /// Affects this many requests, at least 1. Default: 1.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Lets this many matching requests pass first. Default: 0.
+    #[must_use]
+    pub fn skip(mut self, skip: u32) -> Self {
+        self.skip = Some(skip);
+        self
+    }
+
+    /// Responds with this status, 200 to 599, instead of processing the request.
+    #[must_use]
+    pub fn status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The body of that response: a string is sent as it is, any other value as JSON.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Value>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// Adds a header to that response.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let headers = self.headers.get_or_insert_default();
+        headers.insert(name.into(), Value::String(value.into()));
+        self
+    }
+
+    /// Waits before anything else, in real time, at most ten minutes.
+    #[must_use]
+    pub fn latency(mut self, latency: Duration) -> Self {
+        self.latency = Some(time::duration_text(latency));
+        self
+    }
+
+    /// Closes the connection at this point.
+    #[must_use]
+    pub fn drop_connection(mut self, point: DropPoint) -> Self {
+        self.drop = Some(point.as_str().to_owned());
+        self
+    }
 }
 
 /// A fault and the requests that it affected.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Fault")]
-pub(crate) struct View<'a> {
-    id: &'a str,
+#[non_exhaustive]
+pub struct Fault {
+    /// The ID, `flt_…`.
+    pub id: String,
+    /// What it affects, and how.
     #[serde(flatten)]
-    #[schemars(with = "New")]
-    definition: &'a Value,
+    pub definition: NewFault,
     /// How many more requests the fault affects.
-    remaining: u32,
-    hits: Vec<Hit>,
+    pub remaining: u32,
+    /// The requests that it affected.
+    pub hits: Vec<FaultHit>,
 }
 
 /// A request that a fault affected.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FaultHit")]
-struct Hit {
-    #[schemars(with = "schema::Time")]
-    at: String,
-    operation: String,
+#[non_exhaustive]
+pub struct FaultHit {
+    /// When it arrived, by the server's clock.
+    pub at: Timestamp,
+    /// The service and the operation, such as `email emails.send`.
+    pub operation: String,
 }
 
 pub(crate) async fn create(
     mut input: Input,
-    body: JsonBody<New>,
-) -> Result<Json<View<'static>, 201>, ApiError> {
+    body: JsonBody<NewFault>,
+) -> Result<Json<Fault, 201>, ApiError> {
     let new = body.read(&mut input).await?;
     let (operation, effect) = new.resolve()?;
     let organization =
         find_organization(&input, named_organization(&input, new.organization.clone())?).await?;
-    let fault = Fault {
+    let fault = faults::Fault {
         id: id::new(Prefix::Fault),
         organization,
         operation,
@@ -131,20 +207,20 @@ pub(crate) async fn create(
     };
     let (app, added) = (Arc::clone(&input.app), fault.clone());
     input.app.store.write(move |tx| app.faults.add(tx, &added)).await?;
-    Json::of(&describe(&fault))
+    Json::of(&describe(&fault)?)
 }
 
-pub(crate) async fn list(input: Input) -> Result<Json<Vec<View<'static>>>, ApiError> {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<Fault>>, ApiError> {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
-    Json::of(&faults.iter().map(describe).collect::<Vec<_>>())
+    Json::of(&faults.iter().map(describe).collect::<Result<Vec<_>, _>>()?)
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<View<'static>>, ApiError> {
+pub(crate) async fn get(input: Input) -> Result<Json<Fault>, ApiError> {
     let organization = find_organization(&input, organization_param(&input)).await?;
     let faults = input.app.faults.list(organization);
     let fault = faults.iter().find(|fault| fault.id == input.id());
-    Json::of(&describe(fault.ok_or_else(|| ApiError::not_found("fault"))?))
+    Json::of(&describe(fault.ok_or_else(|| ApiError::not_found("fault"))?)?)
 }
 
 /// Removes all faults of the organization.
@@ -168,7 +244,7 @@ async fn remove(input: &Input, id: Option<String>) -> Result<bool, ApiError> {
 
 /// Parses the stored definition of a fault.
 pub(crate) fn parse_definition(definition: &str) -> Result<(Option<Operation>, Effect), ApiError> {
-    serde_json::from_str::<New>(definition).map_err(ApiError::internal)?.resolve()
+    serde_json::from_str::<NewFault>(definition).map_err(ApiError::internal)?.resolve()
 }
 
 async fn find_organization(input: &Input, name: Option<String>) -> Result<i64, ApiError> {
@@ -177,7 +253,7 @@ async fn find_organization(input: &Input, name: Option<String>) -> Result<i64, A
     input.app.store.read(find).await
 }
 
-impl New {
+impl NewFault {
     fn resolve(&self) -> Result<(Option<Operation>, Effect), ApiError> {
         let mut problems = Problems::default();
         let operation = self.operation.as_deref().and_then(|name| {
@@ -301,15 +377,15 @@ schema::formats! {
     }),
 }
 
-fn describe(fault: &Fault) -> View<'_> {
+fn describe(fault: &faults::Fault) -> Result<Fault, ApiError> {
     let hits = fault
         .hits
         .iter()
-        .map(|hit| Hit { at: time::rfc3339(hit.at), operation: hit.operation.to_string() });
-    View {
-        id: &fault.id,
-        definition: &fault.definition,
+        .map(|hit| FaultHit { at: hit.at.into(), operation: hit.operation.to_string() });
+    Ok(Fault {
+        id: fault.id.clone(),
+        definition: NewFault::deserialize(&fault.definition).map_err(ApiError::internal)?,
         remaining: fault.times,
         hits: hits.collect(),
-    }
+    })
 }

@@ -3,34 +3,44 @@
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::api::framework::{Input, Json};
 use crate::model::error::ApiError;
-use crate::model::schema;
-use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::crashes;
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Health {
+/// The state of a server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Health {
+    /// `ok`
     #[schemars(extend("const" = "ok"))]
-    status: &'static str,
-    version: &'static str,
-    #[schemars(with = "schema::Time")]
-    now: String,
-    addresses: Addresses,
+    pub status: String,
+    /// The version of the server.
+    pub version: String,
+    /// The time of the server's clock.
+    pub now: Timestamp,
+    /// The addresses that the server listens on.
+    pub addresses: HealthAddresses,
     /// The number of jobs that were set aside, because the server failed or ended several times
     /// while it processed them. The log names them.
-    set_aside: i64,
+    pub set_aside: i64,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Addresses {
-    http: Option<String>,
+/// The addresses that a server listens on.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Addresses")]
+#[non_exhaustive]
+pub struct HealthAddresses {
+    /// The base URL of both services.
+    pub http: Option<String>,
+    /// The SMTP listener, if there is one.
     #[schemars(with = "Option<String>")]
-    smtp: Option<SocketAddr>,
+    pub smtp: Option<SocketAddr>,
+    /// The DNS server.
     #[schemars(with = "Option<String>")]
-    dns: Option<SocketAddr>,
+    pub dns: Option<SocketAddr>,
 }
 
 pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
@@ -38,10 +48,10 @@ pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
     let addresses = app.addresses.get();
     let set_aside = app.store.read(crashes::count_set_aside).await?;
     let health = Health {
-        status: "ok",
-        version: env!("CARGO_PKG_VERSION"),
-        now: time::rfc3339(app.clock.now()),
-        addresses: Addresses {
+        status: "ok".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: app.clock.now().into(),
+        addresses: HealthAddresses {
             http: addresses.map(|addresses| format!("http://{}", addresses.http)),
             smtp: addresses.and_then(|addresses| addresses.smtp),
             dns: addresses.map(|addresses| addresses.dns),

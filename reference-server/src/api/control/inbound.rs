@@ -18,26 +18,86 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 
-#[derive(Deserialize, JsonSchema)]
+/// An email that arrives.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "InboundMessage")]
-pub(crate) struct New {
+pub struct InboundMessage {
+    #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "schema::Mailbox")]
     from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     to: Option<OneOrMany>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[^\r\n]*$"))]
     subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<String>,
     /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
     /// `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::IpAddress>")]
     ip: Option<String>,
     /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
     helo: Option<String>,
+}
+
+impl InboundMessage {
+    /// An email without subject and content. The recipient is in a verified domain.
+    pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
+        let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
+        Self { from, to, ..Self::default() }
+    }
+
+    /// Adds a recipient.
+    #[must_use]
+    pub fn to(mut self, to: impl Into<String>) -> Self {
+        self.to.get_or_insert_default().0.push(to.into());
+        self
+    }
+
+    /// Sets the subject.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the text part.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets the HTML part.
+    #[must_use]
+    pub fn html(mut self, html: impl Into<String>) -> Self {
+        self.html = Some(html.into());
+        self
+    }
+
+    /// The address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
+    #[must_use]
+    pub fn ip(mut self, ip: IpAddr) -> Self {
+        self.ip = Some(ip.to_string());
+        self
+    }
+
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[must_use]
+    pub fn helo(mut self, helo: impl Into<String>) -> Self {
+        self.helo = Some(helo.into());
+        self
+    }
 }
 
 /// The sending host of the simulated SMTP connection.
@@ -48,17 +108,24 @@ struct Peer {
     sender: Option<Address>,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// The messages of an email that arrived, one for each local recipient.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "InboundMessages")]
-pub(crate) struct Received {
-    messages: Vec<ReceivedMessage>,
+#[non_exhaustive]
+pub struct Received {
+    /// The messages.
+    pub messages: Vec<ReceivedMessage>,
 }
 
-#[derive(Serialize, JsonSchema)]
+/// A message that arrived.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "InboundMessageReceived")]
-struct ReceivedMessage {
-    id: String,
-    recipient: String,
+#[non_exhaustive]
+pub struct ReceivedMessage {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// The address of the recipient.
+    pub recipient: String,
 }
 
 /// Maximum number of recipients: each gets a message in the same transaction.
@@ -66,7 +133,7 @@ const MAX_RECIPIENTS: usize = 1_000;
 
 pub(crate) async fn create(
     mut input: Input,
-    body: JsonBody<New>,
+    body: JsonBody<InboundMessage>,
 ) -> Result<Json<Received, 202>, ApiError> {
     let mut organization_name = organization_param(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
@@ -181,7 +248,7 @@ impl Peer {
 /// Recipients, source and sending host.
 type Composed = (Vec<Address>, Vec<u8>, Option<Peer>);
 
-impl New {
+impl InboundMessage {
     /// Builds the message. `host` is from the query; fields of the body take precedence.
     fn compose(self, now: i64, host: Host) -> Result<Composed, ApiError> {
         let mut problems = Problems::default();

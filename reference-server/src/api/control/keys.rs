@@ -1,5 +1,6 @@
 //! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -11,11 +12,12 @@ use crate::api::framework::{Input, Json, JsonBody, NoContent};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::scope::EMAIL_SCOPES;
-use crate::model::time::{self, Millis};
+use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::keys::{self, Mode};
 
 /// A key of the email service needs `scopes`, one of the extraction service `scope`.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewKey")]
 #[schemars(extend("oneOf" = [
@@ -28,47 +30,88 @@ use crate::store::keys::{self, Mode};
         "required": ["scope"],
     },
 ]))]
-pub(crate) struct New {
+pub struct NewKey {
+    #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
     #[schemars(extend("enum" = ["email", "extraction"]))]
     service: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::EmailScopes>")]
     scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["full", "extract_only", null]))]
     scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
     mode: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+impl NewKey {
+    /// A key of the email service with these scopes, such as `emails:send`.
+    pub fn email(scopes: impl IntoIterator<Item = impl ToString>) -> Self {
+        let scopes = scopes.into_iter().map(|scope| scope.to_string()).collect();
+        Self { scopes: Some(scopes), ..Self::of("email") }
+    }
+
+    /// A key of the extraction service with the scope `full` or `extract_only`.
+    #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
+    pub fn extraction(scope: impl ToString) -> Self {
+        Self { scope: Some(scope.to_string()), ..Self::of("extraction") }
+    }
+
+    /// `live` or `test`. Default: `test`.
+    #[must_use]
+    pub fn mode(mut self, mode: impl Into<String>) -> Self {
+        self.mode = Some(mode.into());
+        self
+    }
+
+    fn of(service: &str) -> Self {
+        let service = service.to_owned();
+        Self { organization: None, service, scopes: None, scope: None, mode: None }
+    }
+}
+
+/// An API key. The `Debug` output omits the key itself.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Key")]
-pub(crate) struct View {
-    id: String,
+#[non_exhaustive]
+pub struct Key {
+    /// The ID, `key_…`.
+    pub id: String,
+    /// `email` or `extraction`.
     #[schemars(extend("enum" = ["email", "extraction"]))]
-    service: &'static str,
+    pub service: String,
+    /// `live` or `test`.
     #[schemars(extend("enum" = ["live", "test"]))]
-    mode: String,
+    pub mode: String,
     /// Only for a key of the email service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    scopes: Option<Vec<&'static str>>,
+    pub scopes: Option<Vec<String>>,
     /// Only for a key of the extraction service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<&'static str>,
+    pub scope: Option<String>,
     /// The key itself; only in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
+    pub key: Option<String>,
     /// The start of the key; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
+    pub hint: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 pub(crate) async fn create(
     mut input: Input,
-    body: JsonBody<New>,
-) -> Result<Json<View, 201>, ApiError> {
+    body: JsonBody<NewKey>,
+) -> Result<Json<Key, 201>, ApiError> {
     let new = body.read(&mut input).await?;
     let (service, scopes, mode) = new.resolve()?;
     let name = named_organization(&input, new.organization)?;
@@ -77,13 +120,13 @@ pub(crate) async fn create(
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
         let secret = keys::new_secret(service, mode)?;
         let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
-        let view = View::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
-        Ok(View { key: Some(secret), ..view })
+        let view = Key::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
+        Ok(Key { key: Some(secret), ..view })
     });
     Json::of(&view.await?)
 }
 
-impl New {
+impl NewKey {
     fn resolve(&self) -> Result<(Service, Vec<Scope>, Mode), ApiError> {
         let mut problems = Problems::default();
         let service = match self.service.as_str() {
@@ -130,7 +173,7 @@ impl New {
     }
 }
 
-pub(crate) async fn list(input: Input) -> Result<Json<Vec<View>>, ApiError> {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<Key>>, ApiError> {
     let app = Arc::clone(&input.app);
     let name = organization_param(&input);
     let all = input.app.store.read(move |reader| {
@@ -138,8 +181,8 @@ pub(crate) async fn list(input: Input) -> Result<Json<Vec<View>>, ApiError> {
         keys::list(reader, organization)
     });
     let views = all.await?.into_iter().map(|key| {
-        let view = View::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
-        View { hint: Some(key.hint), ..view }
+        let view = Key::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
+        Key { hint: Some(key.hint), ..view }
     });
     Json::of(&views.collect::<Vec<_>>())
 }
@@ -161,23 +204,22 @@ pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
     Ok(NoContent)
 }
 
-impl View {
+impl Key {
     fn new(id: String, service: Service, scopes: &[Scope], mode: String, at: Millis) -> Self {
-        let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
         let (scopes, scope) = match service {
             Service::Email => (Some(names), None),
-            _ => (None, names.first().copied()),
+            _ => (None, names.pop()),
         };
-        let created_at = time::rfc3339(at);
         Self {
             id,
-            service: service.as_str(),
+            service: service.as_str().to_owned(),
             mode,
             scopes,
             scope,
             key: None,
             hint: None,
-            created_at,
+            created_at: at.into(),
         }
     }
 }

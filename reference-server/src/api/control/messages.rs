@@ -9,17 +9,18 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::Page;
+use crate::api::app::Shared;
 use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
 use crate::store::NO_ORGANIZATION;
-pub(crate) use search::Summary;
+pub use search::MessageSummary;
 use search::{Found, Search};
-pub(crate) use view::View;
+pub use view::{Direction, Message, MessageAttachment, MessageLinks};
 pub(crate) use view::{get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<Summary>>, ApiError> {
+pub(crate) async fn list(input: Input) -> Result<Json<Page<MessageSummary>>, ApiError> {
     let search = Search::from_query(&input)?;
     let limit = search.limit;
     let mut found = search.run(&input.app, limit + 1).await?.messages;
@@ -31,7 +32,7 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Summary>>, ApiError> 
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
+pub(crate) async fn wait(input: Input) -> Result<Json<Message>, ApiError> {
     let mut search = Search::from_query(&input)?;
     let timeout = match input.query().get("timeout") {
         None => DEFAULT_TIMEOUT,
@@ -77,8 +78,7 @@ pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
         tokio::select! {
             arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {
-                    let message = "no matching message arrived within the timeout";
-                    return Err(ApiError::new(Code::RequestTimeout, message));
+                    return Err(none_arrived(&input.app, organization, timeout).await?);
                 }
             }
             () = &mut stopped => {
@@ -87,6 +87,32 @@ pub(crate) async fn wait(input: Input) -> Result<Json<View>, ApiError> {
         }
     }
 }
+
+/// The error at the end of a wait, which says what is in the mailbox instead.
+async fn none_arrived(
+    app: &Shared,
+    organization: i64,
+    timeout: Duration,
+) -> Result<ApiError, ApiError> {
+    let newest = app
+        .store
+        .read(move |reader| Search::default().find(reader, organization, SHOWN_INSTEAD + 1));
+    let newest = newest.await?;
+    let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
+        format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
+    });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let instead = match newest.len() {
+        0 => "the mailbox is empty".to_owned(),
+        1..=SHOWN_INSTEAD => format!("the mailbox has {shown}"),
+        _ => format!("the newest messages are {shown}"),
+    };
+    let text = format!("no matching message arrived within {timeout:?}; {instead}");
+    Ok(ApiError::new(Code::RequestTimeout, text))
+}
+
+/// How many messages the error at the end of a wait describes.
+const SHOWN_INSTEAD: usize = 5;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);

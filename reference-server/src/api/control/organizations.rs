@@ -1,6 +1,7 @@
 //! `/_sandbox/organizations`: creates and lists organizations. Tests that use one
 //! organization each can share a server.
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,12 +14,12 @@ use crate::model::error::{ApiError, Code};
 use crate::model::scope::EMAIL_SCOPES;
 use crate::store::Tx;
 use crate::store::keys::{self, Keys, Mode};
-use crate::store::organizations::{self, Organization, SANDBOX};
+use crate::store::organizations::{self, SANDBOX};
 
 /// Maximum length of an organization's name, in characters.
 const MAX_NAME_LENGTH: usize = 200;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewOrganization")]
 pub(crate) struct New {
@@ -26,34 +27,56 @@ pub(crate) struct New {
     /// with the same name, use its ID.
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
-    name: Option<String>,
-    #[serde(default, deserialize_with = "integer")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
-    balance_cents: Option<i64>,
+    pub(crate) balance_cents: Option<i64>,
 }
 
-/// A new organization with its keys.
-#[derive(Serialize, JsonSchema)]
+/// A new organization with one API key for each service.
+///
+/// An organization cannot see the resources of another, so tests that use one
+/// organization each can share a server. The `Debug` output omits the keys.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OrganizationWithKeys")]
-pub(crate) struct Created {
-    #[serde(flatten)]
-    pub(crate) organization: View,
-    pub(crate) email_key: String,
-    pub(crate) extraction_key: String,
+#[non_exhaustive]
+pub struct Organization {
+    /// The ID, `org_…`.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The balance of the extraction service, in cents.
+    pub balance_cents: i64,
+    /// A key of the email service with all scopes.
+    pub email_key: String,
+    /// A key of the extraction service with the scope `full`.
+    pub extraction_key: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+impl fmt::Debug for Organization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Organization").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// An organization in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SandboxOrganization")]
-pub(crate) struct View {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    balance_cents: i64,
+#[non_exhaustive]
+pub struct OrganizationSummary {
+    /// The ID, `org_…`.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The balance of the extraction service, in cents.
+    pub balance_cents: i64,
 }
 
 pub(crate) async fn create(
     mut input: Input,
     body: OptionalBody<New>,
-) -> Result<Json<Created, 201>, ApiError> {
+) -> Result<Json<Organization, 201>, ApiError> {
     let new = body.read(&mut input).await?;
     if let Some(name) = &new.name {
         let length = name.chars().count();
@@ -76,27 +99,28 @@ pub(crate) async fn create_with_keys(
     app: &App,
     name: Option<String>,
     balance_cents: i64,
-) -> Result<Created, ApiError> {
+) -> Result<Organization, ApiError> {
     let keys = Arc::clone(&app.keys);
     let created = app.store.write(move |tx| {
         let organization = organizations::insert(tx, name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
         insert_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
-        Ok(Created { organization: organization.into(), email_key, extraction_key })
+        let organizations::Organization { id, name, balance_cents, .. } = organization;
+        Ok(Organization { id, name, balance_cents, email_key, extraction_key })
     });
     created.await
 }
 
-pub(crate) async fn list(input: Input) -> Result<Json<Vec<View>>, ApiError> {
+pub(crate) async fn list(input: Input) -> Result<Json<Vec<OrganizationSummary>>, ApiError> {
     let all = input.app.store.read(organizations::list).await?;
-    let views: Vec<View> = all.into_iter().map(View::from).collect();
+    let views: Vec<_> = all.into_iter().map(OrganizationSummary::from).collect();
     Json::of(&views)
 }
 
-impl From<Organization> for View {
-    fn from(organization: Organization) -> Self {
-        let Organization { id, name, balance_cents, .. } = organization;
+impl From<organizations::Organization> for OrganizationSummary {
+    fn from(organization: organizations::Organization) -> Self {
+        let organizations::Organization { id, name, balance_cents, .. } = organization;
         Self { id, name, balance_cents }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::seed;
 use super::{named_organization, organization};
@@ -12,11 +12,12 @@ use crate::api::framework::{Input, NoContent, OptionalBody};
 use crate::model::error::{ApiError, Code};
 use crate::store::Location;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Reset")]
 pub(crate) struct Reset {
-    organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
 }
 
 pub(crate) async fn reset(

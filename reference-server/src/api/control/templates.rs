@@ -10,40 +10,78 @@ use super::{named_organization, organization, organization_param};
 use crate::api::framework::{Input, Json, JsonBody, NoContent};
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
-use crate::model::schema;
-use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::templates;
 
-#[derive(Deserialize, JsonSchema)]
+/// The content of a template. Each part may contain variables, such as `{{ name }}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewTemplate")]
-pub(crate) struct Template {
+pub struct NewTemplate {
+    #[serde(skip_serializing_if = "Option::is_none")]
     organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+impl NewTemplate {
+    /// A template without content.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the subject.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the HTML part.
+    #[must_use]
+    pub fn html(mut self, html: impl Into<String>) -> Self {
+        self.html = Some(html.into());
+        self
+    }
+
+    /// Sets the text part.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+}
+
+/// A template of emails.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Template")]
-pub(crate) struct View {
-    id: String,
-    subject: Option<String>,
-    html: Option<String>,
-    text: Option<String>,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
+#[non_exhaustive]
+pub struct Template {
+    /// The ID, which the `templateId` of an email names.
+    pub id: String,
+    /// The subject.
+    pub subject: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
+    /// When it was first stored.
+    pub created_at: Timestamp,
+    /// When it was last stored.
+    pub updated_at: Timestamp,
 }
 
 /// Creates or replaces a template.
 pub(crate) async fn put(
     mut input: Input,
-    body: JsonBody<Template>,
-) -> Result<Json<View>, ApiError> {
+    body: JsonBody<NewTemplate>,
+) -> Result<Json<Template>, ApiError> {
     let new = body.read(&mut input).await?;
     let name = named_organization(&input, new.organization.clone())?;
     let app = Arc::clone(&input.app);
@@ -74,7 +112,7 @@ pub(crate) async fn put(
     Json::of(&put.await?)
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<View>, ApiError> {
+pub(crate) async fn get(input: Input) -> Result<Json<Template>, ApiError> {
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let name = organization_param(&input);
     let found = input.app.store.read(move |reader| {
@@ -98,15 +136,15 @@ pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
     Ok(NoContent)
 }
 
-fn read(reader: Reader<'_>, organization: i64, id: &str) -> Result<View, ApiError> {
+fn read(reader: Reader<'_>, organization: i64, id: &str) -> Result<Template, ApiError> {
     let found = templates::find(reader, organization, id)?;
     let found = found.ok_or_else(|| ApiError::not_found("template"))?;
-    Ok(View {
+    Ok(Template {
         id: found.id,
         subject: found.subject,
         html: found.html,
         text: found.text,
-        created_at: time::rfc3339(found.created_at),
-        updated_at: time::rfc3339(found.updated_at),
+        created_at: found.created_at.into(),
+        updated_at: found.updated_at.into(),
     })
 }

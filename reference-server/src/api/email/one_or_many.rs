@@ -5,12 +5,12 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::schema;
 
 /// One address or a list of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct OneOrMany(pub(crate) Vec<String>);
 
 impl JsonSchema for OneOrMany {

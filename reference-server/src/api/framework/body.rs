@@ -11,6 +11,9 @@ use super::input::{Input, object};
 use crate::model::error::ApiError;
 
 pub(crate) trait RequestBody: Send + 'static {
+    /// What the body is; `()` if it is ignored.
+    type Content;
+
     const NEW: Self;
 
     fn describe(generator: &mut SchemaGenerator) -> Described;
@@ -55,6 +58,8 @@ impl IgnoredBody {
 }
 
 impl<T: JsonSchema + 'static, const REQUIRED: bool> RequestBody for Body<T, REQUIRED> {
+    type Content = T;
+
     const NEW: Self = Self(PhantomData);
 
     fn describe(generator: &mut SchemaGenerator) -> Described {
@@ -63,6 +68,8 @@ impl<T: JsonSchema + 'static, const REQUIRED: bool> RequestBody for Body<T, REQU
 }
 
 impl RequestBody for IgnoredBody {
+    type Content = ();
+
     const NEW: Self = Self;
 
     fn describe(_: &mut SchemaGenerator) -> Described {

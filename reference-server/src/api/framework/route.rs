@@ -10,6 +10,7 @@ use svc_sdk::Operation;
 
 use super::body::{Described, RequestBody};
 use super::call::Call;
+use super::endpoint::{Endpoint, Returns};
 use super::input::Input;
 use super::response::Reply;
 use crate::model::compatibility::Compatibility;
@@ -52,6 +53,8 @@ type Boxed<I> =
 
 /// An asynchronous function of the request, and of its body if it has one.
 pub(crate) trait Handler<I, M>: Send + Sync + 'static {
+    /// What the body of the request is; `()` if it has none.
+    type Content;
     type Reply: Reply;
 
     fn describe_body(generator: &mut SchemaGenerator) -> Described;
@@ -65,6 +68,7 @@ where
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
     R: Reply,
 {
+    type Content = ();
     type Reply = R;
 
     fn describe_body(_: &mut SchemaGenerator) -> Described {
@@ -83,6 +87,7 @@ where
     R: Reply,
     B: RequestBody,
 {
+    type Content = B::Content;
     type Reply = R;
 
     fn describe_body(generator: &mut SchemaGenerator) -> Described {
@@ -123,24 +128,12 @@ impl Routes {
     }
 
     /// Adds an operation of the control interface.
-    pub(crate) fn control<M>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        handler: impl Handler<Input, M>,
-    ) -> &mut Route {
-        let of_organization = false;
-        self.add(handler, |handler| Target::Control { method, path, of_organization, handler })
-    }
-
-    /// Adds an operation of the control interface on one organization.
-    pub(crate) fn of_organization<M>(
-        &mut self,
-        method: Method,
-        path: &'static str,
-        handler: impl Handler<Input, M>,
-    ) -> &mut Route {
-        let of_organization = true;
+    pub(crate) fn control<M, B, R, H>(&mut self, endpoint: Endpoint<B, R>, handler: H) -> &mut Route
+    where
+        H: Handler<Input, M, Content = B>,
+        H::Reply: Returns<R>,
+    {
+        let Endpoint { method, path, of_organization, .. } = endpoint;
         self.add(handler, |handler| Target::Control { method, path, of_organization, handler })
     }
 

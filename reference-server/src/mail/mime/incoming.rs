@@ -9,6 +9,7 @@ use super::guard::Guarded;
 
 /// A received message with the fields of `email.received`
 /// (`docs/undocumented/email-service.md#delivery-payload`).
+#[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) from: Option<String>,
     pub(crate) to: Vec<String>,

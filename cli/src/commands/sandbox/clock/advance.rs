@@ -1,11 +1,10 @@
 //! The `svc sandbox clock advance` command.
 
 use clap::Args;
-use serde_json::json;
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 use crate::input::duration;
 
@@ -24,8 +23,7 @@ pub struct Advance {
 
 impl Advance {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let body = json!({"advance": format!("{}ms", self.duration.as_millis())});
-        let request = Request::post("/_sandbox/clock").body(body);
-        control::show(context, request.long_running(), super::VIEW).await
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().advance(self.duration), super::VIEW).await
     }
 }

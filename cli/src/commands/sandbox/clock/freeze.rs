@@ -1,10 +1,9 @@
 //! The `svc sandbox clock freeze` command.
 
 use clap::Args;
-use serde_json::json;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Freeze the clock
@@ -18,7 +17,7 @@ pub struct Freeze {}
 
 impl Freeze {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = Request::post("/_sandbox/clock").body(json!({"freeze": true}));
-        control::show(context, request, super::VIEW).await
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().freeze(), super::VIEW).await
     }
 }

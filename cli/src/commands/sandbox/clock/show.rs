@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Show the time and when the next work is due
@@ -17,6 +17,7 @@ pub struct Show {}
 
 impl Show {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        control::show(context, Request::get("/_sandbox/clock"), super::VIEW).await
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().get(), super::VIEW).await
     }
 }

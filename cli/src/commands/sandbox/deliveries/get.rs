@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Show a delivery and its attempts
@@ -25,8 +25,7 @@ pub struct Get {
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let path = format!("/_sandbox/deliveries/{}", control::segment(&self.id)?);
-        let request = Request::get(&path).query("organization", self.organization.as_deref());
-        control::show(context, request, super::VIEW).await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        control::show(context, client.deliveries().get(&self.id), super::VIEW).await
     }
 }

@@ -1,10 +1,11 @@
 //! The `svc sandbox deliveries list` command.
 
 use clap::Args;
+use svc_reference_server::client::DeliveryState;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// List webhook deliveries, newest first
@@ -22,8 +23,8 @@ pub struct List {
     #[arg(long, value_name = "EVENT", add = Values::Event.candidates())]
     event: Option<String>,
     /// Filter by state: pending, delivered, failed or dropped
-    #[arg(long, value_name = "STATE")]
-    state: Option<String>,
+    #[arg(long, value_name = "STATE", value_parser = parse_state)]
+    state: Option<DeliveryState>,
     /// Fetch every page [default: the first 20]
     #[arg(long)]
     all: bool,
@@ -34,11 +35,24 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = Request::get("/_sandbox/deliveries")
-            .query("webhook", self.webhook.as_deref())
-            .query("event", self.event.as_deref())
-            .query("state", self.state.as_deref())
-            .query("organization", self.organization.as_deref());
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = || {
+            let mut request = client.deliveries().list();
+            if let Some(webhook) = &self.webhook {
+                request = request.webhook(webhook);
+            }
+            if let Some(event) = &self.event {
+                request = request.event(event);
+            }
+            match self.state {
+                Some(state) => request.state(state),
+                None => request,
+            }
+        };
         control::pages(context, request, self.all, super::VIEW, "no deliveries").await
     }
+}
+
+fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
+    DeliveryState::parse(text).ok_or("must be pending, delivered, failed or dropped")
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Send a delivery again
@@ -27,8 +27,8 @@ pub struct Replay {
 
 impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let path = format!("/_sandbox/deliveries/{}/replay", control::segment(&self.id)?);
-        let request = Request::post(&path).query("organization", self.organization.as_deref());
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = client.deliveries().replay(&self.id);
         control::done(context, request, &format!("sent delivery {} again", self.id)).await
     }
 }

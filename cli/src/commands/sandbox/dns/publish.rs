@@ -1,11 +1,12 @@
 //! The `svc sandbox dns publish` command.
 
 use clap::Args;
-use serde_json::json;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use svc_reference_server::client::RecordKind;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Publish the DNS records of a domain
@@ -21,8 +22,8 @@ pub struct Publish {
     #[arg(add = Values::DomainName.candidates())]
     domain: String,
     /// Record to publish; repeatable [default: all]
-    #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = ["mx", "spf", "dkim", "dmarc"])]
-    record: Vec<String>,
+    #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
+    record: Vec<RecordKind>,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
@@ -30,13 +31,8 @@ pub struct Publish {
 
 impl Publish {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let records = (!self.record.is_empty()).then_some(self.record);
-        let body = json!({"organization": self.organization, "records": records});
-        let path = format!(
-            "/_sandbox/dns/{}/publish",
-            control::segment(self.domain.trim_end_matches('.'))?
-        );
-        let request = Request::post(&path).body(control::without_nulls(body));
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = client.dns().publish(self.domain.trim_end_matches('.'), &self.record);
         let sentence = format!("published the records of {}", self.domain);
         control::done(context, request, &sentence).await?;
         context.out.hint("then verify the domain: svc --sandbox domains verify ID");

@@ -1,10 +1,12 @@
 //! The `svc sandbox dns withdraw` command.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use svc_reference_server::client::RecordKind;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Withdraw the DNS records of a domain
@@ -19,8 +21,8 @@ pub struct Withdraw {
     #[arg(add = Values::DomainName.candidates())]
     domain: String,
     /// Record to withdraw [default: all]
-    #[arg(value_parser = ["mx", "spf", "dkim", "dmarc"])]
-    record: Option<String>,
+    #[arg(value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
+    record: Option<RecordKind>,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
     organization: Option<String>,
@@ -28,14 +30,9 @@ pub struct Withdraw {
 
 impl Withdraw {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut path =
-            format!("/_sandbox/dns/{}", control::segment(self.domain.trim_end_matches('.'))?);
-        if let Some(record) = &self.record {
-            path.push('/');
-            path.push_str(record);
-        }
-        let request = Request::delete(&path).query("organization", self.organization.as_deref());
-        let what = self.record.unwrap_or_else(|| "the records".to_owned());
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = client.dns().withdraw(self.domain.trim_end_matches('.'), self.record);
+        let what = self.record.map_or("the records", RecordKind::as_str);
         control::done(context, request, &format!("withdrew {what} of {}", self.domain)).await
     }
 }

@@ -1,12 +1,13 @@
 //! The `svc sandbox faults add` command.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
+use svc_reference_server::client::NewFault;
 
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 use crate::input::{duration, pairs};
 
@@ -56,27 +57,22 @@ pub struct Add {
 
 impl Add {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let response_body = self
-            .body
-            .map(|body| {
-                let text = context.inputs.text(&context.out, "--body", &body)?;
-                let value = serde_json::from_str::<Value>(&text);
-                Ok::<_, Failure>(value.unwrap_or_else(|_| text.into()))
-            })
-            .transpose()?;
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let mut fault = NewFault::new();
+        fault.operation = self.operation;
+        fault.times = self.times;
+        fault.skip = self.skip;
+        fault.status = self.status;
+        fault.drop = self.drop;
+        if let Some(body) = self.body {
+            let text = context.inputs.text(&context.out, "--body", &body)?;
+            fault = fault.body(serde_json::from_str(&text).unwrap_or(Value::String(text)));
+        }
         let headers = pairs::headers("--header", self.header)?;
-        let body = json!({
-            "organization": self.organization,
-            "operation": self.operation,
-            "times": self.times,
-            "skip": self.skip,
-            "status": self.status,
-            "body": response_body,
-            "headers": (!headers.is_empty()).then_some(headers),
-            "latency": self.latency.map(|latency| format!("{}ms", latency.as_millis())),
-            "drop": self.drop,
-        });
-        let request = Request::post("/_sandbox/faults").body(control::without_nulls(body));
-        control::show(context, request, super::VIEW).await
+        fault.headers = (!headers.is_empty()).then_some(headers);
+        if let Some(latency) = self.latency {
+            fault = fault.latency(latency);
+        }
+        control::show(context, client.faults().add(&fault), super::VIEW).await
     }
 }

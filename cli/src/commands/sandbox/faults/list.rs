@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// List all faults and the requests they affected
@@ -21,8 +21,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request =
-            Request::get("/_sandbox/faults").query("organization", self.organization.as_deref());
-        control::list(context, request, super::VIEW, "no faults").await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        control::list(context, client.faults().list(), super::VIEW, "no faults").await
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Remove one fault or all of them
@@ -26,11 +26,11 @@ pub struct Remove {
 
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let path = match &self.id {
-            Some(id) => format!("/_sandbox/faults/{}", control::segment(id)?),
-            None => "/_sandbox/faults".to_owned(),
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = match &self.id {
+            Some(id) => client.faults().remove(id),
+            None => client.faults().clear(),
         };
-        let request = Request::delete(&path).query("organization", self.organization.as_deref());
         let what = self.id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
         control::done(context, request, &format!("removed {what}")).await
     }

@@ -1,12 +1,12 @@
 //! The `svc sandbox keys create` command.
 
 use clap::Args;
-use serde_json::json;
+use svc_reference_server::client::NewKey;
 
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Create an API key; it is shown only once
@@ -37,14 +37,14 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let body = match self.service {
+        let key = match self.service {
             ServiceName::Email => {
                 if self.mode.is_some() {
                     return Err(Failure::usage(
                         "--mode applies only to keys of the extraction service",
                     ));
                 }
-                json!({"organization": self.organization, "service": "email", "scopes": self.scope})
+                NewKey::email(&self.scope)
             }
             ServiceName::Extraction => {
                 let [scope] = self.scope.as_slice() else {
@@ -52,15 +52,14 @@ impl Create {
                         "a key of the extraction service has exactly one scope: full or extract_only",
                     ));
                 };
-                json!({
-                    "organization": self.organization,
-                    "service": "extraction",
-                    "scope": scope,
-                    "mode": self.mode,
-                })
+                let key = NewKey::extraction(scope);
+                match self.mode {
+                    Some(mode) => key.mode(mode),
+                    None => key,
+                }
             }
         };
-        let request = Request::post("/_sandbox/keys").body(control::without_nulls(body));
-        control::show(context, request, super::VIEW).await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        control::show(context, client.keys().create(&key), super::VIEW).await
     }
 }

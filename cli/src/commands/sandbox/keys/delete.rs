@@ -5,7 +5,7 @@ use clap::Args;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Revoke an API key
@@ -24,7 +24,7 @@ pub struct Delete {
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         confirm(context, &format!("Revoke key {}?", self.id)).await?;
-        let request = Request::delete(&format!("/_sandbox/keys/{}", control::segment(&self.id)?));
-        control::deleted(context, request, "key", &self.id).await
+        let client = control::client(context, None).await?;
+        control::deleted(context, client.keys().delete(&self.id), "key", &self.id).await
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Show a message, its source, its HTML or its links
@@ -36,18 +36,13 @@ pub struct Get {
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let id = control::segment(&self.id)?;
-        let part = match (self.raw, self.html, self.links) {
-            (true, _, _) => "/raw",
-            (_, true, _) => "/html",
-            (_, _, true) => "/links",
-            _ => "",
-        };
-        let request = Request::get(&format!("/_sandbox/messages/{id}{part}"))
-            .query("organization", self.organization.as_deref());
-        if self.raw || self.html {
-            return control::document(context, request).await;
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let messages = client.messages();
+        match (self.raw, self.html, self.links) {
+            (true, _, _) => control::document(context, messages.raw(&self.id)).await,
+            (_, true, _) => control::document(context, messages.html(&self.id)).await,
+            (_, _, true) => control::show(context, messages.links(&self.id), super::VIEW).await,
+            _ => control::show(context, messages.get(&self.id), super::VIEW).await,
         }
-        control::show(context, request, super::VIEW).await
     }
 }

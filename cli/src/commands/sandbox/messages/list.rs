@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 use crate::times;
 
@@ -44,13 +44,26 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let request = Request::get("/_sandbox/messages")
-            .query("to", self.to.as_deref())
-            .query("from", self.from.as_deref())
-            .query("subject", self.subject.as_deref())
-            .query("after", after.as_deref())
-            .query("organization", self.organization.as_deref())
-            .query("limit", self.limit.map(|limit| limit.to_string()).as_deref());
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = || {
+            let mut request = client.messages().list();
+            if let Some(to) = &self.to {
+                request = request.to(to);
+            }
+            if let Some(from) = &self.from {
+                request = request.from(from);
+            }
+            if let Some(subject) = &self.subject {
+                request = request.subject(subject);
+            }
+            if let Some(after) = &after {
+                request = request.after(after);
+            }
+            match self.limit {
+                Some(limit) => request.limit(limit),
+                None => request,
+            }
+        };
         control::pages(context, request, self.all, super::VIEW, "no messages").await
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 use crate::times;
 
@@ -39,18 +39,27 @@ pub struct Wait {
 impl Wait {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let timeout = context.settings.timeout.value;
-        let request = Request::get("/_sandbox/messages/wait")
-            .query("to", self.to.as_deref())
-            .query("from", self.from.as_deref())
-            .query("subject", self.subject.as_deref())
-            .query("after", after.as_deref())
-            .query("organization", self.organization.as_deref())
-            .query("timeout", Some(&format!("{}ms", timeout.as_millis())));
-        control::show(context, request.long_running(), super::VIEW).await.map_err(|mut failure| {
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let mut request = client.messages().wait().timeout(context.settings.timeout.value);
+        if let Some(to) = &self.to {
+            request = request.to(to);
+        }
+        if let Some(from) = &self.from {
+            request = request.from(from);
+        }
+        if let Some(subject) = &self.subject {
+            request = request.subject(subject);
+        }
+        if let Some(after) = &after {
+            request = request.after(after);
+        }
+        let shown = control::show(context, request.into_request(), super::VIEW).await;
+        shown.map_err(|mut failure| {
             if failure.details().status == Some(408) {
                 let details = failure.details_mut();
-                details.message = format!("no matching message arrived within {timeout:?}");
+                // The service did not reject anything: it says what is in the mailbox.
+                let start = details.message.find("no matching message").unwrap_or(0);
+                details.message.drain(..start);
                 details.hint =
                     Some(format!("list all messages: {}", context.svc("sandbox messages list")));
             }

@@ -1,10 +1,9 @@
 //! The `svc sandbox organizations create` command.
 
 use clap::Args;
-use serde_json::json;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Create an organization, with keys for both services
@@ -27,8 +26,8 @@ pub struct Create {
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let body = json!({"name": self.name, "balance_cents": self.balance_cents});
-        let request = Request::post("/_sandbox/organizations").body(control::without_nulls(body));
+        let client = control::client(context, None).await?;
+        let request = client.organizations().create(self.name.as_deref(), self.balance_cents);
         control::show(context, request, super::VIEW).await
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// List all organizations
@@ -17,7 +17,8 @@ pub struct List {}
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let request = Request::get("/_sandbox/organizations");
+        let client = control::client(context, None).await?;
+        let request = client.organizations().list();
         control::list(context, request, super::LISTED, "no organizations").await
     }
 }

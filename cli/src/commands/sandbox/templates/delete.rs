@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Delete a template
@@ -25,8 +25,7 @@ pub struct Delete {
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         confirm(context, &format!("Delete template {}?", self.id)).await?;
-        let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
-        let request = Request::delete(&path).query("organization", self.organization.as_deref());
-        control::deleted(context, request, "template", &self.id).await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        control::deleted(context, client.templates().delete(&self.id), "template", &self.id).await
     }
 }

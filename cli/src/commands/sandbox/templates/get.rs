@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::context::PLAIN;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Show a template
@@ -24,8 +24,7 @@ pub struct Get {
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
-        let request = Request::get(&path).query("organization", self.organization.as_deref());
-        control::show(context, request, PLAIN).await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        control::show(context, client.templates().get(&self.id), PLAIN).await
     }
 }

@@ -1,12 +1,12 @@
 //! The `svc sandbox templates put` command.
 
 use clap::Args;
-use serde_json::json;
+use svc_reference_server::client::NewTemplate;
 
 use crate::complete::at_file;
 use crate::context::Context;
 use crate::context::PLAIN;
-use crate::control::{self, Request};
+use crate::control;
 use crate::failure::Failure;
 
 /// Create or replace a template
@@ -35,16 +35,17 @@ pub struct Put {
 
 impl Put {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let read = |option, value: &Option<String>| {
-            value.as_deref().map(|v| context.inputs.text(&context.out, option, v)).transpose()
-        };
-        let body = json!({
-            "organization": self.organization,
-            "subject": self.subject,
-            "html": read("--html", &self.html)?,
-            "text": read("--text", &self.text)?,
-        });
-        let path = format!("/_sandbox/templates/{}", control::segment(&self.id)?);
-        control::show(context, Request::put(&path).body(control::without_nulls(body)), PLAIN).await
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let mut template = NewTemplate::new();
+        if let Some(subject) = self.subject {
+            template = template.subject(subject);
+        }
+        if let Some(html) = &self.html {
+            template = template.html(context.inputs.text(&context.out, "--html", html)?);
+        }
+        if let Some(text) = &self.text {
+            template = template.text(context.inputs.text(&context.out, "--text", text)?);
+        }
+        control::show(context, client.templates().put(&self.id, &template), PLAIN).await
     }
 }

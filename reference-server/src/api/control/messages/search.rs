@@ -6,20 +6,21 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::view::Direction;
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::Input;
 use crate::model::address::Mailbox;
 use crate::model::error::{ApiError, Problems};
-use crate::model::schema;
 use crate::model::time::{self, Millis};
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::messages::{self, Range};
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Search {
     organization: Option<String>,
     /// The complete address of the recipient; case-insensitive.
@@ -47,24 +48,29 @@ pub(super) struct Found {
     pub(super) organization: i64,
     /// The newest message of the organization when the search began.
     pub(super) newest: Option<String>,
-    pub(super) messages: Vec<Summary>,
+    pub(super) messages: Vec<MessageSummary>,
 }
 
 /// A message in a list.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "MessageSummary")]
-pub(crate) struct Summary {
-    pub(super) id: String,
-    #[schemars(extend("enum" = ["outgoing", "incoming"]))]
-    direction: &'static str,
+#[non_exhaustive]
+pub struct MessageSummary {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// Where it comes from.
+    pub direction: Direction,
+    /// The ID of its email; only for an outgoing message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    email_id: Option<String>,
-    from: String,
-    recipient: String,
-    subject: String,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
+    pub email_id: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The address that it was delivered to.
+    pub recipient: String,
+    /// The subject; empty if there is none.
+    pub subject: String,
+    /// When it arrived.
+    pub created_at: Timestamp,
 }
 
 impl Search {
@@ -148,12 +154,12 @@ impl Search {
         Ok(Found { organization, newest, messages })
     }
 
-    fn find(
+    pub(super) fn find(
         &self,
         reader: Reader<'_>,
         organization: i64,
         count: usize,
-    ) -> Result<Vec<Summary>, ApiError> {
+    ) -> Result<Vec<MessageSummary>, ApiError> {
         let oldest = match &self.after {
             Some(After::Message(id)) => id.as_str(),
             _ => "",
@@ -177,14 +183,14 @@ impl Search {
                 None => (sender.unwrap_or_default(), subject.unwrap_or_default()),
             };
             if self.matches(&from, &subject) {
-                found.push(Summary {
+                found.push(MessageSummary {
                     id: message.id,
-                    direction: if message.email.is_some() { "outgoing" } else { "incoming" },
+                    direction: Direction::of(message.email.as_ref()),
                     email_id: message.email,
                     from: shortened(from),
                     recipient: message.recipient,
                     subject: shortened(subject),
-                    created_at: time::rfc3339(created_at),
+                    created_at: created_at.into(),
                 });
             }
             Ok(found.len() < count)

@@ -6,81 +6,118 @@ use axum::body::Body;
 use http::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::{Input, Json};
-use crate::delivery::source::Message;
+use crate::delivery::source;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::memory;
-use crate::model::schema;
-use crate::model::time::{self, Millis};
+use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails;
 use crate::store::messages;
 
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MessageDirection", inline)]
+#[non_exhaustive]
+pub enum Direction {
+    /// From an email of this server.
+    Outgoing,
+    /// From elsewhere.
+    Incoming,
+}
+
+impl Direction {
+    pub(super) fn of(email: Option<&String>) -> Self {
+        if email.is_some() { Self::Outgoing } else { Self::Incoming }
+    }
+}
+
 /// A message with its content.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Message")]
-pub(crate) struct View {
-    id: String,
-    #[schemars(extend("enum" = ["outgoing", "incoming"]))]
-    direction: &'static str,
-    /// Only for an outgoing message.
+#[non_exhaustive]
+pub struct Message {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// Where it comes from.
+    pub direction: Direction,
+    /// The ID of its email; only for an outgoing message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    email_id: Option<String>,
-    from: String,
-    /// Only for an outgoing message.
+    pub email_id: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The tags of its email; only for an outgoing message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tags: Option<Map<String, Value>>,
-    recipient: String,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
+    pub tags: Option<Map<String, Value>>,
+    /// The address that it was delivered to.
+    pub recipient: String,
+    /// When it arrived.
+    pub created_at: Timestamp,
     /// Size of the source, in bytes.
-    size: usize,
-    /// Absent if the source cannot be parsed.
-    #[serde(flatten)]
-    parts: Option<Parts>,
+    pub size: usize,
+    /// The recipients in its header.
+    pub to: Vec<String>,
+    /// The recipients of copies in its header.
+    pub cc: Vec<String>,
+    /// The subject; empty if there is none.
+    pub subject: String,
+    /// The text part.
+    pub text: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The header, by name.
+    pub headers: Map<String, Value>,
+    /// The attachments.
+    pub attachments: Vec<MessageAttachment>,
+    /// The links of the HTML part in order, then those that only the text part contains.
+    pub links: Vec<Link>,
+    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    pub codes: Vec<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Parts {
-    to: Vec<String>,
-    cc: Vec<String>,
-    subject: String,
-    text: Option<String>,
-    html: Option<String>,
-    headers: Map<String, Value>,
-    attachments: Vec<Attachment>,
-    #[serde(flatten)]
-    links: Links,
-}
-
-#[derive(Serialize, JsonSchema)]
+/// An attachment of a message, without its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "MessageAttachment")]
-struct Attachment {
-    filename: Option<String>,
-    content_type: String,
-    content_id: Option<String>,
+#[non_exhaustive]
+pub struct MessageAttachment {
+    /// The name of the file.
+    pub filename: Option<String>,
+    /// The content type.
+    pub content_type: String,
+    /// The `Content-ID`, of an image in the HTML part.
+    pub content_id: Option<String>,
     /// In bytes.
-    size: usize,
+    pub size: usize,
 }
 
 /// The links and the one-time codes of a message.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "MessageLinks")]
-pub(crate) struct Links {
-    links: Vec<Link>,
-    codes: Vec<String>,
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MessageLinks {
+    /// The links of the HTML part in order, then those that only the text part contains.
+    pub links: Vec<Link>,
+    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    pub codes: Vec<String>,
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<View>, ApiError> {
+impl MessageLinks {
+    fn of(message: Option<&Incoming>) -> Self {
+        let html = message.and_then(|message| message.html.as_deref());
+        let text = message.and_then(|message| message.text.as_deref());
+        Self { links: links::links(html, text), codes: links::codes(html, text) }
+    }
+}
+
+pub(crate) async fn get(input: Input) -> Result<Json<Message>, ApiError> {
     let (organization, id) = find(&input).await?;
     show(&input.app, organization, id).await
 }
@@ -90,9 +127,9 @@ pub(crate) async fn show(
     app: &Shared,
     organization: i64,
     id: String,
-) -> Result<Json<View>, ApiError> {
+) -> Result<Json<Message>, ApiError> {
     let (found, source) = source(app, organization, id).await?;
-    blocking(move || Json::of(&found.into_view(&source))).await
+    blocking(move || Json::of(&found.into_message(&source))).await
 }
 
 /// Returns the RFC 5322 source.
@@ -119,15 +156,10 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the links and the one-time codes of the message.
-pub(crate) async fn links(input: Input) -> Result<Json<Links>, ApiError> {
+pub(crate) async fn links(input: Input) -> Result<Json<MessageLinks>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
-    let found = blocking(move || {
-        let message = Incoming::parse(&source);
-        let (html, text) = message.map(|message| (message.html, message.text)).unwrap_or_default();
-        let (html, text) = (html.as_deref(), text.as_deref());
-        Ok(Links { links: links::links(html, text), codes: links::codes(html, text) })
-    });
+    let found = blocking(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref())));
     Json::of(&found.await?)
 }
 
@@ -155,7 +187,7 @@ struct Found {
 
 /// Outgoing messages are rendered on demand; incoming ones are stored.
 enum StoredSource {
-    Outgoing(Box<Message>),
+    Outgoing(Box<source::Message>),
     Incoming(Vec<u8>),
 }
 
@@ -195,56 +227,47 @@ fn load(
         let found = Found { id, recipient, created_at, email: None };
         return Ok((found, StoredSource::Incoming(source)));
     };
-    let message = Message::load(reader, &email)?.ok_or_else(not_found)?;
+    let message = source::Message::load(reader, &email)?.ok_or_else(not_found)?;
     let meta = &message.email.meta;
     let email = Some((email, meta.from.clone(), meta.tags.clone()));
     Ok((Found { id, recipient, created_at, email }, StoredSource::Outgoing(Box::new(message))))
 }
 
 impl Found {
-    fn into_view(self, source: &[u8]) -> View {
+    fn into_message(self, source: &[u8]) -> Message {
         let parsed = Incoming::parse(source);
-        let direction = if self.email.is_some() { "outgoing" } else { "incoming" };
+        let direction = Direction::of(self.email.as_ref().map(|(id, ..)| id));
+        let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref());
+        // A source that cannot be parsed has no content.
+        let parsed = parsed.unwrap_or_default();
         let (email_id, from, tags) = match self.email {
             Some((id, from, tags)) => (Some(id), from, Some(tags)),
-            None => {
-                let from = parsed.as_ref().and_then(|message| message.from.clone());
-                (None, from.unwrap_or_default(), None)
-            }
+            None => (None, parsed.from.unwrap_or_default(), None),
         };
-        View {
+        let attachments = parsed.attachments.into_iter().map(|attachment| MessageAttachment {
+            filename: attachment.filename,
+            content_type: attachment.content_type,
+            content_id: attachment.content_id,
+            size: attachment.content.len(),
+        });
+        Message {
             id: self.id,
             direction,
             email_id,
             from,
             tags,
             recipient: self.recipient,
-            created_at: time::rfc3339(self.created_at),
+            created_at: self.created_at.into(),
             size: source.len(),
-            parts: parsed.map(Parts::from_message),
-        }
-    }
-}
-
-impl Parts {
-    fn from_message(message: Incoming) -> Self {
-        let (html, text) = (message.html.as_deref(), message.text.as_deref());
-        let links = Links { links: links::links(html, text), codes: links::codes(html, text) };
-        let attachments = message.attachments.into_iter().map(|attachment| Attachment {
-            filename: attachment.filename,
-            content_type: attachment.content_type,
-            content_id: attachment.content_id,
-            size: attachment.content.len(),
-        });
-        Self {
-            to: message.to,
-            cc: message.cc,
-            subject: message.subject.unwrap_or_default(),
-            headers: message.headers,
+            to: parsed.to,
+            cc: parsed.cc,
+            subject: parsed.subject.unwrap_or_default(),
+            headers: parsed.headers,
             attachments: attachments.collect(),
-            text: message.text,
-            html: message.html,
+            text: parsed.text,
+            html: parsed.html,
             links,
+            codes,
         }
     }
 }

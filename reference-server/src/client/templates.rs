@@ -1,0 +1,34 @@
+//! Templates of emails.
+
+use super::connection::Client;
+use super::request::Request;
+use crate::api::control::endpoints as e;
+use crate::api::control::templates::{NewTemplate, Template};
+
+impl Client {
+    /// The templates of emails.
+    pub fn templates(&self) -> Templates<'_> {
+        Templates(self)
+    }
+}
+
+/// Requests for templates; see [`Client::templates`].
+#[derive(Clone, Copy, Debug)]
+pub struct Templates<'a>(&'a Client);
+
+impl Templates<'_> {
+    /// Creates or replaces a template.
+    pub fn put(&self, id: &str, template: &NewTemplate) -> Request<Template> {
+        self.0.json(&e::TEMPLATES_PUT, &[id]).with_body(&e::TEMPLATES_PUT, template)
+    }
+
+    /// Returns a template.
+    pub fn get(&self, id: &str) -> Request<Template> {
+        self.0.json(&e::TEMPLATES_GET, &[id])
+    }
+
+    /// Deletes a template.
+    pub fn delete(&self, id: &str) -> Request<()> {
+        self.0.empty(&e::TEMPLATES_DELETE, &[id])
+    }
+}

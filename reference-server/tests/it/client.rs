@@ -1,0 +1,209 @@
+//! The typed client of the control interface.
+
+use std::time::Duration;
+
+use svc_reference_server::client::{
+    Client, DeliveryState, Direction, DropPoint, EmailEvent, InboundMessage, NewFault, NewKey,
+    NewTemplate, RecordKind,
+};
+use svc_reference_server::{Builder, Server};
+use svc_sdk::email::{Email, EmailStatus, Event, NewWebhook};
+use svc_sdk::{EmailClient, Operation};
+
+use crate::harness::KEY;
+use crate::receiver::{Receiver, within};
+
+#[tokio::test]
+async fn a_failed_wait_says_what_arrived() {
+    let server = Server::start().await.unwrap();
+    let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let wait = || {
+        let wait = sandbox.messages().wait_for("ada@example.test").subject("Reset");
+        within("the wait", wait.timeout(Duration::from_millis(20)).into_future())
+    };
+    let error = wait().await.unwrap_err();
+    assert_eq!(error.status().unwrap().as_u16(), 408);
+    assert_eq!(error.code(), Some("request_timeout"));
+    let text = "no matching message arrived within 20ms; the mailbox is empty";
+    assert_eq!(error.message(), Some(text));
+
+    let welcome = Email::new("hello@sandbox.test", "ada@example.test", "Welcome").text("Hi");
+    email.emails().send(&welcome).await.unwrap();
+    let message = sandbox.messages().wait_for("ada@example.test").await.unwrap();
+    let text = format!(
+        "no matching message arrived within 20ms; the mailbox has \"Welcome\" to ada@example.test at {}",
+        message.created_at,
+    );
+    let error = wait().await.unwrap_err();
+    assert_eq!(error.message(), Some(text.as_str()));
+    // What `unwrap` prints.
+    assert!(format!("{error:?}").ends_with(&text), "{error:?}");
+}
+
+#[tokio::test]
+async fn reads_messages_and_emails() {
+    let server = Server::start().await.unwrap();
+    let (email, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let text = "Your code: 123456, https://shop.test/login?token=1";
+    let mail = Email::new("hello@sandbox.test", "ada@example.test", "Sign in")
+        .text(text)
+        .html("<p>Hello <a href=\"https://shop.test/a\">shop</a></p>");
+    let sent = email.emails().send(&mail).await.unwrap();
+    let messages = sandbox.messages();
+    let message = messages.wait_for("Ada@example.test").from("hello@sandbox.test").await.unwrap();
+    assert_eq!(message.email_id.as_deref(), Some(sent.id.as_str()));
+    assert_eq!((message.direction, message.subject.as_str()), (Direction::Outgoing, "Sign in"));
+    assert_eq!(message.codes, ["123456"]);
+    assert_eq!(message.links[0].text.as_deref(), Some("shop"));
+    assert!(messages.raw(&message.id).await.unwrap().starts_with(b"DKIM-Signature"));
+    assert!(messages.html(&message.id).await.unwrap().contains("<p>Hello"));
+    assert_eq!(messages.links(&message.id).await.unwrap().codes, message.codes);
+    assert_eq!(messages.get(&message.id).await.unwrap().headers, message.headers);
+
+    let inbound = InboundMessage::new("bob@example.test", "hi@sandbox.test").subject("Question");
+    let received = sandbox.inbound().receive(&inbound.text("When?")).await.unwrap();
+    assert_eq!(received.messages[0].recipient, "hi@sandbox.test");
+    let source = "From: eve@example.test\r\nTo: hi@sandbox.test\r\nSubject: Raw\r\n\r\nHi\r\n";
+    let ip = Some("127.0.0.1".parse().unwrap());
+    sandbox.inbound().receive_raw(source, ip, Some("mx.example.test")).await.unwrap();
+
+    // Newest first, page by page.
+    let first = messages.list().limit(2).await.unwrap();
+    assert_eq!(first.data[0].subject, "Raw");
+    assert_eq!(first.data[1].direction, Direction::Incoming);
+    let rest = messages.list().cursor(first.next.unwrap()).await.unwrap();
+    assert_eq!((rest.data[0].id.as_str(), rest.next), (message.id.as_str(), None));
+    let after = messages.list().after(message.created_at).to("hi@sandbox.test").subject("quest");
+    assert!(after.await.unwrap().data.len() <= 1);
+
+    server.until_idle().await;
+    let full = EmailEvent::new("bounced").recipient("ada@example.test").detail("mailbox full");
+    let record = sandbox.emails().simulate(&sent.id, &full).await.unwrap();
+    assert_eq!(record.status, Some(EmailStatus::Bounced));
+    let error = sandbox.emails().simulate(&sent.id, &EmailEvent::new("delivered")).await;
+    assert_eq!(error.unwrap_err().code(), Some("conflict"));
+}
+
+#[tokio::test]
+async fn controls_time_faults_and_deliveries() {
+    let server = Server::start().await.unwrap();
+    let sandbox = server.client().unwrap();
+    // The receiver has no https URL.
+    let email = EmailClient::builder(server.base_url(), KEY).local_checks(false).build().unwrap();
+    let receiver = Receiver::start(&[500]).await;
+    let webhook = NewWebhook::new(receiver.url(), [Event::Delivered]);
+    let webhook = email.webhooks().create(webhook).await.unwrap();
+
+    let frozen = sandbox.clock().freeze().await.unwrap();
+    assert!(frozen.frozen);
+    let mail = Email::new("hello@sandbox.test", "ada@example.test", "Hi").text("Hi");
+    email.emails().send(&mail).await.unwrap();
+    let later = sandbox.clock().advance(Duration::from_secs(2)).await.unwrap();
+    assert_eq!((*later.now - *frozen.now).num_seconds(), 2);
+    receiver.until(2).await;
+    assert_eq!(sandbox.clock().get().await.unwrap().now, later.now);
+    assert!(!sandbox.clock().resume().await.unwrap().frozen);
+
+    server.until_idle().await;
+    let deliveries = sandbox.deliveries();
+    let delivered = deliveries.list().webhook(&webhook.id).event("email.delivered");
+    let page = delivered.state(DeliveryState::Delivered).limit(1).await.unwrap();
+    let delivery = &page.data[0];
+    let statuses = delivery.attempts.iter().flatten().map(|attempt| attempt.status);
+    assert_eq!(statuses.collect::<Vec<_>>(), [Some(500), Some(200)]);
+    assert!(deliveries.get(&delivery.id).await.unwrap().body.unwrap().contains("ada@example.test"));
+    assert_eq!(deliveries.replay(&delivery.id).await.unwrap().state, DeliveryState::Pending);
+    receiver.until(3).await;
+
+    let limited = NewFault::new().operation(Operation::EmailsGet).status(429).skip(1).times(2);
+    let limited = limited.header("retry-after", "0").latency(Duration::from_millis(1));
+    let limited = sandbox.faults().add(&limited.body("wait")).await.unwrap();
+    let cut = NewFault::new().drop_connection(DropPoint::Before).operation("audiences.list");
+    let cut = sandbox.faults().add(&cut).await.unwrap();
+    assert_eq!(cut.definition.drop.as_deref(), Some("before"));
+    for _ in 0..3 {
+        drop(email.emails().get("eml_none").retries(0).await);
+    }
+    let limited = sandbox.faults().get(&limited.id).await.unwrap();
+    assert_eq!((limited.remaining, limited.hits.len()), (0, 2));
+    assert_eq!(limited.hits[0].operation, "email emails.get");
+    sandbox.faults().remove(&limited.id).await.unwrap();
+    assert_eq!(sandbox.faults().list().await.unwrap().len(), 1);
+    sandbox.faults().clear().await.unwrap();
+
+    let failed = sandbox.extractions().simulate("extraction.failed", None).await.unwrap();
+    assert_eq!((failed.event.as_str(), failed.deliveries.len()), ("extraction.failed", 0));
+}
+
+#[tokio::test]
+async fn every_tenant_has_keys_and_templates_of_its_own() {
+    let server = Server::start().await.unwrap();
+    let seeded = server.client().unwrap();
+    let tenant = server.tenant("Lovelace").await.unwrap();
+    assert_eq!(tenant.extraction.me().await.unwrap().organization.name, "Lovelace");
+    tenant.email.audiences().create("Readers").await.unwrap();
+    assert!(server.email_client().unwrap().audiences().list().await.unwrap().is_empty());
+    assert_eq!(seeded.organizations().list().await.unwrap().len(), 2);
+    assert!(!format!("{tenant:?}").contains(&tenant.organization.email_key));
+
+    let keys = tenant.sandbox.keys();
+    let key = keys.create(&NewKey::email([svc_sdk::Scope::EmailsRead])).await.unwrap();
+    assert_eq!(key.scopes.as_ref().unwrap(), &["emails:read"]);
+    assert!(!format!("{key:?}").contains(key.key.as_ref().unwrap()));
+    let live = keys.create(&NewKey::extraction("extract_only").mode("live")).await.unwrap();
+    assert!(live.key.unwrap().starts_with("sk_live_"));
+    keys.delete(&key.id).await.unwrap();
+    assert_eq!(keys.list().await.unwrap().len(), 3);
+    assert_eq!(seeded.keys().list().await.unwrap().len(), 2);
+
+    let template = NewTemplate::new().subject("Hi {{ name }}").text("Hi").html("<p>Hi</p>");
+    let put = tenant.sandbox.templates().put("a/b c", &template).await.unwrap();
+    let got = tenant.sandbox.templates().get("a/b c").await.unwrap();
+    assert_eq!((put.id.as_str(), got.subject), ("a/b c", put.subject));
+    assert!(seeded.templates().get("a/b c").await.is_err());
+    tenant.sandbox.templates().delete("a/b c").await.unwrap();
+    // Not the path of another request.
+    for id in ["", ".", ".."] {
+        let error = tenant.sandbox.templates().get(id).await.unwrap_err();
+        assert_eq!(error.status(), None, "{id:?}: {error}");
+    }
+
+    let published = seeded.dns().publish("sandbox.test", &[RecordKind::Mx]).await.unwrap();
+    assert_eq!(published.published[0].priority, Some(10));
+    seeded.dns().withdraw("sandbox.test", Some(RecordKind::Mx)).await.unwrap();
+    seeded.dns().withdraw("sandbox.test", None).await.unwrap();
+
+    seeded.reset_organization(&tenant.organization.id).await.unwrap();
+    assert!(tenant.email.audiences().list().await.unwrap().is_empty());
+    seeded.reset().await.unwrap();
+    assert_eq!(seeded.organizations().list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_public_server_needs_its_token() {
+    let server = Server::builder().in_memory();
+    let server = Builder::public(server, true).start().await.unwrap();
+    let health = server.client().unwrap().health().await.unwrap();
+    assert_eq!(health.addresses.http, Some(server.base_url()));
+    let error = Client::new(server.base_url()).unwrap().health().await.unwrap_err();
+    assert_eq!(error.status().unwrap().as_u16(), 401);
+}
+
+/// Every request of the control interface has a method of the client, except those that are
+/// not for tests.
+#[test]
+fn the_client_covers_every_endpoint() {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let endpoints = std::fs::read_to_string(source.join("api/control/endpoints.rs")).unwrap();
+    let (_, endpoints) = endpoints.split_once("endpoints! {\n").unwrap();
+    let mut client = String::new();
+    for file in std::fs::read_dir(source.join("client")).unwrap() {
+        client += &std::fs::read_to_string(file.unwrap().path()).unwrap();
+    }
+    let names = endpoints.lines().filter_map(|line| line.trim().split_once(": of_"));
+    let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names.iter().filter(|name| !["LEASE", "METRICS", "READY"].contains(name)) {
+        assert!(client.contains(&format!("e::{name},")), "no method of the client uses {name}");
+    }
+}
