@@ -14,6 +14,7 @@ mod clients;
 mod connections;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
 mod exchange;
+mod guard;
 mod hold;
 mod json_string;
 mod key;
@@ -47,6 +48,7 @@ pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
 #[cfg(feature = "tower")]
 pub use layer::{AttemptFuture, AttemptService, Body};
+pub use guard::RecipientGuard;
 pub use observer::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;

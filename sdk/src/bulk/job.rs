@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use futures_core::Stream;
 use futures_util::FutureExt as _;
-use futures_util::future::{Either, pending, select};
+use futures_util::future::{BoxFuture, Either, pending, select};
 use tokio::task::JoinSet;
 
 use super::collect::{Chunk, Collector, Next};
@@ -22,11 +22,14 @@ use crate::{EmailClient, Outcome};
 /// The most emails in one request.
 const MAX_CHUNK: usize = 100;
 
-/// The deadline of a request, with its pauses after 429.
+/// The default of [`Job::timeout`].
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// How long an attempt may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The default of [`Job::max_retry_after`].
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The default of [`Job::retries`].
 const RETRIES: u32 = 6;
@@ -34,6 +37,10 @@ const RETRIES: u32 = 6;
 /// A job ends after this many requests in a row with an unknown outcome: the service is
 /// probably down, and each further one would make more rows unknown.
 const MAX_UNKNOWN_CHUNKS: u32 = 3;
+
+/// A job ends after this many rows in a row that were refused alone in their request: the
+/// service probably refuses every request, whatever it contains.
+const MAX_REFUSED_ALONE: usize = 20;
 
 /// A row of a job.
 #[derive(Clone, Debug)]
@@ -60,6 +67,8 @@ pub struct ChunkReport {
     pub outcomes: Vec<(u64, RowOutcome)>,
     /// The outcome of the job's rows so far.
     pub totals: Totals,
+    /// How long the job now waits, because the service asked for it.
+    pub pause: Option<Duration>,
 }
 
 type Observer = Box<dyn FnMut(&ChunkReport) + Send>;
@@ -69,11 +78,14 @@ type Observer = Box<dyn FnMut(&ChunkReport) + Send>;
 pub struct Job {
     client: EmailClient,
     chunk_size: usize,
-    rate: Option<u32>,
+    rate: Option<f64>,
     concurrency: usize,
     resend_unknown: bool,
     key_life: Duration,
     retries: u32,
+    timeout: Duration,
+    max_retry_after: Duration,
+    stop: BoxFuture<'static, ()>,
     observer: Option<Observer>,
 }
 
@@ -88,6 +100,9 @@ impl Job {
             resend_unknown: false,
             key_life: Duration::from_secs(24 * 60 * 60),
             retries: RETRIES,
+            timeout: TIMEOUT,
+            max_retry_after: MAX_RETRY_AFTER,
+            stop: Box::pin(pending()),
             observer: None,
         }
     }
@@ -99,10 +114,11 @@ impl Job {
         self
     }
 
-    /// Limits the emails sent in a second; 0 means no limit, which is the default. A 429 with
-    /// `Retry-After` slows down all requests in any case.
-    pub fn rate(mut self, emails_per_second: u32) -> Self {
-        self.rate = (emails_per_second > 0).then_some(emails_per_second);
+    /// Limits the emails sent in a second, such as 50 or 0.5; 0 means no limit, which is the
+    /// default. A 429 with `Retry-After` slows down all requests in any case.
+    pub fn rate(mut self, emails_per_second: impl Into<f64>) -> Self {
+        let rate = emails_per_second.into();
+        self.rate = (rate > 0.0).then_some(rate);
         self
     }
 
@@ -134,6 +150,29 @@ impl Job {
         self
     }
 
+    /// Sets the deadline of each request, with its retries and their pauses. Default: 5
+    /// minutes.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the longest `Retry-After` of a 429 that the job waits for. If the service asks for
+    /// more, the job ends. Default: 15 minutes. [`ChunkReport::pause`] tells of a pause that
+    /// exceeds the deadline of a request or the
+    /// [`max_retry_after`](crate::EmailClientBuilder::max_retry_after) of the client.
+    pub fn max_retry_after(mut self, max: Duration) -> Self {
+        self.max_retry_after = max;
+        self
+    }
+
+    /// Stops the job when this future is ready: no further request is started, and what is in
+    /// flight is completed.
+    pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.stop = Box::pin(stop);
+        self
+    }
+
     /// Registers a function that is called after every request.
     pub fn on_chunk(mut self, observer: impl FnMut(&ChunkReport) + Send + 'static) -> Self {
         self.observer = Some(Box::new(observer));
@@ -145,8 +184,11 @@ impl Job {
     /// `render` makes the email of a row. A row for which it fails, or whose email exceeds a
     /// documented limit, is recorded as invalid and not sent.
     ///
-    /// To stop a job in order, end the stream: what is in flight is completed. Dropping the
-    /// future stops it at once; the rows in flight are then unknown.
+    /// [`stop_when`](Self::stop_when) stops a job in order. Dropping the future stops it at
+    /// once; the rows in flight are then unknown.
+    ///
+    /// If the service refuses a whole request as invalid or too large, its halves are sent, so
+    /// that in the end only the row that causes it is refused.
     ///
     /// # Errors
     ///
@@ -165,11 +207,13 @@ impl Job {
         M: Display,
     {
         let settings = &self.client.shared.settings;
-        let margin = (self.key_life / 2).min(2 * TIMEOUT);
+        let margin = (self.key_life / 2).min(2 * self.timeout);
         let key_life = settings.honors_idempotency_key.then(|| self.key_life - margin);
         let rate = self.rate.map_or(MAX_CHUNK, |rate| rate as usize);
+        let guard = self.client.shared.guard.as_ref().and_then(|it| it.guard().smallest_limit());
+        let limit = guard.map_or(MAX_CHUNK, |limit| usize::try_from(limit).unwrap_or(MAX_CHUNK));
         let rows = pin!(rows);
-        let size = self.chunk_size.min(rate).clamp(1, MAX_CHUNK);
+        let size = self.chunk_size.min(rate).min(limit).clamp(1, MAX_CHUNK);
         let mut collector = Collector::new(rows, render, size);
         collector.resend_unknown = self.resend_unknown;
         collector.key_life = key_life.and_then(|life| TimeDelta::from_std(life).ok());
@@ -184,14 +228,23 @@ impl Job {
             concurrency: self.concurrency,
             client: self.client,
             retries: self.retries,
+            timeout: self.timeout,
+            max_retry_after: self.max_retry_after,
+            stop: Some(self.stop),
             observer: self.observer,
             state,
             journal,
             requests: JoinSet::new(),
             unknown_in_a_row: 0,
+            has_accepted: false,
+            refused_alone: Vec::new(),
+            refused_in_a_row: 0,
             failure: None,
         };
         run.until_the_end(&mut collector).await;
+        if run.failure.is_none() {
+            run.refuse().await;
+        }
         if let Err(error) = run.journal.append(Vec::new(), true).await {
             run.fail(ErrorKind::Journal(error));
         }
@@ -216,6 +269,7 @@ impl fmt::Debug for Job {
 struct Done {
     chunk: u64,
     rows: Vec<u64>,
+    emails: Vec<Email>,
     is_repeat: bool,
     result: Result<BatchResponse, crate::Error>,
 }
@@ -224,6 +278,10 @@ struct Done {
 struct Run<'a, J: ?Sized> {
     client: EmailClient,
     retries: u32,
+    timeout: Duration,
+    max_retry_after: Duration,
+    /// `None` after it was ready.
+    stop: Option<BoxFuture<'static, ()>>,
     has_keys: bool,
     concurrency: usize,
     pace: Pace,
@@ -233,7 +291,19 @@ struct Run<'a, J: ?Sized> {
     /// Tasks, so that they go on while the journal is written. Dropping them ends them.
     requests: JoinSet<Done>,
     unknown_in_a_row: u32,
+    /// Whether this run has had a request accepted.
+    has_accepted: bool,
+    /// Rows that were refused alone before that: the row, its recipient and its outcome.
+    refused_alone: Vec<(u64, String, RowOutcome)>,
+    refused_in_a_row: usize,
     failure: Option<ErrorKind>,
+}
+
+/// What happens next in a job.
+enum Event<T> {
+    Next(T),
+    Done(Result<Done, tokio::task::JoinError>),
+    Stop,
 }
 
 impl<J: Journal + ?Sized> Run<'_, J> {
@@ -246,38 +316,53 @@ impl<J: Journal + ?Sized> Run<'_, J> {
     {
         let mut ended = false;
         loop {
-            ended |= self.failure.is_some();
+            ended |= self.failure.is_some() || self.stop.is_none();
             let may_start = !ended && self.requests.len() < self.concurrency;
             if !may_start && self.requests.is_empty() {
                 return;
             }
             let event = {
                 let (pace, state, requests) = (&self.pace, &self.state, &mut self.requests);
+                let stop = &mut self.stop;
                 let next = async {
                     if !may_start {
                         return pending().await;
                     }
                     pace.wait().await;
-                    collector.next(state).await
+                    Event::Next(collector.next(state).await)
                 };
                 let done = async {
                     match requests.join_next().await {
-                        Some(done) => done,
+                        Some(done) => Event::Done(done),
                         None => pending().await,
                     }
                 };
-                select(pin!(next), pin!(done)).map(first).await
+                let stopped = async {
+                    match stop {
+                        Some(stop) => stop.await,
+                        None => pending().await,
+                    }
+                    Event::Stop
+                };
+                let (next, done) = (pin!(next), pin!(done));
+                select(pin!(stopped), select(next, done).map(first)).map(first).await
             };
             match event {
-                Either::Left(Ok(Some(Next::Chunk(chunk)))) => self.start(chunk).await,
-                Either::Left(Ok(Some(Next::Invalid(row, message)))) => {
-                    self.record(Entry::Invalid { row, at: now(), message }, false).await;
+                Event::Stop => self.stop = None,
+                Event::Next(Ok(Some(Next::Chunk(chunk)))) => self.start(chunk).await,
+                Event::Next(Ok(Some(Next::Invalid(row, message)))) => {
+                    self.record(vec![Entry::Invalid { row, at: now(), message }], false).await;
                 }
-                Either::Left(Ok(None)) => ended = true,
-                Either::Left(Err(error)) => self.fail(ErrorKind::Rows(error)),
-                Either::Right(Ok(done)) => self.conclude(done).await,
+                Event::Next(Ok(None)) => ended = true,
+                Event::Next(Err(error)) => self.fail(ErrorKind::Rows(error)),
+                Event::Done(Ok(done)) => {
+                    for (rows, emails) in self.conclude(done).await {
+                        collector.put_back(rows, emails);
+                        ended = false;
+                    }
+                }
                 // A panic of the application, such as in an attachment's source.
-                Either::Right(Err(error)) => {
+                Event::Done(Err(error)) => {
                     if let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
                     }
@@ -299,7 +384,7 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                 let (key_of_entry, rows) = (key.clone(), rows.clone());
                 let at = now();
                 let intent = Entry::Intent { chunk: number, at, key: key_of_entry, rows, to };
-                self.record(intent, true).await;
+                self.record(vec![intent], true).await;
                 (number, key)
             }
         };
@@ -307,21 +392,23 @@ impl<J: Journal + ?Sized> Run<'_, J> {
             return;
         }
         self.pace.start(rows.len());
-        let (client, retries) = (self.client.clone(), self.retries);
+        let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
         self.requests.spawn(async move {
             let call = client.emails().send_batch(&emails);
-            let call = call.timeout(TIMEOUT).attempt_timeout(ATTEMPT_TIMEOUT).retries(retries);
+            let call = call.timeout(timeout).attempt_timeout(ATTEMPT_TIMEOUT.min(timeout)).retries(retries);
             let call = match &key {
                 Some(key) => call.idempotency_key(key),
                 None => call,
             };
-            Done { chunk: number, rows, is_repeat, result: call.await }
+            let result = call.await;
+            Done { chunk: number, rows, emails, is_repeat, result }
         });
     }
 
-    /// Records the outcome of a request.
-    async fn conclude(&mut self, done: Done) {
-        let Done { chunk, rows, is_repeat, result } = done;
+    /// Records the outcome of a request. Returns the rows that are sent again, with their
+    /// emails, the last first.
+    async fn conclude(&mut self, done: Done) -> Vec<(Vec<u64>, Vec<Email>)> {
+        let Done { chunk, rows, emails, is_repeat, result } = done;
         let (at, mut results) = (now(), Vec::new());
         let entry = match &result {
             Ok(response) => {
@@ -339,32 +426,80 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                 }
             }
         };
-        self.record(entry, false).await;
-        if let Err(error) = result {
-            let is_conflict = is_repeat
-                && error.outcome() == Outcome::Refused
-                && error.status().is_some_and(|status| status == 409);
-            if error.outcome() == Outcome::Unknown {
+        self.record(vec![entry], false).await;
+        let (mut again, mut pause) = (Vec::new(), None);
+        match result {
+            Ok(_) => {
+                (self.has_accepted, self.refused_in_a_row) = (true, 0);
+                self.refuse().await;
+            }
+            Err(error) if error.outcome() == Outcome::Unknown => {
                 self.unknown_in_a_row += 1;
                 results = vec![RowOutcome::Unknown; rows.len()];
+                if self.unknown_in_a_row >= MAX_UNKNOWN_CHUNKS {
+                    self.fail(ErrorKind::Service(error));
+                }
             }
-            let goes_on = match error.outcome() {
-                Outcome::Unknown => self.unknown_in_a_row < MAX_UNKNOWN_CHUNKS,
-                _ => is_conflict,
-            };
-            if !goes_on {
-                self.fail(ErrorKind::Service(error));
+            Err(error) if is_repeat => {
+                let is_conflict = error.outcome() == Outcome::Refused
+                    && error.status().is_some_and(|status| status == 409);
+                if !is_conflict {
+                    self.fail(ErrorKind::Service(error));
+                }
             }
+            Err(error) => match self.pause_of(&error) {
+                Some(wait) => {
+                    self.pace.pause(wait);
+                    pause = Some(wait);
+                    again.push((rows.clone(), emails));
+                }
+                None if !is_invalid(&error) => self.fail(ErrorKind::Service(error)),
+                None if rows.len() > 1 => again = halves(rows.clone(), emails),
+                None => {
+                    let outcome = refusal(&error);
+                    let to = emails.first().map_or("", address).to_owned();
+                    self.refused_alone.extend(rows.first().map(|row| (*row, to, outcome)));
+                    self.refused_in_a_row += 1;
+                    if self.has_accepted {
+                        self.refuse().await;
+                    }
+                    if self.refused_in_a_row >= MAX_REFUSED_ALONE {
+                        self.fail(ErrorKind::Service(error));
+                    }
+                }
+            },
         }
-        let totals = self.state.totals();
-        if let Some(observer) = &mut self.observer {
-            observer(&ChunkReport { outcomes: rows.into_iter().zip(results).collect(), totals });
+        self.report(rows.into_iter().zip(results).collect(), pause);
+        again
+    }
+
+    /// How long to wait before a request is sent again that the service limited.
+    fn pause_of(&self, error: &crate::Error) -> Option<Duration> {
+        let wait = error.retry_after().filter(|_| error.is_rate_limited())?;
+        (wait <= self.max_retry_after).then_some(wait)
+    }
+
+    /// Records the rows that were refused alone.
+    async fn refuse(&mut self) {
+        for (row, to, outcome) in std::mem::take(&mut self.refused_alone) {
+            let (chunk, at) = (self.state.next_chunk(), now());
+            let results = vec![outcome.clone()];
+            let intent = Entry::Intent { chunk, at, key: None, rows: vec![row], to: vec![to] };
+            self.record(vec![intent, Entry::Outcome { chunk, at, results }], false).await;
+            self.report(vec![(row, outcome)], None);
         }
     }
 
-    async fn record(&mut self, entry: Entry, durable: bool) {
-        self.state.apply(&entry);
-        if let Err(error) = self.journal.append(vec![entry], durable).await {
+    fn report(&mut self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
+        let totals = self.state.totals();
+        if let Some(observer) = &mut self.observer {
+            observer(&ChunkReport { outcomes, totals, pause });
+        }
+    }
+
+    async fn record(&mut self, entries: Vec<Entry>, durable: bool) {
+        entries.iter().for_each(|entry| self.state.apply(entry));
+        if let Err(error) = self.journal.append(entries, durable).await {
             self.fail(ErrorKind::Journal(error));
         }
     }
@@ -375,11 +510,31 @@ impl<J: Journal + ?Sized> Run<'_, J> {
     }
 }
 
-fn first<A, B, X, Y>(either: Either<(A, X), (B, Y)>) -> Either<A, B> {
+fn first<A, X, Y>(either: Either<(A, X), (A, Y)>) -> A {
     match either {
-        Either::Left((value, _)) => Either::Left(value),
-        Either::Right((value, _)) => Either::Right(value),
+        Either::Left((value, _)) | Either::Right((value, _)) => value,
     }
+}
+
+/// Whether the service refused a whole request because of what it contains.
+fn is_invalid(error: &crate::Error) -> bool {
+    error.outcome() == Outcome::Refused
+        && matches!(error.kind(), crate::ErrorKind::Invalid | crate::ErrorKind::TooLarge)
+}
+
+/// The outcome of a row whose request was refused.
+fn refusal(error: &crate::Error) -> RowOutcome {
+    let field = error.fields().first().map(|each| format!("{}: {}", each.field, each.message));
+    let status = error.status().map(|status| format!("http_{}", status.as_u16()));
+    let code = error.code().or(status.as_deref());
+    RowOutcome::refused(code, field.as_deref().or(error.message()))
+}
+
+/// Both halves of a request, the second first.
+fn halves(mut rows: Vec<u64>, mut emails: Vec<Email>) -> Vec<(Vec<u64>, Vec<Email>)> {
+    let half = rows.len() / 2;
+    let second = (rows.split_off(half), emails.split_off(half));
+    vec![second, (rows, emails)]
 }
 
 /// The outcome of each email of a request.
