@@ -46,9 +46,9 @@ use std::pin::Pin;
 pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
 pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
+pub use guard::RecipientGuard;
 #[cfg(feature = "tower")]
 pub use layer::{AttemptFuture, AttemptService, Body};
-pub use guard::RecipientGuard;
 pub use observer::Attempt;
 pub(crate) use payload::Payload;
 pub use preview::RequestPreview;

@@ -140,6 +140,15 @@ impl RecipientGuard {
         Ok((guard != Self::default()).then_some(guard))
     }
 
+    /// Checks the rules and the address of a redirect, as the builder's `build` does.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), which names the invalid rule.
+    pub fn check(&self) -> Result<(), Error> {
+        ActiveGuard::new(self.clone()).map(drop)
+    }
+
     /// Splits the text of `SVC_ALLOW_RECIPIENTS` into rules.
     fn split_rules(text: &str) -> impl Iterator<Item = String> {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());

@@ -151,7 +151,13 @@ macro_rules! keys {
     };
 }
 
-keys!(EmailClient, EmailClientBuilder, "SVC_EMAIL_URL", "SVC_EMAIL_KEY", RecipientGuard::from_env());
+keys!(
+    EmailClient,
+    EmailClientBuilder,
+    "SVC_EMAIL_URL",
+    "SVC_EMAIL_KEY",
+    RecipientGuard::from_env()
+);
 keys!(
     ExtractionClient,
     ExtractionClientBuilder,

@@ -67,7 +67,10 @@ impl BatchServer {
                             Act::Reject(bad) => {
                                 let is_bad = |n: &u64| bad.iter().any(|range| range.contains(n));
                                 match numbers(&body).iter().any(is_bad) {
-                                    true => response(422, r#"{"error":{"code":"bad_row","message":"no"}}"#),
+                                    true => response(
+                                        422,
+                                        r#"{"error":{"code":"bad_row","message":"no"}}"#,
+                                    ),
                                     false => response(200, &results(&body, 0)),
                                 }
                             }

@@ -126,9 +126,10 @@ async fn a_redirect_keeps_the_email_and_names_the_recipients() {
         .attachment(Attachment::from_bytes("b.txt", "small"));
     let mail = mail.tag("kind", "x");
     let unguarded = server.email().local_checks(false).build().unwrap();
-    let plain: Value =
-        serde_json::from_slice(&unguarded.emails().send(&mail).to_request().unwrap().body().unwrap())
-            .unwrap();
+    let plain: Value = serde_json::from_slice(
+        &unguarded.emails().send(&mail).to_request().unwrap().body().unwrap(),
+    )
+    .unwrap();
     let client_unchecked = server
         .email()
         .local_checks(false)

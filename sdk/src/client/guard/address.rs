@@ -193,7 +193,9 @@ mod tests {
 
     #[test]
     fn an_invalid_rule_is_refused() {
-        for rule in ["", "example.com", "@", "*@example.com", "a*@b", "@*", "@*.", "Me <a@b>", "@a b"] {
+        for rule in
+            ["", "example.com", "@", "*@example.com", "a*@b", "@*", "@*.", "Me <a@b>", "@a b"]
+        {
             assert!(Rule::parse(rule).is_err(), "{rule:?}");
         }
     }

@@ -44,8 +44,10 @@ pub(super) fn check(guard: &ActiveGuard, request: &mut Request) -> Result<u64, I
         Target::Operation(Operation::EmailsSendBatch) => true,
         Target::Operation(_) => return Ok(0),
         Target::Raw => {
-            let reads =
-                matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE);
+            let reads = matches!(
+                request.method,
+                Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE
+            );
             if reads && matches!(request.payload, Payload::Empty) {
                 return Ok(0);
             }
