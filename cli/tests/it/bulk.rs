@@ -429,10 +429,10 @@ fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
 #[test]
 fn ctrl_c_ends_the_check_of_a_large_file() {
     let home = Home::new();
-    let people = (0..400_000).map(|n| format!("p{n}@example.test,P\n")).collect::<String>();
+    let people = (0..60_000).map(|n| format!("p{n}@example.test,P\n")).collect::<String>();
     home.file("people.csv", format!("email,First Name\n{people}"));
     let mut terminal = Terminal::start(&home, &SEND, &[], 120);
-    terminal.until("reading the rows: ");
+    terminal.until("reading the rows");
     terminal.write("\u{3}");
     let seen = terminal.end();
     assert_eq!(seen.code, 130, "{}", seen.raw);

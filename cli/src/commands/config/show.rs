@@ -28,7 +28,8 @@ Examples:
 
 A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
 to change it. A profile also holds client settings, and compatibility settings for points that
-the service's reference leaves open:
+the service's reference leaves open. SVC_ALLOW_RECIPIENTS, SVC_REDIRECT_RECIPIENTS,
+SVC_MAX_RECIPIENTS_PER_RUN and SVC_MAX_RECIPIENTS_PER_HOUR replace the settings about recipients:
 
   [profiles.staging]
   email_url = \"https://mail.example.com\"
@@ -46,11 +47,7 @@ the service's reference leaves open:
   insecure_webhooks = true         # allow plain http webhook URLs
   local_checks = false             # leave limits to the service
   honors_idempotency_key = true   # retry requests with an idempotency key
-
-The recipient guard limits who gets emails. SVC_ALLOW_RECIPIENTS, SVC_REDIRECT_RECIPIENTS,
-SVC_MAX_RECIPIENTS_PER_RUN and SVC_MAX_RECIPIENTS_PER_HOUR replace its settings:
-
-  allow_recipients = [\"@example.com\", \"me@x.test\"]
+  allow_recipients = [\"@example.com\", \"me@x.test\"]  # refuse other recipients
   redirect_recipients = \"me@x.test\"  # send all emails to this address
   max_recipients_per_run = 100
   max_recipients_per_hour = 500
