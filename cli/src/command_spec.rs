@@ -48,7 +48,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("bulk send", &[EmailsSendBatch, ContactsList], Effect::Changes),
     spec("bulk list", &[], Effect::Local),
     spec("bulk status", &[], Effect::Local),
-    spec("bulk resume", &[EmailsSendBatch], Effect::Changes),
+    spec("bulk resume", &[EmailsSendBatch, ContactsList], Effect::Changes),
     spec("bulk report", &[], Effect::Local),
     spec("audiences create", &[AudiencesCreate], Effect::Creates),
     spec("audiences list", &[AudiencesList], Effect::Reads),

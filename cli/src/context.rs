@@ -106,6 +106,15 @@ impl Context {
         if compatibility.honors_idempotency_key {
             builder = builder.service_honors_idempotency_key(true);
         }
+        let settings = &self.settings;
+        if let Some(guard) = settings.guard.for_run(&settings.state_dir, &settings.profile.value)? {
+            let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
+            let may_send = self.command.operations.iter().any(|each| sends.contains(each));
+            if settings.dry_run && (may_send || self.command.path == "api") {
+                self.out.note(&format!("recipient guard: {guard}"));
+            }
+            builder = builder.recipient_guard(guard);
+        }
         if let Some(pem) = self.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }

@@ -4,6 +4,12 @@ use svc_sdk::{Error, ErrorKind, Operation, Outcome, StatusCode};
 
 use crate::failure::{Failure, Kind};
 
+/// The code of a failure because of the recipient guard.
+pub const RECIPIENT_GUARD: &str = "recipient_guard";
+/// Its next step.
+pub const RECIPIENT_GUARD_HINT: &str =
+    "nothing was sent; see the guard and where it is set: svc config show";
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let retry_safe = error.operation().is_some_and(Operation::is_idempotent);
@@ -20,6 +26,7 @@ impl Failure {
         let details = failure.details_mut();
         details.code = match error.kind() {
             ErrorKind::MissingId => Some("response_not_understood".to_owned()),
+            ErrorKind::RecipientGuard(_) => Some(RECIPIENT_GUARD.to_owned()),
             _ => error.code().map(str::to_owned),
         };
         details.status = error.status().map(|status| status.as_u16());
@@ -37,7 +44,7 @@ impl Failure {
         details.retryable = Some(error.is_retryable());
         details.retry_after = error.retry_after();
         details.fields = match error.kind() {
-            ErrorKind::InvalidInput(invalid) => {
+            ErrorKind::InvalidInput(invalid) | ErrorKind::RecipientGuard(invalid) => {
                 vec![(invalid.field.to_string(), invalid.problem.to_string())]
             }
             _ => error
@@ -46,6 +53,9 @@ impl Failure {
                 .map(|problem| (problem.field.clone(), problem.message.clone()))
                 .collect(),
         };
+        if let ErrorKind::RecipientGuard(_) = error.kind() {
+            details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
+        }
         failure
     }
 }
@@ -56,6 +66,7 @@ fn kind(error: &Error, retry_safe: bool) -> Kind {
     let unknown = error.outcome() == Outcome::Unknown && !retry_safe;
     match error.kind() {
         ErrorKind::InvalidInput(_) | ErrorKind::Attachment { .. } if !unknown => Kind::InvalidInput,
+        ErrorKind::RecipientGuard(_) => Kind::InvalidInput,
         ErrorKind::Config { .. } => Kind::Usage,
         ErrorKind::Unauthorized => Kind::Unauthenticated,
         ErrorKind::MissingScope { .. } => Kind::MissingScope,

@@ -23,6 +23,8 @@ mod book {
     struct ErrorsAndRetries;
     #[doc = include_str!("../../docs/guides/first-send.md")]
     struct FirstSend;
+    #[doc = include_str!("../../docs/guides/recipient-guard.md")]
+    struct RecipientGuard;
     #[doc = include_str!("../../docs/guides/testing.md")]
     struct Testing;
     #[doc = include_str!("../../docs/guides/webhooks-actix.md")]

@@ -50,6 +50,7 @@ mod file;
 mod job;
 mod journal;
 mod pace;
+mod run;
 mod state;
 
 pub use entry::{Entry, JobInfo, RowOutcome};

@@ -14,6 +14,7 @@ mod clients;
 mod connections;
 #[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
 mod exchange;
+mod guard;
 mod hold;
 mod json_string;
 mod key;
@@ -45,6 +46,7 @@ use std::pin::Pin;
 pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
 pub use call::Call;
 pub use clients::{EmailClient, ExtractionClient};
+pub use guard::RecipientGuard;
 #[cfg(feature = "tower")]
 pub use layer::{AttemptFuture, AttemptService, Body};
 pub use observer::Attempt;

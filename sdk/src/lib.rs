@@ -69,7 +69,13 @@
 //! Every failure is an [`Error`] with a [`kind`](Error::kind) to match on, the operation,
 //! the required scope, the service's error code and message, and the request id.
 //! [`Error::outcome`] tells whether the service may have processed the request. `Display`
-//! and `Debug` never contain an API key or the content of a request.
+//! and `Debug` never contain an API key or the content of a request, except for the recipient
+//! that a [`RecipientGuard`] refuses.
+//!
+//! # Staging systems
+//!
+//! [`EmailClientBuilder::recipient_guard`] limits who gets emails: a list of allowed addresses
+//! and domains, one address that all emails go to instead, and a number of recipients.
 //!
 //! # Undocumented details of the services
 //!
@@ -194,7 +200,7 @@ mod secret;
 #[cfg(feature = "client")]
 pub use client::{
     Attempt, Call, CallOutput, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
-    ExtractionClientBuilder, RawResponse, RequestPreview, Response, Wait,
+    ExtractionClientBuilder, RawResponse, RecipientGuard, RequestPreview, Response, Wait,
 };
 #[cfg(feature = "tower")]
 pub use client::{AttemptFuture, AttemptService, Body};

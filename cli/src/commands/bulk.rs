@@ -12,6 +12,7 @@ pub mod resume;
 mod rows;
 pub mod send;
 pub mod status;
+mod subscribers;
 
 use clap::Subcommand;
 

@@ -41,6 +41,11 @@ impl Doctor {
         findings.settings(context);
         let progress = context.out.progress("checking");
         for service in [Service::Email, Service::Extraction] {
+            let guard = context.settings.guard.to_sdk();
+            if service == Service::Email && guard.is_some_and(|guard| guard.check().is_err()) {
+                // No client can be built.
+                continue;
+            }
             let checked = match context.is_configured(service) {
                 Ok(true) => {
                     progress.set_text(format!("checking the {service} service"));
@@ -135,6 +140,14 @@ impl Findings {
             let next =
                 meant.unwrap_or_else(|| "remove it; svc config path names the file".to_owned());
             self.warning("configuration", &format!("{entry} is unknown and has no effect"), &next);
+        }
+        if let Some(guard) = settings.guard.to_sdk() {
+            match guard.check() {
+                Ok(()) => self.ok("recipient guard", &guard.to_string()),
+                Err(error) => {
+                    self.problem("recipient guard", &error.to_string(), "svc config show");
+                }
+            }
         }
         if settings.sandbox {
             self.ok("profile", "the sandbox, with its own URLs and keys");

@@ -36,6 +36,11 @@ impl Env {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// The value of a variable that is set, even if it is empty.
+    pub fn get_or_empty(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.non_utf8.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))

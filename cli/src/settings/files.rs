@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
+use super::guard::{self, GuardValues};
 use crate::failure::Failure;
 use crate::input::duration;
 
@@ -44,7 +45,7 @@ pub struct Compatibility {
 }
 
 /// The entries of a profile.
-pub const PROFILE_ENTRIES: [&str; 15] = [
+pub const PROFILE_ENTRIES: [&str; 19] = [
     "email_url",
     "extraction_url",
     "organization",
@@ -60,6 +61,10 @@ pub const PROFILE_ENTRIES: [&str; 15] = [
     "insecure_webhooks",
     "local_checks",
     "honors_idempotency_key",
+    guard::ALLOW.0,
+    guard::REDIRECT.0,
+    guard::PER_RUN.0,
+    guard::PER_HOUR.0,
 ];
 
 /// The settings of a profile.
@@ -72,6 +77,7 @@ pub struct Profile {
     pub timeout: Option<Duration>,
     pub retries: Option<u32>,
     pub ca_bundle: Option<PathBuf>,
+    pub guard: GuardValues,
     pub compatibility: Compatibility,
 }
 
@@ -130,6 +136,14 @@ impl Profiles {
                 .map(Some)
                 .ok_or_else(|| wrong(key, "a non-negative integer")),
         };
+        let texts = |key: &str| match table.get(key) {
+            None => Ok(None),
+            Some(item) => item
+                .as_array()
+                .and_then(|list| list.iter().map(|each| each.as_str().map(str::to_owned)).collect())
+                .map(Some)
+                .ok_or_else(|| wrong(key, "a list of strings")),
+        };
         let timeout = text("timeout")?
             .map(|text| duration::parse_limit(&text))
             .transpose()
@@ -142,6 +156,12 @@ impl Profiles {
             timeout,
             retries: number("retries")?,
             ca_bundle: text("ca_bundle")?.map(PathBuf::from),
+            guard: GuardValues {
+                allow: texts(guard::ALLOW.0)?,
+                redirect: text(guard::REDIRECT.0)?,
+                max_per_run: number(guard::PER_RUN.0)?,
+                max_per_hour: number(guard::PER_HOUR.0)?,
+            },
             compatibility: Compatibility {
                 key_header: text("key_header")?,
                 key_prefix: text("key_prefix")?,

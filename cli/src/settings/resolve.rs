@@ -10,7 +10,7 @@ use super::directories::{directories, state_directory};
 use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::{
-    Compatibility, Credentials, GlobalFlags, Key, OutputFormat, Profiles, Proxies, keyring,
+    Compatibility, Credentials, GlobalFlags, Guard, Key, OutputFormat, Profiles, Proxies, keyring,
 };
 use crate::command_line;
 use crate::failure::{Failure, Kind};
@@ -55,6 +55,12 @@ pub struct Sourced<T> {
     pub source: Source,
 }
 
+impl<T> Sourced<T> {
+    pub(super) fn from_profile(value: T) -> Self {
+        Self { value, source: Source::Profile }
+    }
+}
+
 /// The resolved settings of one run.
 pub struct Settings {
     pub sandbox: bool,
@@ -74,6 +80,8 @@ pub struct Settings {
     pub idempotency_key: Option<String>,
     pub dry_run: bool,
     pub yes: bool,
+    /// Who may get emails, in the sandbox too.
+    pub guard: Guard,
     pub compatibility: Compatibility,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
@@ -115,7 +123,12 @@ impl Settings {
         let ChosenProfile { name: profile, values, known: profile_known } =
             chosen_profile(&profiles, &config_dir, named)?;
 
-        let profile_value = |value: Option<String>| value.map(from_profile);
+        let profile_value = |value: Option<String>| value.map(Sourced::from_profile);
+        let guard = Guard::resolve(values.guard, |name| {
+            let here = env.get_or_empty(name).map(|value| (value, Source::Environment(name)));
+            here.or_else(|| file.get_or_empty(name).map(|value| (value, Source::EnvFile(name))))
+                .map(|(value, source)| Sourced { value: value.to_owned(), source })
+        })?;
         let mut settings = Self {
             sandbox,
             sandbox_from,
@@ -138,21 +151,22 @@ impl Settings {
             format: format(flags, variable("SVC_OUTPUT").or_else(|| profile_value(values.output)))?,
             color: color(flags, [env, &file]),
             timeout: option("--timeout", flags.timeout)
-                .or_else(|| values.timeout.map(from_profile))
+                .or_else(|| values.timeout.map(Sourced::from_profile))
                 .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
             retries: option("--retries", flags.retries)
-                .or_else(|| values.retries.map(from_profile))
+                .or_else(|| values.retries.map(Sourced::from_profile))
                 .unwrap_or(Sourced { value: RETRIES, source: Source::Default }),
             ca_bundle: option("--ca-bundle", flags.ca_bundle.clone())
                 .or_else(|| {
                     variable("SSL_CERT_FILE")
                         .map(|path| Sourced { value: path.value.into(), source: path.source })
                 })
-                .or_else(|| values.ca_bundle.map(from_profile)),
+                .or_else(|| values.ca_bundle.map(Sourced::from_profile)),
             proxies: Proxies::resolve(env, &file),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
+            guard,
             compatibility: values.compatibility,
             config_dir,
             data_dir,
@@ -188,12 +202,12 @@ impl Settings {
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
         if self.is_in_keyring(service)? {
             let key = keyring::get(&self.profile.value, service, self.keyring_timeout())?;
-            return Ok(Some(from_profile(key)));
+            return Ok(Some(Sourced::from_profile(key)));
         }
         if let Some(key) = self.key_of_environment(service) {
             return Ok(Some(key.clone()));
         }
-        Ok(self.credentials()?.key(&self.profile.value, service)?.map(from_profile))
+        Ok(self.credentials()?.key(&self.profile.value, service)?.map(Sourced::from_profile))
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
@@ -317,7 +331,7 @@ fn chosen_profile(
     named: Option<Sourced<String>>,
 ) -> Result<ChosenProfile, Failure> {
     let chosen = named.unwrap_or_else(|| match profiles.active() {
-        Some(active) => from_profile(active.to_owned()),
+        Some(active) => Sourced::from_profile(active.to_owned()),
         None => Sourced { value: DEFAULT_PROFILE.to_owned(), source: Source::Default },
     });
     let explicit = !matches!(chosen.source, Source::Default);
@@ -352,10 +366,6 @@ fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
 
 fn option<T>(name: &'static str, value: Option<T>) -> Option<Sourced<T>> {
     value.map(|value| Sourced { value, source: Source::Option(name) })
-}
-
-fn from_profile<T>(value: T) -> Sourced<T> {
-    Sourced { value, source: Source::Profile }
 }
 
 fn key(text: Option<Sourced<String>>) -> Result<Option<Sourced<Key>>, Failure> {

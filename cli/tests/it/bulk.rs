@@ -279,3 +279,163 @@ fn a_contact_gets_the_email_at_its_own_address() {
     let report = rows(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
     assert_eq!((report.len(), report[0]["address"].as_str()), (1, Some("ada@example.test")));
 }
+
+/// A home with a service of its own, which responds like this to the requests of a job.
+fn with_service(responses: &[String]) -> (Home, Service) {
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    (home, Service::with_responses(responses))
+}
+
+fn run_at(home: &Home, service: &Service, key: &str, args: &[&str]) -> Run {
+    home.run_with_env(args, &[("SVC_EMAIL_URL", &service.url()), ("SVC_EMAIL_KEY", key)])
+}
+
+fn accepted(ids: &[&str]) -> String {
+    let items = ids.iter().enumerate().map(|(at, id)| json!({"index": at, "id": id}));
+    let body = json!({"results": items.collect::<Vec<_>>()}).to_string();
+    crate::support::http_response(200, "", &body)
+}
+
+#[test]
+fn a_job_goes_on_with_another_key_only_after_a_question() {
+    let down = crate::support::http_response(403, "", "{}");
+    let (home, service) = with_service(&[down, accepted(&["eml_1", "eml_2"])]);
+    let send = [&SEND[1..], &["--yes"]].concat();
+    let run = run_at(&home, &service, "mk_test_one", &send);
+    assert_eq!(run.code, 6, "{run:?}");
+    let list = home.run(&["bulk", "list"]).json();
+    let id = list[0]["job"].as_str().expect("an id");
+    let resume = ["bulk", "resume", id];
+    let other = run_at(&home, &service, "mk_test_two", &resume);
+    assert_eq!((other.code, service.requests().len()), (2, 1), "{other:?}");
+    assert!(other.stderr.contains("not the key that the job was started with"), "{other:?}");
+    let journal = std::fs::read_to_string(jobs(&home)[0].join("journal.ndjson")).expect("read");
+    assert!(!journal.contains("mk_test"), "{journal}");
+    let same = run_at(&home, &service, "mk_test_two", &[&resume[..], &["--yes"]].concat());
+    assert_eq!((same.code, same.json()["accepted"].as_u64()), (0, Some(2)), "{same:?}");
+
+    // The same email to the same rows.
+    let again = run_at(&home, &service, "mk_test_one", &SEND[1..]);
+    assert_eq!((again.code, service.requests().len()), (2, 2), "{again:?}");
+    let warning = "has sent this email to these rows: 2 of 2 accepted";
+    assert!(again.stderr.contains(&format!("job {id} of ")), "{again:?}");
+    assert!(again.stderr.contains(warning), "{again:?}");
+    let text = ["--text", "something else"];
+    let other = run_at(&home, &service, "mk_test_one", &[&SEND[1..], &text].concat());
+    assert!(!other.stderr.contains("has sent"), "{other:?}");
+}
+
+#[test]
+fn an_opt_out_between_send_and_resume_is_honored() {
+    let contact = |email: &str, subscribed: bool| json!({"id": format!("con_{email}"), "email": email, "subscribed": subscribed});
+    let page = |contacts: Value| {
+        let body = json!({"data": contacts, "page": 1, "total": 2}).to_string();
+        crate::support::http_response(200, "", &body)
+    };
+    let before = page(json!([contact("a@b.test", true), contact("c@d.test", true)]));
+    let after = page(json!([contact("a@b.test", true), contact("C@d.test", false)]));
+    let down = crate::support::http_response(403, "", "{}");
+    let service = Service::with_responses(&[before, down, after, accepted(&["eml_1"])]);
+    let home = Home::new();
+    let id = "aud_0198c0de-0000-7000-8000-000000000000";
+    let send = ["bulk", "send", "--audience", id, "--from", "a@b.test", "--subject", "s"];
+    let run = run_at(&home, &service, "k", &[&send[..], &["--text", "t", "--yes"]].concat());
+    assert_eq!(run.code, 6, "{run:?}");
+    let list = home.run(&["bulk", "list"]).json();
+    let job = list[0]["job"].as_str().expect("an id");
+    let resumed = run_at(&home, &service, "k", &["bulk", "resume", job]);
+    assert_eq!((resumed.code, resumed.json()["accepted"].as_u64()), (11, Some(1)), "{resumed:?}");
+    let last = service.requests().pop().expect("a request");
+    assert!(last.contains("a@b.test") && !last.to_lowercase().contains("c@d.test"), "{last}");
+    let report = rows(&home.run(&["bulk", "report", job, "-o", "ndjson"]));
+    assert!(report.iter().any(|row| row["message"] == "not subscribed any more"), "{report:?}");
+}
+
+#[test]
+fn a_dry_run_of_resume_shows_unknown_rows_only_if_they_are_resent() {
+    let (home, service) = with_service(&[String::new()]);
+    let run = run_at(&home, &service, "k", &[&SEND[1..], &["--yes"]].concat());
+    assert_eq!(run.code, 9, "{run:?}");
+    let list = home.run(&["bulk", "list"]).json();
+    let id = list[0]["job"].as_str().expect("an id");
+    let resume = ["bulk", "resume", id, "--dry-run"];
+    let held = run_at(&home, &service, "k", &resume);
+    assert_eq!((held.code, held.stdout.as_str()), (0, ""), "{held:?}");
+    let again = run_at(&home, &service, "k", &[&resume[..], &["--unknown", "resend"]].concat());
+    assert_eq!(again.json()["body"][1]["to"], json!(["fay@example.test"]), "{again:?}");
+    assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
+fn a_report_of_a_running_job_says_what_is_in_flight() {
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let (listener, url) = crate::support::listen();
+    let mut command = home.command(&[&SEND[1..], &["--yes"]].concat());
+    command.env("SVC_EMAIL_URL", url).env("SVC_EMAIL_KEY", "k");
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let stream = crate::support::accept(&listener);
+    let list = home.run(&["bulk", "list"]).json();
+    let id = list[0]["job"].as_str().expect("an id");
+    assert_eq!(list[0]["state"], "running");
+    let statuses = |report: &[Value]| {
+        report
+            .iter()
+            .filter(|row| row["status"] != "left_out")
+            .map(|row| row["status"].clone())
+            .collect::<Vec<_>>()
+    };
+    let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
+    assert_eq!(statuses(&report), ["in_flight", "in_flight"]);
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    drop(stream);
+    let report = rows(&home.run(&["bulk", "report", id, "-o", "ndjson"]));
+    assert_eq!(statuses(&report), ["unknown", "unknown"]);
+}
+
+#[test]
+fn a_header_that_unsubscribe_sets_is_refused() {
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let args = ["--unsubscribe", "https://x.test/{{ token }}", "--header", "list-unsubscribe: <x>"];
+    let run = home.run(&[&SEND[..], &args, &["--yes"]].concat());
+    assert_eq!((run.code, jobs(&home).len()), (2, 0), "{run:?}");
+    assert!(run.stderr.contains("--unsubscribe sets the header list-unsubscribe"), "{run:?}");
+}
+
+#[test]
+fn the_draft_of_a_killed_process_is_removed_at_the_next_start() {
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let send = ["--sandbox", "bulk", "send", "-", "--from", "a@sandbox.test", "--subject", "Hi"];
+    let mut child = home.spawn(&[&send[..], &["--text", "x"]].concat());
+    let draft = crate::support::wait_until("the draft", || {
+        jobs(&home).into_iter().find(|path| path.is_dir())
+    });
+    let run = home.run(&[&SEND[..], &["--yes"]].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(draft.is_dir(), "its process runs");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert!(draft.is_dir());
+    let run = home.run(&[&SEND[..], &["--yes"]].concat());
+    assert_eq!((run.code, jobs(&home).len()), (0, 2), "{run:?}");
+    assert!(!draft.exists());
+}
+
+#[test]
+fn ctrl_c_ends_the_check_of_a_large_file() {
+    let home = Home::new();
+    let people = (0..60_000).map(|n| format!("p{n}@example.test,P\n")).collect::<String>();
+    home.file("people.csv", format!("email,First Name\n{people}"));
+    let mut terminal = Terminal::start(&home, &SEND, &[], 120);
+    terminal.until("reading the rows");
+    terminal.write("\u{3}");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 130, "{}", seen.raw);
+    assert!(!seen.text.contains("Send? [y/N]"), "{}", seen.raw);
+    assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
+}

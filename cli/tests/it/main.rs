@@ -24,6 +24,7 @@ mod profile;
 mod prompts;
 #[cfg(unix)]
 mod pty;
+mod recipient_guard;
 mod reference;
 #[cfg(unix)]
 mod runs;

@@ -108,6 +108,11 @@ where
         }
     }
 
+    /// Puts a request back that was not processed, to be sent next.
+    pub(super) fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
+        self.ready.push(Chunk { rows, emails, repeats: None, bytes: 0 });
+    }
+
     fn take(&mut self, number: u64, data: &T, state: &State) -> Option<Next> {
         if state.is_settled(number) {
             return None;

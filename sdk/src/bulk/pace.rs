@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+/// The longest time between two requests, so that the clock can represent it.
+const MAX_SPACE: Duration = Duration::from_secs(365 * 86_400);
+
 /// Spaces requests so that their emails keep to a rate.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Emails a second.
-    rate: Option<u32>,
+    rate: Option<f64>,
     /// When the next request may start.
     due: Instant,
 }
 
 impl Pace {
-    pub(super) fn new(rate: Option<u32>) -> Self {
+    pub(super) fn new(rate: Option<f64>) -> Self {
         Self { rate, due: Instant::now() }
     }
 
     /// Waits until a request may start. Cancel safe.
     pub(super) async fn wait(&self) {
-        if self.rate.is_some() && Instant::now() < self.due {
+        if Instant::now() < self.due {
             sleep_until(self.due).await;
         }
     }
@@ -28,7 +31,12 @@ impl Pace {
     /// A request with this many emails starts now.
     pub(super) fn start(&mut self, emails: usize) {
         let Some(rate) = self.rate else { return };
-        let emails = u32::try_from(emails).unwrap_or(u32::MAX);
-        self.due = self.due.max(Instant::now()) + Duration::from_secs(1) * emails / rate;
+        let seconds = Duration::try_from_secs_f64(emails as f64 / rate).unwrap_or(MAX_SPACE);
+        self.due = self.due.max(Instant::now()) + seconds.min(MAX_SPACE);
+    }
+
+    /// Starts no request within this time.
+    pub(super) fn pause(&mut self, time: Duration) {
+        self.due = self.due.max(Instant::now() + time);
     }
 }

@@ -16,6 +16,7 @@ use url::Url;
 use super::call::{is_framing, is_secret};
 use super::clients::{EmailClient, ExtractionClient};
 use super::connections::{Connections, HttpConfig, ProxyChoice};
+use super::guard::{ActiveGuard, RecipientGuard};
 use super::hold::Hold;
 use super::key::{KeyProvider, key_value};
 #[cfg(feature = "tower")]
@@ -42,6 +43,7 @@ struct Builder {
     http: HttpConfig,
     retry_budget: u32,
     observers: Observers,
+    guard: Option<RecipientGuard>,
     #[cfg(feature = "rate-limit")]
     rate_limit: Option<(NonZeroU32, NonZeroU32)>,
     #[cfg(feature = "tower")]
@@ -92,6 +94,7 @@ impl Builder {
             http: HttpConfig::default(),
             retry_budget: 50,
             observers: Observers::default(),
+            guard: None,
             #[cfg(feature = "rate-limit")]
             rate_limit: None,
             #[cfg(feature = "tower")]
@@ -139,10 +142,12 @@ impl Builder {
                 .collect::<Result<_, _>>()?
         };
 
+        let guard = self.guard.map(ActiveGuard::new).transpose()?.map(Arc::new);
         let connections = Connections::new(self.http)?;
         Ok(Arc::new(Shared {
             service,
             observers: self.observers,
+            guard,
             #[cfg(feature = "rate-limit")]
             rate_limit: self
                 .rate_limit
@@ -229,6 +234,10 @@ pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, Error
 macro_rules! common_options {
     ($builder:ident) => {
         impl $builder {
+            pub(super) fn set_guard(&mut self, guard: Option<RecipientGuard>) {
+                self.inner.guard = guard;
+            }
+
             pub(super) fn set_key_provider(&mut self, provider: KeyProvider) {
                 self.inner.key_provider = Some(provider);
             }
@@ -534,6 +543,7 @@ macro_rules! common_options {
 /// - **Checks before sending:** [`local_checks`](Self::local_checks),
 ///   [`scopes`](Self::scopes), [`check_scopes`](Self::check_scopes),
 ///   [`insecure_webhook_urls`](Self::insecure_webhook_urls)
+/// - **Recipients:** [`recipient_guard`](Self::recipient_guard)
 /// - **Requests and responses:** [`header`](Self::header),
 ///   [`user_agent`](Self::user_agent), [`request_id_headers`](Self::request_id_headers),
 ///   [`max_response_size`](Self::max_response_size), `rate_limit` (feature `rate-limit`)
@@ -579,6 +589,20 @@ impl EmailClientBuilder {
 }
 
 common_options!(EmailClientBuilder);
+
+/// # Recipients
+impl EmailClientBuilder {
+    /// Limits who gets emails, for staging systems and tests. The guard checks every send of
+    /// the client and its clones, batches and raw requests included; with a guard, raw requests
+    /// to undocumented paths can only read. Tower layers see the request after the check. By
+    /// default, every recipient is allowed.
+    ///
+    /// See [`RecipientGuard`] and `docs/guides/recipient-guard.md`.
+    pub fn recipient_guard(mut self, guard: RecipientGuard) -> Self {
+        self.inner.guard = Some(guard);
+        self
+    }
+}
 
 /// # Undocumented details of the service
 impl EmailClientBuilder {

@@ -14,7 +14,7 @@ use super::response::{CallOutput, Response};
 use super::{BoxFuture, Payload, Shared, path, transport};
 use crate::email::BatchPlan;
 use crate::error::Target;
-use crate::{Error, InvalidInput, Operation};
+use crate::{Error, InvalidInput, Operation, Outcome};
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
 /// decoded response.
@@ -219,7 +219,10 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        let request = self.request?;
+        let mut request = self.request?;
+        if let Some(guard) = &self.shared.guard {
+            guard.check(&mut request)?;
+        }
         Ok(RequestPreview::new(&self.shared, request, &self.options))
     }
 
@@ -276,9 +279,22 @@ impl<T: CallOutput> IntoFuture for Call<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let request = self.request?;
-            let response = transport::send(&self.shared, &request, &self.options).await?;
-            T::from_response(&response)
+            let mut request = self.request?;
+            let Some(guard) = &self.shared.guard else {
+                let response = transport::send(&self.shared, &request, &self.options).await?;
+                return T::from_response(&response);
+            };
+            let recipients = guard.check(&mut request)?;
+            guard.count(recipients, &request)?;
+            match transport::send(&self.shared, &request, &self.options).await {
+                Ok(response) => T::from_response(&response),
+                Err(error) => {
+                    if error.outcome() != Outcome::Unknown {
+                        guard.uncount(recipients);
+                    }
+                    Err(error)
+                }
+            }
         })
     }
 }

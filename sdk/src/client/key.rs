@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use zeroize::Zeroizing;
 
+use super::guard::RecipientGuard;
 use super::shared::{KnownScopes, Shared};
 use super::{EmailClient, EmailClientBuilder, ExtractionClient, ExtractionClientBuilder};
 use crate::{Error, Secret};
@@ -74,6 +75,7 @@ impl Shared {
             budget: Arc::clone(&self.budget),
             hold: Arc::clone(&self.hold),
             observers: self.observers.clone(),
+            guard: self.guard.clone(),
             #[cfg(feature = "rate-limit")]
             rate_limit: self.rate_limit.clone(),
             #[cfg(feature = "tower")]
@@ -86,7 +88,7 @@ impl Shared {
 
 /// The methods of both clients and builders.
 macro_rules! keys {
-    ($client:ident, $builder:ident, $url:literal, $key:literal) => {
+    ($client:ident, $builder:ident, $url:literal, $key:literal, $guard:expr) => {
         impl $client {
             /// Returns a client that uses another API key, and shares the connections, the
             /// retry budget, the rate limit and all options with this one. For an
@@ -126,7 +128,9 @@ macro_rules! keys {
             /// error names it.
             pub fn from_env() -> Result<Self, Error> {
                 let (url, key) = from_env($url, $key, |name| std::env::var(name))?;
-                Ok(Self::new(url, key))
+                let mut builder = Self::new(url, key);
+                builder.set_guard($guard?);
+                Ok(builder)
             }
 
             /// Sets a function that returns the API key, for keys that rotate. It replaces
@@ -147,8 +151,20 @@ macro_rules! keys {
     };
 }
 
-keys!(EmailClient, EmailClientBuilder, "SVC_EMAIL_URL", "SVC_EMAIL_KEY");
-keys!(ExtractionClient, ExtractionClientBuilder, "SVC_EXTRACTION_URL", "SVC_EXTRACTION_KEY");
+keys!(
+    EmailClient,
+    EmailClientBuilder,
+    "SVC_EMAIL_URL",
+    "SVC_EMAIL_KEY",
+    RecipientGuard::from_env()
+);
+keys!(
+    ExtractionClient,
+    ExtractionClientBuilder,
+    "SVC_EXTRACTION_URL",
+    "SVC_EXTRACTION_KEY",
+    Ok::<_, Error>(None)
+);
 
 fn from_env(
     url: &str,

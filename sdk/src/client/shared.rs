@@ -11,6 +11,7 @@ use url::Url;
 
 use super::call::Request;
 use super::connections::Connections;
+use super::guard::ActiveGuard;
 use super::hold::Hold;
 use super::key::KeyProvider;
 #[cfg(feature = "tower")]
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     /// The pause that the service asked for.
     pub(crate) hold: Arc<Hold>,
     pub(crate) observers: Observers,
+    pub(crate) guard: Option<Arc<ActiveGuard>>,
     #[cfg(feature = "rate-limit")]
     pub(crate) rate_limit: Option<Arc<super::rate_limit::RateLimit>>,
     #[cfg(feature = "tower")]

@@ -34,6 +34,12 @@ pub enum ErrorKind {
     /// `local_checks(false)` on the client's builder. The request was not sent.
     #[error("{0}")]
     InvalidInput(InvalidInput),
+    /// The client's [`RecipientGuard`](crate::RecipientGuard) does not allow the request.
+    /// [`InvalidInput`] names the field, the recipient and the rule.
+    ///
+    /// Write to allowed recipients only, or change the guard. The request was not sent.
+    #[error("stopped by the recipient guard: {0}")]
+    RecipientGuard(InvalidInput),
     /// The service did not accept the API key (HTTP 401): it is missing, malformed,
     /// revoked, or belongs to another service.
     ///
@@ -250,6 +256,7 @@ impl ErrorKind {
         match self {
             Self::Config { .. } => "config",
             Self::InvalidInput(_) => "invalid_input",
+            Self::RecipientGuard(_) => "recipient_guard",
             Self::Unauthorized => "unauthorized",
             Self::MissingScope { .. } => "missing_scope",
             Self::Forbidden => "forbidden",
@@ -320,7 +327,8 @@ pub struct InvalidInput {
     /// The field's JSON name, such as `to` or `attachments[2].filename`; in a batch,
     /// `emails[7].subject`.
     pub field: Cow<'static, str>,
-    /// What is wrong with the value. Does not contain the value.
+    /// What is wrong with the value. Contains the value only if it is a recipient that
+    /// [`RecipientGuard`](crate::RecipientGuard) refuses.
     pub problem: Cow<'static, str>,
     /// The documented limit, if the value exceeds one.
     pub limit: Option<u64>,

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use futures_util::stream;
 use serde_json::{Value, json};
-use svc_sdk::bulk::{Error, ErrorKind, FileJournal, Job, JobInfo, Row, RowOutcome, Totals};
+use svc_sdk::bulk::{
+    ChunkReport, Error, ErrorKind, FileJournal, Job, JobInfo, Row, RowOutcome, Totals,
+};
 use svc_sdk::email::Email;
-use svc_sdk::{EmailClient, EmailClientBuilder};
+use svc_sdk::{EmailClient, EmailClientBuilder, RecipientGuard};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use crate::clock::{Clock, wait_until};
-use crate::mock_server::{ReceivedRequest, read_request, response};
+use crate::mock_server::{ReceivedRequest, read_request, response, response_with_headers};
 
 /// What the server does with a batch.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,6 +24,10 @@ enum Act {
     Accept,
     /// Responds with this status.
     Status(u16),
+    /// Responds with 422 if a number is in one of the ranges, and accepts the others.
+    Reject(&'static [std::ops::Range<u64>]),
+    /// Responds with 429 and `Retry-After`.
+    Limit(u32),
     /// Never responds.
     Hang,
     /// Closes the connection.
@@ -58,6 +64,21 @@ impl BatchServer {
                             Act::Hang => std::future::pending().await,
                             Act::Close => return,
                             Act::Status(status) => response(status, r#"{"error":{"code":"x"}}"#),
+                            Act::Reject(bad) => {
+                                let is_bad = |n: &u64| bad.iter().any(|range| range.contains(n));
+                                match numbers(&body).iter().any(is_bad) {
+                                    true => response(
+                                        422,
+                                        r#"{"error":{"code":"bad_row","message":"no"}}"#,
+                                    ),
+                                    false => response(200, &results(&body, 0)),
+                                }
+                            }
+                            Act::Limit(seconds) => response_with_headers(
+                                429,
+                                &format!("Retry-After: {seconds}\r\n"),
+                                "{}",
+                            ),
                             Act::Accept => response(200, &results(&body, 0)),
                             Act::OmitLast => response(200, &results(&body, 1)),
                         };
@@ -243,7 +264,7 @@ async fn a_request_is_repeated_with_its_key_while_the_key_lives() {
 
 #[tokio::test]
 async fn a_refused_request_ends_the_job_and_its_rows_are_sent_later() {
-    for status in [401, 403, 422] {
+    for status in [401, 403, 404] {
         let server = BatchServer::start(&[Act::Status(status)]).await;
         let folder = Folder::new();
         let job = Job::new(&server.client()).concurrency(1).chunk_size(5);
@@ -253,6 +274,87 @@ async fn a_refused_request_ends_the_job_and_its_rows_are_sent_later() {
         let done = run(Job::new(&server.client()), &folder, 20..40).await.unwrap();
         assert_eq!(counts(done), totals(20, 0, 0, 0));
     }
+}
+
+#[tokio::test]
+async fn only_the_row_that_makes_a_request_invalid_is_refused() {
+    let bad = &[23..24, 31..33];
+    let server = BatchServer::start(&[Act::Reject(bad); 100]).await;
+    let folder = Folder::new();
+    let done = run(Job::new(&server.client()).chunk_size(8), &folder, 20..60).await.unwrap();
+    assert_eq!(counts(done), totals(37, 3, 0, 0));
+    let accepted = server.requests().len();
+    let again = run(Job::new(&server.client()), &folder, 20..60).await.unwrap();
+    assert_eq!((again, server.requests().len()), (done, accepted));
+    let lines = folder.lines();
+    let refused = lines.iter().filter(|line| line["results"][0]["refused"] == "bad_row");
+    assert_eq!(refused.count(), 3);
+    // The only row of a job.
+    let folder = Folder::new();
+    let done = run(Job::new(&server.client()), &folder, 23..24).await.unwrap();
+    assert_eq!(counts(done), totals(0, 1, 0, 0));
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_every_request_ends_the_job_and_no_row_is_refused() {
+    let server = BatchServer::start(&[Act::Status(422); 100]).await;
+    let folder = Folder::new();
+    let error = run(Job::new(&server.client()), &folder, 20..90).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Service(_)), "{error:?}");
+    assert_eq!(counts(error.totals()), totals(0, 0, 0, 0));
+    assert!(server.requests().len() < 60, "{}", server.requests().len());
+    let server = BatchServer::start(&[]).await;
+    let done = run(Job::new(&server.client()), &folder, 20..90).await.unwrap();
+    assert_eq!(counts(done), totals(70, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_long_retry_after_pauses_the_job_up_to_its_limit() {
+    let clock = Clock::pause();
+    let server = BatchServer::start(&[Act::Limit(600), Act::Accept, Act::Limit(1000)]).await;
+    let folder = Folder::new();
+    let pauses = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&pauses);
+    let observe = move |chunk: &ChunkReport| log.lock().unwrap().extend(chunk.pause);
+    let job = Job::new(&server.client()).chunk_size(5).concurrency(1).on_chunk(observe);
+    let running = tokio::spawn(async move { (run(job, &folder, 20..30).await, folder) });
+    wait_until("the pause", || pauses.lock().unwrap().len() == 1).await;
+    assert_eq!(pauses.lock().unwrap()[0].as_secs(), 600);
+    clock.advance(Duration::from_secs(598)).await;
+    assert_eq!(server.requests().len(), 1);
+    clock.advance(Duration::from_secs(3)).await;
+    let (result, folder) = running.await.unwrap();
+    // 1000 s are more than 15 minutes.
+    assert_eq!(counts(result.unwrap_err().totals()), totals(5, 0, 0, 0));
+    assert_eq!(server.sent(), [[20, 21, 22, 23, 24], [20, 21, 22, 23, 24], [25, 26, 27, 28, 29]]);
+
+    let server = BatchServer::start(&[Act::Limit(600)]).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (log, client) = (Arc::clone(&pauses), server.client());
+    let observe = move |chunk: &ChunkReport| log.lock().unwrap().extend(chunk.pause);
+    let job = Job::new(&client).on_chunk(observe).stop_when(async { drop(stopped.await) });
+    let running = tokio::spawn(async move { run(job, &folder, 20..30).await });
+    wait_until("the second pause", || pauses.lock().unwrap().len() == 2).await;
+    stop.send(()).unwrap();
+    // The clock does not move.
+    assert_eq!(counts(running.await.unwrap().unwrap()), totals(5, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn the_guard_stops_a_job_at_a_row_that_it_refuses_and_at_its_limit() {
+    let server = BatchServer::start(&[]).await;
+    let folder = Folder::new();
+    let client = |guard: RecipientGuard| server.builder().recipient_guard(guard).build().unwrap();
+    let allowed = client(RecipientGuard::allow(["20@c.test", "21@c.test", "22@c.test"]));
+    let error = run(Job::new(&allowed).chunk_size(2), &folder, 20..24).await.unwrap_err();
+    let ErrorKind::Service(cause) = error.kind() else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("emails[1].to[0]: 23@c.test"), "{cause}");
+    assert_eq!((counts(error.totals()), server.sent()), (totals(2, 0, 0, 0), vec![vec![20, 21]]));
+    // Requests get no larger than the limit.
+    let limited = client(RecipientGuard::default().max_per_run(3));
+    let error = run(Job::new(&limited), &folder, 20..40).await.unwrap_err();
+    assert_eq!(counts(error.totals()), totals(5, 0, 0, 0));
+    assert_eq!(server.sent()[1], [22, 23, 24]);
 }
 
 #[tokio::test]
@@ -309,6 +411,15 @@ async fn a_rate_spaces_the_requests() {
     }
     assert_eq!(running.await.unwrap().accepted, 35);
     assert_eq!(server.sent()[3].len(), 5);
+
+    let folder = Folder::new();
+    let job = Job::new(&server.client()).rate(0.5);
+    let running = tokio::spawn(async move { run(job, &folder, 20..22).await.unwrap() });
+    wait_until("the first email", || server.requests().len() == 5).await;
+    clock.advance(Duration::from_millis(1990)).await;
+    assert_eq!(server.requests().len(), 5);
+    clock.advance(Duration::from_millis(12)).await;
+    assert_eq!(running.await.unwrap().accepted, 2);
 }
 
 #[tokio::test]

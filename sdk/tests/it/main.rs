@@ -23,6 +23,7 @@ mod mock_server;
 mod pacing;
 #[cfg(feature = "_rustls")]
 mod proxies;
+mod recipient_guard;
 mod requests;
 mod retries;
 mod runtimes;

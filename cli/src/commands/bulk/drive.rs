@@ -5,19 +5,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use svc_sdk::EmailClient;
 use svc_sdk::bulk::{ErrorKind, FileJournal, Job, Row, Totals};
 use svc_sdk::email::Email;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::message::Renderer;
 use super::options::Unknown;
-use super::plan::{Plan, left_out_rows};
+use super::plan::{Plan, Stopper, left_out_rows};
+use super::subscribers::Subscribers;
 use super::{jobs, rows};
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
+use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Source;
 use crate::stop::StopSignal;
 
@@ -34,6 +36,14 @@ pub fn emails(
     Ok(all.filter(move |row| row.as_ref().map_or(true, &kept)).take(limit))
 }
 
+/// What may differ in each run of a job.
+pub struct RunOptions {
+    pub unknown: Unknown,
+    pub max_retry_after: Duration,
+    /// Those who are still subscribed, if that has to be checked.
+    pub subscribers: Option<Subscribers>,
+}
+
 /// Sends the rows of a job that are not settled, and reports the result.
 pub async fn run(
     context: &Context,
@@ -41,7 +51,7 @@ pub async fn run(
     folder: &Path,
     plan: &Plan,
     mut journal: FileJournal,
-    unknown: Unknown,
+    options: RunOptions,
     mut stop: StopSignal,
 ) -> Result<(), Failure> {
     let renderer = Renderer::new(&plan.message)?;
@@ -49,31 +59,48 @@ pub async fn run(
         Ok(row) => Ok(Row::new(row.number, row)),
         Err(failure) => Err(failure.details().message.clone()),
     });
-    let render = |row: &rows::Row| renderer.render(row, plan.recipient(row));
+    let subscribers = options.subscribers;
+    let render = |row: &rows::Row| match &subscribers {
+        Some(subscribers) if !subscribers.contains(&row.address) => {
+            Err("not subscribed any more".to_owned())
+        }
+        _ => renderer.render(row, plan.recipient(row)),
+    };
     let (stopper, stopped) = oneshot::channel::<()>();
+    let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let total = journal.info().rows.unwrap_or_default();
     let progress = Arc::new(context.out.progress("sending"));
     let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
     let mut job = Job::new(client)
         .concurrency(plan.concurrency)
         .rate(plan.rate.unwrap_or_default())
-        .resend_unknown(unknown == Unknown::Resend)
+        .resend_unknown(options.unknown == Unknown::Resend)
+        .max_retry_after(options.max_retry_after)
+        .stop_when(async { drop(stopped.await) })
         .on_chunk(move |chunk| {
+            if let Some(pause) = chunk.pause {
+                let _ = pauses.send(pause);
+            }
             sent += chunk.outcomes.len() as u64;
             shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
         });
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
     }
+    if context.settings.timeout.source != Source::Default {
+        job = job.timeout(context.settings.timeout.value);
+    }
     let mut interrupted = false;
     let result = {
-        // The end of the rows lets the requests in flight end.
-        let rows = stream::iter(rows).take_until(stopped);
-        let mut running = pin!(job.run(rows, render, &mut journal));
+        let mut running = pin!(job.run(stream::iter(rows), render, &mut journal));
         let mut stopper = Some(stopper);
         loop {
             tokio::select! {
                 result = &mut running => break Some(result),
+                Some(pause) = paused.recv() => context.out.note(&format!(
+                    "the service asks to wait {} s; Ctrl-C stops the job",
+                    pause.as_secs()
+                )),
                 _ = stop.recv() => {
                     interrupted = true;
                     match stopper.take() {
@@ -196,9 +223,56 @@ pub fn show_first_request(
     dry_run::show(&context.out, &client.emails().send_batch(&first).to_request()?)
 }
 
+/// Checks all emails that are not sent yet with the recipient guard, so that none is sent if one is
+/// not allowed.
+pub async fn check_guard(
+    context: &Context,
+    client: &EmailClient,
+    folder: &Path,
+    plan: &Plan,
+    is_settled: impl Fn(u64) -> bool,
+    stop: &mut Stopper<'_>,
+) -> Result<(), Failure> {
+    let guard = &context.settings.guard;
+    if guard.to_sdk().is_none() {
+        return Ok(());
+    }
+    let renderer = Renderer::new(&plan.message)?;
+    let mut recipients = 0_u64;
+    for row in emails(plan, folder)? {
+        let row = row?;
+        stop.check().await?;
+        if is_settled(row.number) {
+            continue;
+        }
+        let Ok(email) = renderer.render(&row, plan.recipient(&row)) else { continue };
+        client.emails().send(&email).to_request().map_err(|error| {
+            let mut failure = Failure::from(error);
+            let details = failure.details_mut();
+            details.message = format!("row {}: {}", row.number, details.message);
+            failure
+        })?;
+        recipients += 1;
+    }
+    match &guard.max_per_run {
+        Some(max) if recipients > u64::from(max.value) => Err(Failure::input(format!(
+            "stopped by the recipient guard: {recipients} recipients exceed the limit of {} per \
+             run",
+            max.value
+        ))
+        .code(RECIPIENT_GUARD)
+        .hint(RECIPIENT_GUARD_HINT)),
+        _ => Ok(()),
+    }
+}
+
 /// The rows of a state that a resumed job does not send.
-pub fn settled_rows(folder: &Path) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
+pub fn settled_rows(
+    folder: &Path,
+    unknown: Unknown,
+) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
     let state = FileJournal::read(jobs::journal(folder)).and_then(svc_sdk::bulk::Records::state);
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
-    Ok(move |row| state.is_settled(row) || state.is_unknown(row))
+    let holds = unknown == Unknown::Hold;
+    Ok(move |row| state.is_settled(row) || (holds && state.is_unknown(row)))
 }

@@ -9,8 +9,11 @@ use svc_sdk::bulk::{FileJournal, JobInfo, Totals};
 use super::plan::Plan;
 use crate::failure::{Failure, Kind};
 use crate::settings::Settings;
+use crate::settings::files::create_private_dir;
 
 const JOURNAL: &str = "journal.ndjson";
+/// The extension of the file that is locked until a job starts.
+const DRAFT: &str = "draft";
 
 /// The folder of all jobs.
 pub struct Jobs(PathBuf);
@@ -23,6 +26,13 @@ impl Jobs {
     /// Creates the folder of a job that may still be declined.
     pub fn draft(&self, id: &str) -> Result<Draft, Failure> {
         let folder = self.0.join(id);
+        create_private_dir(&self.0)
+            .and_then(|()| self.remove_old_drafts())
+            .map_err(|error| Failure::other(format!("{}: {error}", self.0.display())))?;
+        // Locked before the folder exists, so that no other process takes it for an old draft.
+        let mark = folder.with_extension(DRAFT);
+        let lock = super::plan::create_private(&mark)?;
+        lock.lock()?;
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -31,7 +41,50 @@ impl Jobs {
             .create(&folder)
             .and_then(|()| sync_folders(&folder))
             .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
-        Ok(Draft { folder: Some(folder) })
+        Ok(Draft { folder: Some(folder), mark, _lock: lock })
+    }
+
+    /// Removes what processes left behind that were killed before their job started. It holds
+    /// addresses.
+    fn remove_old_drafts(&self) -> std::io::Result<()> {
+        for entry in fs::read_dir(&self.0)? {
+            let mark = entry?.path();
+            if mark.extension().is_none_or(|extension| extension != DRAFT) {
+                continue;
+            }
+            let Ok(file) = fs::File::open(&mark) else { continue };
+            if file.try_lock().is_err() {
+                continue;
+            }
+            let folder = mark.with_extension("");
+            if !journal(&folder).exists() && folder.is_dir() {
+                fs::remove_dir_all(&folder)?;
+            }
+            fs::remove_file(&mark)?;
+        }
+        Ok(())
+    }
+
+    /// The last job that sent the same emails to the same rows.
+    pub fn with_same_emails(&self, source: &str, plan: &Plan) -> Result<Option<Job>, Failure> {
+        let mut jobs = Vec::new();
+        for folder in self.folders()? {
+            let Ok(records) = FileJournal::read(journal(&folder)) else { continue };
+            let info = records.info();
+            if info.source != source {
+                continue;
+            }
+            let earlier = serde_json::from_value::<Plan>(info.settings.clone());
+            let is_same = |earlier: Plan| {
+                let is_real = earlier.only_to.is_none() && plan.only_to.is_none();
+                is_real && earlier.service == plan.service && earlier.message == plan.message
+            };
+            if earlier.is_ok_and(is_same) {
+                jobs.push(Job::read(&folder)?);
+            }
+        }
+        jobs.retain(|job| job.totals.accepted + job.totals.unknown > 0 || job.is_running);
+        Ok(jobs.into_iter().max_by_key(|job| job.info.at))
     }
 
     /// The folders of all jobs.
@@ -100,6 +153,8 @@ pub fn journal(folder: &Path) -> PathBuf {
 /// The folder of a job, removed when it is dropped.
 pub struct Draft {
     folder: Option<PathBuf>,
+    mark: PathBuf,
+    _lock: fs::File,
 }
 
 impl Draft {
@@ -120,6 +175,7 @@ impl Drop for Draft {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_dir_all(folder);
         }
+        let _ = fs::remove_file(&self.mark);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::input::html;
 
 /// The email of a job. Texts may contain placeholders such as `{{ first_name }}`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     pub from: String,
     pub subject: String,
@@ -40,7 +40,7 @@ pub struct Message {
 }
 
 /// An attachment, the same for every row.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct File {
     pub path: PathBuf,
     pub name: String,
@@ -70,7 +70,8 @@ impl Renderer {
         let mut templates = Environment::new();
         // Without debug mode, an error does not name the missing value.
         templates.set_debug(true);
-        templates.set_undefined_behavior(UndefinedBehavior::Strict);
+        // Only a condition may ask for a missing value.
+        templates.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         templates.set_auto_escape_callback(|name| match name {
             HTML => AutoEscape::Html,
             _ => AutoEscape::None,
@@ -122,7 +123,7 @@ impl Renderer {
         }
         if message.unsubscribe.is_some() {
             let encoded = row.values.iter().map(|(name, value)| (name.clone(), encoded(value)));
-            let encoded = minijinja::Value::from(Serde(Value::Object(encoded.collect())));
+            let encoded = minijinja::Value::from(Serde(with_row(encoded.collect())));
             let url = self.part(UNSUBSCRIBE, &encoded)?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
@@ -236,15 +237,22 @@ mod tests {
         message.html = Some("<p>{{ name }}</p>\n".to_owned());
         message.tags = vec![("who".to_owned(), "{{ row['Full Name'] }}".to_owned())];
         message.headers = vec![("X-Who".to_owned(), "{{ name|upper }}".to_owned())];
-        message.unsubscribe = Some("https://x.test/u/{{ name }}".to_owned());
-        let row = row(json!({"name": "A & <B>", "Full Name": "F"}));
+        message.unsubscribe =
+            Some("https://x.test/u/{{ name }}?f={{ row['Full Name'] }}".to_owned());
+        let row = row(json!({"name": "A & <B>", "Full Name": "F &"}));
         let email =
             Renderer::new(&message).expect("valid").render(&row, "c@d.test").expect("valid");
         assert_eq!(email.subject, "Hi A & <B>");
         assert_eq!(email.html.as_deref(), Some("<p>A &amp; &lt;B&gt;</p>\n"));
         assert_eq!(email.text.as_deref(), Some("A & <B>"));
-        assert_eq!((&email.tags["who"], &email.headers["X-Who"]), (&json!("F"), &json!("A & <B>")));
-        assert_eq!(email.headers["List-Unsubscribe"], "<https://x.test/u/A%20%26%20%3CB%3E>");
+        assert_eq!(
+            (&email.tags["who"], &email.headers["X-Who"]),
+            (&json!("F &"), &json!("A & <B>"))
+        );
+        assert_eq!(
+            email.headers["List-Unsubscribe"],
+            "<https://x.test/u/A%20%26%20%3CB%3E?f=F%20%26>"
+        );
         assert_eq!(email.headers["List-Unsubscribe-Post"], "List-Unsubscribe=One-Click");
     }
 
@@ -259,6 +267,12 @@ mod tests {
         let renderer = Renderer::new(&message).expect("valid");
         let email = renderer.render(&row(json!({})), "c@d.test").expect("valid");
         assert_eq!(email.subject, "Hi there");
+        let condition = "{% if name %}Hi {{ name }}{% elif not row.plan %}Hi{% endif %}";
+        message.subject = condition.to_owned();
+        let renderer = Renderer::new(&message).expect("valid");
+        let subject = |values| renderer.render(&row(values), "c@d.test").expect("valid").subject;
+        assert_eq!(subject(json!({})), "Hi");
+        assert_eq!(subject(json!({"name": "Ada"})), "Hi Ada");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -15,8 +16,11 @@ use svc_sdk::email::Email;
 use super::address;
 use super::message::{Message, Renderer};
 use super::rows::{Row, Rows};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Printer;
+use crate::settings::Key;
+use crate::stop::StopSignal;
 
 /// The rows that are left out, in the folder of the job.
 pub const LEFT_OUT: &str = "left-out.ndjson";
@@ -38,10 +42,16 @@ pub struct Plan {
     /// Where all emails go instead.
     pub only_to: Option<String>,
     /// Emails a second.
-    pub rate: Option<u32>,
+    pub rate: Option<f64>,
     /// Requests in flight.
     pub concurrency: usize,
     pub keep_duplicates: bool,
+    /// The audience that the rows were copied from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<String>,
+    /// The fingerprint of the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     #[serde(default)]
     pub left_out: LeftOut,
 }
@@ -89,7 +99,7 @@ impl Plan {
     }
 
     /// A checksum of the rows and the attachments. The other parts of the emails are in the plan.
-    pub fn checksum(&self, folder: &Path) -> Result<String, Failure> {
+    pub async fn checksum(&self, folder: &Path, stop: &mut Stopper<'_>) -> Result<String, Failure> {
         let attachments = self.message.attachments.iter().map(|file| file.path.clone());
         let mut hash = Sha256::new();
         for path in std::iter::once(folder.join(COPY)).chain(attachments) {
@@ -103,6 +113,7 @@ impl Plan {
                 if read == 0 {
                     break;
                 }
+                stop.check().await?;
                 length += read as u64;
                 hash.update(&buffer[..read]);
             }
@@ -113,9 +124,21 @@ impl Plan {
         Ok(format!("sha256:{digits}"))
     }
 
+    /// A fingerprint of the key, from which the key cannot be told.
+    pub fn fingerprint(job: &str, key: &Key) -> String {
+        let digest = Sha256::digest(format!("{job}\n{}", key.expose()));
+        digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Reads and renders all rows, and stores those that are left out in the folder. `keep` is the
     /// number of emails to return.
-    pub fn check(&mut self, folder: &Path, keep: usize, out: &Printer) -> Result<Checked, Failure> {
+    pub async fn check(
+        &mut self,
+        folder: &Path,
+        keep: usize,
+        out: &Printer,
+        stop: &mut Stopper<'_>,
+    ) -> Result<Checked, Failure> {
         let renderer = Renderer::new(&self.message)?;
         let mut rows = self.rows(folder)?;
         let mut left_out = std::io::BufWriter::new(create_private(&folder.join(LEFT_OUT))?);
@@ -123,11 +146,12 @@ impl Plan {
         let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
         // Hashes in place of a million addresses.
         let (hasher, mut seen) = (RandomState::new(), HashSet::new());
-        let opted_out = self.opted_out(folder, &hasher)?;
+        let opted_out = self.opted_out(folder, &hasher, stop).await?;
         let opted_out = |address: &String| opted_out.contains(&hasher.hash_one(address));
         let mut read = 0_u64;
         while self.limit.is_none_or(|limit| checked.count < limit) {
             let Some(row) = rows.next()? else { break };
+            stop.check().await?;
             read += 1;
             if read.is_multiple_of(1000) {
                 progress.set_text(format!("reading the rows: {read}"));
@@ -163,9 +187,15 @@ impl Plan {
     }
 
     /// The hashes of the addresses with a row that is not subscribed, wherever it is in the file.
-    fn opted_out(&self, folder: &Path, hasher: &RandomState) -> Result<HashSet<u64>, Failure> {
+    async fn opted_out(
+        &self,
+        folder: &Path,
+        hasher: &RandomState,
+        stop: &mut Stopper<'_>,
+    ) -> Result<HashSet<u64>, Failure> {
         let (mut rows, mut addresses) = (self.rows(folder)?, HashSet::new());
         while let Some(row) = rows.next()? {
+            stop.check().await?;
             if let (Some(false), Ok(address)) = (row.subscribed, address::check(&row.address)) {
                 addresses.insert(hasher.hash_one(address));
             }
@@ -205,6 +235,33 @@ impl Plan {
     /// The address that the email of a row goes to.
     pub fn recipient<'a>(&'a self, row: &'a Row) -> &'a str {
         self.only_to.as_deref().unwrap_or(&row.address)
+    }
+}
+
+/// Lets a signal end work that does not wait for anything.
+pub struct Stopper<'a> {
+    context: &'a Context,
+    stop: &'a mut StopSignal,
+    checks: u32,
+}
+
+impl<'a> Stopper<'a> {
+    pub fn new(context: &'a Context, stop: &'a mut StopSignal) -> Self {
+        Self { context, stop, checks: 0 }
+    }
+
+    /// Fails after a signal. Looks for one every few calls.
+    pub async fn check(&mut self) -> Result<(), Failure> {
+        self.checks = self.checks.wrapping_add(1);
+        if !self.checks.is_multiple_of(256) {
+            return Ok(());
+        }
+        // The runtime receives signals, and ends the budget of a task that never waits.
+        tokio::task::yield_now().await;
+        match self.stop.recv().now_or_never() {
+            Some(_) => Err(self.context.changes.interruption()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use crate::output::{Format, View};
 
 /// Show the outcome of every row of a job
 ///
-/// Rows that are not sent yet are missing. The status is accepted, refused, invalid, unknown or
-/// left_out.
+/// Rows that are not sent yet are missing. The status is accepted, refused, invalid, unknown,
+/// left_out or, while the job runs, in_flight.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -85,7 +85,9 @@ fn for_each_row(
     let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
     let records = || FileJournal::read(job.journal_path()).map_err(failed);
     let state = records()?.state().map_err(failed)?.stopped();
-    let mut report = Rows { state, open: HashMap::new(), named: HashSet::new() };
+    let missing = if job.is_running { "in_flight" } else { "unknown" };
+    let (open, lost, named) = (HashMap::new(), HashSet::new(), HashSet::new());
+    let mut report = Rows { state, open, lost, named, missing };
     for entry in records()? {
         for row in report.take(entry.map_err(failed)?) {
             each(row)?;
@@ -120,8 +122,12 @@ struct Rows {
     state: State,
     /// Requests without an outcome: their rows, recipients and time.
     open: HashMap<u64, Request>,
+    /// Those of them whose response is lost.
+    lost: HashSet<u64>,
     /// Unknown rows that were reported.
     named: HashSet<u64>,
+    /// The status of rows whose request has neither an outcome nor lost its response.
+    missing: &'static str,
 }
 
 impl Rows {
@@ -134,19 +140,26 @@ impl Rows {
             Entry::Outcome { chunk, at, results } => {
                 let Some((rows, to, _)) = self.open.remove(&chunk) else { return Vec::new() };
                 let rows = rows.into_iter().zip(to).zip(results);
-                rows.filter_map(|((row, to), result)| self.row(row, &to, at, result)).collect()
+                rows.filter_map(|((row, to), result)| self.row(row, &to, at, result, "unknown"))
+                    .collect()
             }
             Entry::NotSent { chunk, .. } => {
                 // Rows that were unknown before are named by their first request.
                 let open = self.open.remove(&chunk);
                 let (rows, to, at) = open.unwrap_or_default();
                 let rows = rows.into_iter().zip(to);
-                rows.filter_map(|(row, to)| self.row(row, &to, at, RowOutcome::Unknown)).collect()
+                let unknown = RowOutcome::Unknown;
+                rows.filter_map(|(row, to)| self.row(row, &to, at, unknown.clone(), "unknown"))
+                    .collect()
             }
             Entry::Invalid { row, at, message } => {
                 vec![value(row, "", "invalid", [None, None, Some(&message)], at)]
             }
             // The request may be repeated later.
+            Entry::Unknown { chunk, .. } => {
+                self.lost.insert(chunk);
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }
@@ -155,15 +168,25 @@ impl Rows {
     fn unfinished(mut self) -> Vec<Value> {
         let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
         open.sort_unstable_by_key(|(chunk, _)| *chunk);
-        let rows = open
-            .into_iter()
-            .flat_map(|(_, (rows, to, at))| rows.into_iter().zip(to).map(move |row| (row, at)));
-        let rows = rows.collect::<Vec<_>>();
-        let row = |((row, to), at): ((u64, String), _)| self.row(row, &to, at, RowOutcome::Unknown);
-        rows.into_iter().filter_map(row).collect()
+        let mut all = Vec::new();
+        for (chunk, (rows, to, at)) in open {
+            let missing = if self.lost.contains(&chunk) { "unknown" } else { self.missing };
+            for (row, to) in rows.into_iter().zip(to) {
+                all.extend(self.row(row, &to, at, RowOutcome::Unknown, missing));
+            }
+        }
+        all
     }
 
-    fn row(&mut self, row: u64, to: &str, at: DateTime<Utc>, result: RowOutcome) -> Option<Value> {
+    /// `missing` is the status of a row without an outcome.
+    fn row(
+        &mut self,
+        row: u64,
+        to: &str,
+        at: DateTime<Utc>,
+        result: RowOutcome,
+        missing: &str,
+    ) -> Option<Value> {
         match result {
             RowOutcome::Accepted(id) => {
                 Some(value(row, to, "accepted", [Some(&id), None, None], at))
@@ -174,7 +197,7 @@ impl Rows {
             }
             // Only if no later request told, and once.
             _ => (self.state.is_unknown(row) && self.named.insert(row))
-                .then(|| value(row, to, "unknown", [None; 3], at)),
+                .then(|| value(row, to, missing, [None; 3], at)),
         }
     }
 }

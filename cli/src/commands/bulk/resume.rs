@@ -1,14 +1,21 @@
 //! The `svc bulk resume` command.
 
+use std::time::Duration;
+
 use clap::Args;
+use svc_sdk::Service;
 use svc_sdk::bulk::FileJournal;
 
-use super::drive;
+use super::drive::{self, RunOptions};
 use super::jobs::Jobs;
 use super::options::Unknown;
+use super::plan::{Plan, Stopper};
 use super::send::service;
+use super::subscribers::Subscribers;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::input::duration;
 use crate::stop::StopSignal;
 
 /// Continue a job
@@ -16,26 +23,31 @@ use crate::stop::StopSignal;
 /// Emails that were accepted or refused are not sent again; those that were not sent are sent.
 /// Emails whose outcome is unknown are kept back, unless --unknown resend is given, or the profile
 /// says that the service honors idempotency keys (`honors_idempotency_key`). The
-/// attachments must be unchanged; the rows are those of the job's copy of the file.
+/// attachments must be unchanged; the rows are those of the job's copy of the file. The audience of
+/// --audience is read again, and those who have unsubscribed since are left out.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc bulk resume 20261122-101500-1f3a9c02
   svc bulk resume 20261122 --unknown resend
 
-Scope: emails:send")]
+Scope: emails:send (and contacts:manage for a job with --audience)")]
 pub struct Resume {
     /// Job id, or its start
     job: String,
     /// What to do with emails whose outcome is unknown: hold or resend
     #[arg(long, value_name = "hold|resend", hide_possible_values = true, default_value = "hold")]
     unknown: Unknown,
+    /// Longest Retry-After of a 429 to wait for
+    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
+    max_retry_after: Duration,
 }
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = Jobs::of(&context.settings).find(&self.job)?;
-        let client = context.email_client().await?;
+        let (url, key) = context.endpoint(Service::Email).await?;
+        let client = context.email_client_at(&url, &key)?;
         let here = service(context);
         if job.plan.service != here {
             return Err(Failure::usage(format!(
@@ -44,8 +56,15 @@ impl Resume {
             ))
             .hint("use the same profile or base URL as for `svc bulk send`"));
         }
-        let stop = StopSignal::listen_with_hangup()?;
-        let source = job.plan.checksum(&job.folder)?;
+        let fingerprint = Plan::fingerprint(&job.info.job, &key);
+        if job.plan.key.as_ref().is_some_and(|started_with| *started_with != fingerprint) {
+            let question = "this is not the key that the job was started with, which may belong to \
+                            another organization. Continue?";
+            confirm(context, question).await?;
+        }
+        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stopper = Stopper::new(context, &mut stop);
+        let source = job.plan.checksum(&job.folder, &mut stopper).await?;
         if source != job.info.source {
             return Err(Failure::input(
                 "an attachment or the job's copy of the rows has changed since the job was started",
@@ -55,10 +74,11 @@ impl Resume {
                 "restore it, or start a new job with the rows that `svc bulk report` does not list",
             ));
         }
+        let settled = drive::settled_rows(&job.folder, self.unknown)?;
         if context.settings.dry_run {
-            let settled = drive::settled_rows(&job.folder)?;
             return drive::show_first_request(context, &client, &job.folder, &job.plan, settled);
         }
+        drive::check_guard(context, &client, &job.folder, &job.plan, settled, &mut stopper).await?;
         let journal =
             FileJournal::open(job.journal_path(), &source).map_err(|error| match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
@@ -67,6 +87,15 @@ impl Resume {
                 }
                 _ => Failure::other(format!("the journal cannot be opened: {error}")),
             })?;
-        drive::run(context, &client, &job.folder, &job.plan, journal, self.unknown, stop).await
+        let subscribers = match &job.plan.audience {
+            Some(audience) => tokio::select! {
+                read = Subscribers::read(context, &client, audience) => Some(read?),
+                _ = stop.recv() => return Err(context.changes.interruption()),
+            },
+            None => None,
+        };
+        let (unknown, max_retry_after) = (self.unknown, self.max_retry_after);
+        let options = RunOptions { unknown, max_retry_after, subscribers };
+        drive::run(context, &client, &job.folder, &job.plan, journal, options, stop).await
     }
 }

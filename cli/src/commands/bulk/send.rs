@@ -2,19 +2,20 @@
 
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
-use svc_sdk::EmailClient;
 use svc_sdk::bulk::JobInfo;
 use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, Service};
 
-use super::drive;
-use super::jobs::Jobs;
+use super::drive::{self, RunOptions};
+use super::jobs::{Job, Jobs};
 use super::message::{self, Message};
 use super::options::{Duplicates, Unknown, rate};
-use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, create_private};
+use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, Stopper, create_private};
 use super::{address, drive::show_first_request};
 use crate::commands::emails::send::reject_file_name;
 use crate::complete::{Values, at_file};
@@ -23,8 +24,9 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::attach::{self, Attach, Source};
-use crate::input::pairs;
+use crate::input::{duration, pairs};
 use crate::names::{self, Names};
+use crate::output;
 use crate::stop::StopSignal;
 
 /// How many emails are shown before the question.
@@ -100,9 +102,12 @@ pub struct Send {
     /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
     #[arg(long, value_name = "URL")]
     unsubscribe: Option<String>,
-    /// Maximum emails per second [default: no limit]
+    /// Maximum emails per second, minute (N/min) or hour (N/h) [default: no limit]
     #[arg(long, value_name = "N/s", value_parser = rate)]
-    rate: Option<u32>,
+    rate: Option<f64>,
+    /// Longest Retry-After of a 429 to wait for
+    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
+    max_retry_after: Duration,
     /// Maximum requests in flight
     ///
     /// Each has up to 100 emails.
@@ -130,7 +135,8 @@ pub struct Send {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut plan = self.plan(context)?;
-        let client = context.email_client().await?;
+        let (url, key) = context.endpoint(Service::Email).await?;
+        let client = context.email_client_at(&url, &key)?;
         let mut stop = StopSignal::listen_with_hangup()?;
         if let Some(audience) = self.audience.as_ref().filter(|_| context.settings.dry_run) {
             // Its contacts are read by a request, which is the first one.
@@ -138,17 +144,21 @@ impl Send {
             return context.call(call, "").await.map(drop);
         }
         let info = JobInfo::new("");
-        let draft = Jobs::of(&context.settings).draft(&info.job)?;
+        plan.key = Some(Plan::fingerprint(&info.job, &key));
+        let jobs = Jobs::of(&context.settings);
+        let draft = jobs.draft(&info.job)?;
         let folder = draft.folder().to_owned();
         tokio::select! {
             copied = self.copy(context, &client, plan.file.as_deref(), &folder) => copied?,
             _ = stop.recv() => return Err(context.changes.interruption()),
         }
-        let source = plan.checksum(&folder)?;
-        let checked = plan.check(&folder, SHOWN, &context.out)?;
+        let mut stopper = Stopper::new(context, &mut stop);
+        let source = plan.checksum(&folder, &mut stopper).await?;
+        let checked = plan.check(&folder, SHOWN, &context.out, &mut stopper).await?;
         if checked.count == 0 {
             return Err(nothing_to_send(&plan, checked));
         }
+        drive::check_guard(context, &client, &folder, &plan, |_| false, &mut stopper).await?;
         if context.settings.dry_run {
             context.out.hint(&question(&plan, &checked, &folder));
             return show_first_request(context, &client, &folder, &plan, |_| false);
@@ -164,6 +174,9 @@ impl Send {
                 .out
                 .warning(&format!("{invalid} {rows} invalid and left out: {problems}{more}"));
         }
+        if let Some(job) = jobs.with_same_emails(&source, &plan)? {
+            context.out.warning(&sent_before(context, &job));
+        }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
                 context.out.note(&preview(number + 1, email));
@@ -173,13 +186,16 @@ impl Send {
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
-        if plan.checksum(&folder)? != source {
+        let mut stopper = Stopper::new(context, &mut stop);
+        if plan.checksum(&folder, &mut stopper).await? != source {
             return Err(Failure::input("an attachment has changed since the rows were checked"));
         }
         let info = JobInfo::new(source).id(info.job);
         let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
         let (folder, journal) = draft.start(&info.rows(checked.count).settings(settings))?;
-        drive::run(context, &client, &folder, &plan, journal, Unknown::Hold, stop).await
+        let max_retry_after = self.max_retry_after;
+        let options = RunOptions { unknown: Unknown::Hold, max_retry_after, subscribers: None };
+        drive::run(context, &client, &folder, &plan, journal, options, stop).await
     }
 
     fn plan(&self, context: &Context) -> Result<Plan, Failure> {
@@ -198,6 +214,15 @@ impl Send {
         if let Some(address) = &self.only_to {
             address::check(address)
                 .map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
+        }
+        let is_unsubscribe = |name: &str| {
+            ["list-unsubscribe", "list-unsubscribe-post"].contains(&name.to_lowercase().as_str())
+        };
+        if let Some((name, _)) = self.header.iter().find(|(name, _)| is_unsubscribe(name))
+            && self.unsubscribe.is_some()
+        {
+            return Err(Failure::usage(format!("--unsubscribe sets the header {name}, too"))
+                .hint(format!("omit --unsubscribe, or --header '{name}: …'")));
         }
         // Checks that no name is given twice.
         pairs::headers("--header", self.header.clone())?;
@@ -244,6 +269,8 @@ impl Send {
             rate: self.rate,
             concurrency: usize::from(self.concurrency),
             keep_duplicates: self.duplicates == Duplicates::Keep,
+            audience: self.audience.clone(),
+            key: None,
             left_out: LeftOut::default(),
         })
     }
@@ -301,7 +328,7 @@ fn not_copied(path: &Path, error: &std::io::Error) -> Failure {
 
 /// The service of this run, so that a job is not continued with another one.
 pub fn service(context: &Context) -> String {
-    let url = context.settings.url(svc_sdk::Service::Email);
+    let url = context.settings.url(Service::Email);
     url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
 }
 
@@ -326,6 +353,22 @@ fn question(plan: &Plan, checked: &Checked, folder: &Path) -> String {
         text.push_str(&format!("; {left_out} (see {})", folder.join(LEFT_OUT).display()));
     }
     text + "."
+}
+
+/// Warns of an earlier job with the same rows and the same email.
+fn sent_before(context: &Context, job: &Job) -> String {
+    let id = &job.info.job;
+    let verb = if job.is_running { "is sending" } else { "has sent" };
+    let when = output::local_time(&job.info.at.to_rfc3339());
+    let mut text = format!(
+        "job {id} of {when} {verb} this email to these rows: {} of {} accepted",
+        job.totals.accepted,
+        job.total()
+    );
+    if job.not_sent() > 0 && !job.is_running {
+        text.push_str(&format!("; continue it: {}", context.svc(&format!("bulk resume {id}"))));
+    }
+    text
 }
 
 fn preview(number: usize, email: &Email) -> String {

@@ -8,7 +8,7 @@ use crate::commands::doctor::unknown_entries;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Format, View};
-use crate::settings::Sourced;
+use crate::settings::{Sourced, guard};
 
 const VIEW: View = View(&[
     Column::id("SETTING", "/setting"),
@@ -28,7 +28,8 @@ Examples:
 
 A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
 to change it. A profile also holds client settings, and compatibility settings for points that
-the service's reference leaves open:
+the service's reference leaves open. SVC_ALLOW_RECIPIENTS, SVC_REDIRECT_RECIPIENTS,
+SVC_MAX_RECIPIENTS_PER_RUN and SVC_MAX_RECIPIENTS_PER_HOUR replace the settings about recipients:
 
   [profiles.staging]
   email_url = \"https://mail.example.com\"
@@ -46,6 +47,10 @@ the service's reference leaves open:
   insecure_webhooks = true         # allow plain http webhook URLs
   local_checks = false             # leave limits to the service
   honors_idempotency_key = true   # retry requests with an idempotency key
+  allow_recipients = [\"@example.com\", \"me@x.test\"]  # refuse other recipients
+  redirect_recipients = \"me@x.test\"  # send all emails to this address
+  max_recipients_per_run = 100
+  max_recipients_per_hour = 500
 
 Scope: none (works offline)")]
 pub struct Show {}
@@ -105,6 +110,11 @@ impl Show {
         rows.push(row("timeout", Some(&timeout)));
         rows.push(row("retries", Some(&settings.retries)));
         rows.push(row("ca_bundle", bundle.as_ref()));
+        let guard = &settings.guard;
+        rows.push(row(guard::ALLOW.0, guard.allow.as_ref()));
+        rows.push(row(guard::REDIRECT.0, guard.redirect.as_ref()));
+        rows.push(row(guard::PER_RUN.0, guard.max_per_run.as_ref()));
+        rows.push(row(guard::PER_HOUR.0, guard.max_per_hour.as_ref()));
         rows.extend(compatibility(context));
         if context.out.is_table() {
             rows.retain(|row| !row["value"].is_null());

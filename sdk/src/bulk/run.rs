@@ -1,0 +1,348 @@
+//! A job that runs: starts requests, and records and judges their outcomes.
+
+use std::fmt::Display;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Either, pending, select};
+use tokio::task::JoinSet;
+
+use super::collect::{Chunk, Collector, Next};
+use super::entry::now;
+use super::error::Cause;
+use super::job::{ChunkReport, Observer, Row};
+use super::pace::Pace;
+use super::{Entry, ErrorKind, Journal, RowOutcome, State};
+use crate::email::{BatchOutcome, BatchResponse, Email};
+use crate::{EmailClient, Outcome};
+
+/// How long an attempt may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A job ends after this many requests in a row with an unknown outcome: the service is
+/// probably down, and each further one would make more rows unknown.
+const MAX_UNKNOWN_CHUNKS: u32 = 3;
+
+/// A job ends after this many rows in a row that were refused alone in their request: the
+/// service probably refuses every request, whatever it contains.
+const MAX_REFUSED_ALONE: usize = 20;
+
+/// A request that has ended.
+pub(super) struct Done {
+    chunk: u64,
+    rows: Vec<u64>,
+    emails: Vec<Email>,
+    is_repeat: bool,
+    result: Result<BatchResponse, crate::Error>,
+}
+
+/// A job that runs.
+pub(super) struct Run<'a, J: ?Sized> {
+    pub(super) client: EmailClient,
+    pub(super) retries: u32,
+    pub(super) timeout: Duration,
+    pub(super) max_retry_after: Duration,
+    /// `None` after it was ready.
+    pub(super) stop: Option<BoxFuture<'static, ()>>,
+    pub(super) has_keys: bool,
+    pub(super) concurrency: usize,
+    pub(super) pace: Pace,
+    pub(super) observer: Option<Observer>,
+    pub(super) state: State,
+    pub(super) journal: &'a mut J,
+    /// Tasks, so that they go on while the journal is written. Dropping them ends them.
+    pub(super) requests: JoinSet<Done>,
+    pub(super) unknown_in_a_row: u32,
+    /// Whether this run has had a request accepted.
+    pub(super) has_accepted: bool,
+    /// Rows that were refused alone before that: the row, its recipient and its outcome.
+    pub(super) refused_alone: Vec<(u64, String, RowOutcome)>,
+    pub(super) refused_in_a_row: usize,
+    pub(super) failure: Option<ErrorKind>,
+}
+
+/// What happens next in a job.
+enum Event<T> {
+    /// The time for the request has come.
+    Start,
+    Next(T),
+    Done(Result<Done, tokio::task::JoinError>),
+    Stop,
+}
+
+impl<J: Journal + ?Sized> Run<'_, J> {
+    pub(super) async fn until_the_end<S, T, E, R, M>(
+        &mut self,
+        collector: &mut Collector<'_, S, T, R>,
+    ) where
+        S: Stream<Item = Result<Row<T>, E>>,
+        E: Into<Cause>,
+        R: FnMut(&T) -> Result<Email, M>,
+        M: Display,
+    {
+        let (mut ended, mut ready) = (false, None);
+        loop {
+            ended |= self.failure.is_some() || self.stop.is_none();
+            let may_start = !ended && self.requests.len() < self.concurrency;
+            if !may_start && self.requests.is_empty() {
+                return;
+            }
+            let event = {
+                let (pace, state, requests) = (&self.pace, &self.state, &mut self.requests);
+                let (stop, has_ready) = (&mut self.stop, ready.is_some());
+                let next = async {
+                    if !may_start {
+                        return pending().await;
+                    }
+                    // Not before there is a request: the end of the rows needs no wait.
+                    if has_ready {
+                        pace.wait().await;
+                        return Event::Start;
+                    }
+                    Event::Next(collector.next(state).await)
+                };
+                let done = async {
+                    match requests.join_next().await {
+                        Some(done) => Event::Done(done),
+                        None => pending().await,
+                    }
+                };
+                let stopped = async {
+                    match stop {
+                        Some(stop) => stop.await,
+                        None => pending().await,
+                    }
+                    Event::Stop
+                };
+                let (next, done) = (pin!(next), pin!(done));
+                select(pin!(stopped), select(next, done).map(first)).map(first).await
+            };
+            match event {
+                Event::Stop => self.stop = None,
+                Event::Start => {
+                    if let Some(chunk) = ready.take() {
+                        self.start(chunk).await;
+                    }
+                }
+                Event::Next(Ok(Some(Next::Chunk(chunk)))) => ready = Some(chunk),
+                Event::Next(Ok(Some(Next::Invalid(row, message)))) => {
+                    self.record(vec![Entry::Invalid { row, at: now(), message }], false).await;
+                }
+                Event::Next(Ok(None)) => ended = true,
+                Event::Next(Err(error)) => self.fail(ErrorKind::Rows(error)),
+                Event::Done(Ok(done)) => {
+                    for (rows, emails) in self.conclude(done).await {
+                        collector.put_back(rows, emails);
+                        ended = false;
+                    }
+                }
+                // A panic of the application, such as in an attachment's source.
+                Event::Done(Err(error)) => {
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records the intent and sends the request.
+    async fn start(&mut self, chunk: Chunk) {
+        let Chunk { rows, emails, repeats, .. } = chunk;
+        let is_repeat = repeats.is_some();
+        let (number, key) = match repeats {
+            Some((number, key)) => (number, Some(key)),
+            None => {
+                let number = self.state.next_chunk();
+                let key = self.has_keys.then(|| format!("{}-{number}", self.journal.job()));
+                let to = emails.iter().map(|email| address(email).to_owned()).collect();
+                let (key_of_entry, rows) = (key.clone(), rows.clone());
+                let at = now();
+                let intent = Entry::Intent { chunk: number, at, key: key_of_entry, rows, to };
+                self.record(vec![intent], true).await;
+                (number, key)
+            }
+        };
+        if self.failure.is_some() {
+            return;
+        }
+        self.pace.start(rows.len());
+        let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
+        self.requests.spawn(async move {
+            let call = client.emails().send_batch(&emails);
+            let call = call
+                .timeout(timeout)
+                .attempt_timeout(ATTEMPT_TIMEOUT.min(timeout))
+                .retries(retries);
+            let call = match &key {
+                Some(key) => call.idempotency_key(key),
+                None => call,
+            };
+            let result = call.await;
+            Done { chunk: number, rows, emails, is_repeat, result }
+        });
+    }
+
+    /// Records the outcome of a request. Returns the rows that are sent again, with their
+    /// emails, the last first.
+    async fn conclude(&mut self, done: Done) -> Vec<(Vec<u64>, Vec<Email>)> {
+        let Done { chunk, rows, emails, is_repeat, result } = done;
+        let (at, mut results) = (now(), Vec::new());
+        let entry = match &result {
+            Ok(response) => {
+                self.unknown_in_a_row = 0;
+                results = outcomes(response, rows.len());
+                Entry::Outcome { chunk, at, results: results.clone() }
+            }
+            Err(error) => {
+                let code = error.code().map(str::to_owned);
+                // A refusal of the repetition says nothing about the first request.
+                if is_repeat || error.outcome() == Outcome::Unknown {
+                    Entry::Unknown { chunk, at, code }
+                } else {
+                    Entry::NotSent { chunk, at, code }
+                }
+            }
+        };
+        self.record(vec![entry], false).await;
+        let (mut again, mut pause) = (Vec::new(), None);
+        match result {
+            Ok(_) => {
+                (self.has_accepted, self.refused_in_a_row) = (true, 0);
+                self.refuse().await;
+            }
+            Err(error) if error.outcome() == Outcome::Unknown => {
+                self.unknown_in_a_row += 1;
+                results = vec![RowOutcome::Unknown; rows.len()];
+                if self.unknown_in_a_row >= MAX_UNKNOWN_CHUNKS {
+                    self.fail(ErrorKind::Service(error));
+                }
+            }
+            Err(error) if is_repeat => {
+                let is_conflict = error.outcome() == Outcome::Refused
+                    && error.status().is_some_and(|status| status == 409);
+                if !is_conflict {
+                    self.fail(ErrorKind::Service(error));
+                }
+            }
+            Err(error) => match self.pause_of(&error) {
+                Some(wait) => {
+                    self.pace.pause(wait);
+                    pause = Some(wait);
+                    again.push((rows.clone(), emails));
+                }
+                None if !is_invalid(&error) => self.fail(ErrorKind::Service(error)),
+                None if rows.len() > 1 => again = halves(rows.clone(), emails),
+                None => {
+                    let outcome = refusal(&error);
+                    let to = emails.first().map_or("", address).to_owned();
+                    self.refused_alone.extend(rows.first().map(|row| (*row, to, outcome)));
+                    self.refused_in_a_row += 1;
+                    if self.has_accepted {
+                        self.refuse().await;
+                    }
+                    if self.refused_in_a_row >= MAX_REFUSED_ALONE {
+                        self.fail(ErrorKind::Service(error));
+                    }
+                }
+            },
+        }
+        self.report(rows.into_iter().zip(results).collect(), pause);
+        again
+    }
+
+    /// How long to wait before a request is sent again that the service limited.
+    fn pause_of(&self, error: &crate::Error) -> Option<Duration> {
+        let wait = error.retry_after().filter(|_| error.is_rate_limited())?;
+        (wait <= self.max_retry_after).then_some(wait)
+    }
+
+    /// Records the rows that were refused alone.
+    pub(super) async fn refuse(&mut self) {
+        for (row, to, outcome) in std::mem::take(&mut self.refused_alone) {
+            let (chunk, at) = (self.state.next_chunk(), now());
+            let results = vec![outcome.clone()];
+            let intent = Entry::Intent { chunk, at, key: None, rows: vec![row], to: vec![to] };
+            self.record(vec![intent, Entry::Outcome { chunk, at, results }], false).await;
+            self.report(vec![(row, outcome)], None);
+        }
+    }
+
+    fn report(&mut self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
+        let totals = self.state.totals();
+        if let Some(observer) = &mut self.observer {
+            observer(&ChunkReport { outcomes, totals, pause });
+        }
+    }
+
+    pub(super) async fn record(&mut self, entries: Vec<Entry>, durable: bool) {
+        entries.iter().for_each(|entry| self.state.apply(entry));
+        if let Err(error) = self.journal.append(entries, durable).await {
+            self.fail(ErrorKind::Journal(error));
+        }
+    }
+
+    /// Keeps the first failure. No further request is started.
+    pub(super) fn fail(&mut self, kind: ErrorKind) {
+        self.failure.get_or_insert(kind);
+    }
+}
+
+fn first<A, X, Y>(either: Either<(A, X), (A, Y)>) -> A {
+    match either {
+        Either::Left((value, _)) | Either::Right((value, _)) => value,
+    }
+}
+
+/// Whether the service refused a whole request because of what it contains.
+fn is_invalid(error: &crate::Error) -> bool {
+    error.outcome() == Outcome::Refused
+        && matches!(error.kind(), crate::ErrorKind::Invalid | crate::ErrorKind::TooLarge)
+}
+
+/// The outcome of a row whose request was refused.
+fn refusal(error: &crate::Error) -> RowOutcome {
+    let field = error.fields().first().map(|each| format!("{}: {}", each.field, each.message));
+    let status = error.status().map(|status| format!("http_{}", status.as_u16()));
+    let code = error.code().or(status.as_deref());
+    RowOutcome::refused(code, field.as_deref().or(error.message()))
+}
+
+/// Both halves of a request, the second first.
+fn halves(mut rows: Vec<u64>, mut emails: Vec<Email>) -> Vec<(Vec<u64>, Vec<Email>)> {
+    let half = rows.len() / 2;
+    let second = (rows.split_off(half), emails.split_off(half));
+    vec![second, (rows, emails)]
+}
+
+/// The outcome of each email of a request.
+fn outcomes(response: &BatchResponse, sent: usize) -> Vec<RowOutcome> {
+    let mut outcomes = vec![RowOutcome::Unknown; sent];
+    let mut seen = vec![false; sent];
+    for item in &response.items {
+        let Some(index) = item.index.filter(|index| *index < sent) else { continue };
+        outcomes[index] = match &item.outcome {
+            // Two results for one email contradict each other.
+            _ if seen[index] => RowOutcome::Unknown,
+            BatchOutcome::Accepted(email) => RowOutcome::Accepted(email.id.clone()),
+            BatchOutcome::Refused(refusal) => {
+                let field = refusal.fields.first();
+                let field = field.map(|each| format!("{}: {}", each.field, each.message));
+                let message = field.as_deref().or(refusal.message.as_deref());
+                RowOutcome::refused(refusal.code.as_deref(), message)
+            }
+            BatchOutcome::Unrecognized(_) => RowOutcome::Unknown,
+        };
+        seen[index] = true;
+    }
+    outcomes
+}
+
+/// The address of the first recipient, without a name.
+fn address(email: &Email) -> &str {
+    let text = email.to.first().map_or("", |to| to.trim());
+    let named = text.strip_suffix('>').and_then(|named| named.rsplit_once('<'));
+    named.map_or(text, |(_, address)| address)
+}
