@@ -72,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
     accepts("good-delivery", BOTH, "each documented event, correctly signed", |exam| {
         let prefix = format!("{}.", exam.service());
         let events = EVENTS.iter().filter(|event| event.starts_with(&prefix));
-        events.map(|event| Request::good(exam.service(), event).named(*event)).collect()
+        events.map(|event| Request::good(exam.service(), event).named(event)).collect()
     }),
     accepts("unknown-event", BOTH, "an event that is not documented", |exam| {
         let event = format!("{}.archived", exam.service());
@@ -135,7 +135,7 @@ pub(super) const CHECKS: &[Check] = &[
         |exam| {
             let mut requests = vec![forged(exam).named("a random secret")];
             requests.extend(exam.sender.other_keys.iter().map(|(name, key)| {
-                let request = good(exam).named(*name);
+                let request = good(exam).named(name);
                 let signature = key.sign(exam.service(), &request.body);
                 request.with_signatures([Signature::Literal(signature)])
             }));

@@ -39,7 +39,7 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     } else if !first.is_accepted() {
         return Finding::skipped(format!("{first}: not accepted"));
     } else if took < SHORTEST {
-        return cannot_tell(format!(
+        return cannot_tell(&format!(
             "{first} after {:.2} s, before any sender disconnects (to have it examined, let the \
              handler take 3 s)",
             took.as_secs_f64()
@@ -48,7 +48,7 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         started = Instant::now();
         let cut = exam.send_within(check, &requests[1], took / 2).await;
         if !cut.timed_out() {
-            return cannot_tell(format!("{first} after {:.1} s, then {cut}", took.as_secs_f64()));
+            return cannot_tell(&format!("{first} after {:.1} s, then {cut}", took.as_secs_f64()));
         }
         (&requests[1], took / 2)
     };
@@ -79,7 +79,7 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         whole = whole.min(took);
     }
     if !last.is_accepted() && !last.timed_out() {
-        return cannot_tell(format!("{came}; another delivery: {last}"));
+        return cannot_tell(&format!("{came}; another delivery: {last}"));
     }
     if accepted_after + MARGIN < whole {
         let at_least = if last.timed_out() { "at least " } else { "" };
@@ -91,11 +91,11 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         return exam.not_passed(came, request).reproduced_by(line());
     }
     if accepted_after < cut + MARGIN {
-        return cannot_tell(format!("{came}, and the handler takes {:.1} s", whole.as_secs_f64()));
+        return cannot_tell(&format!("{came}, and the handler takes {:.1} s", whole.as_secs_f64()));
     }
     exam.passed(came, request).reproduced_by(line())
 }
 
-fn cannot_tell(came: String) -> Finding {
+fn cannot_tell(came: &str) -> Finding {
     Finding::skipped(format!("cannot tell from outside: {came}; {ADVICE}"))
 }
