@@ -15,7 +15,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, message: &str, sender: i64) -> Result<(), 
 
 /// The ids of the queued messages, the oldest first, without those that are set aside.
 pub(crate) fn list(reader: Reader<'_>, limit: i64) -> Result<Vec<String>, ApiError> {
-    let sql = "SELECT message FROM local_delivery WHERE NOT is_set_aside ORDER BY message LIMIT ?1";
+    let sql = "SELECT message FROM local_delivery WHERE is_set_aside = 0 ORDER BY message LIMIT ?1";
     let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([limit], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -49,7 +49,7 @@ pub(crate) fn take(tx: &Tx<'_>, message: &str) -> Result<Option<i64>, ApiError> 
 
 /// When the queue has work: at once, or never.
 pub(crate) fn next(reader: Reader<'_>) -> Result<Option<(Worker, Millis)>, ApiError> {
-    let sql = "SELECT 1 FROM local_delivery WHERE NOT is_set_aside LIMIT 1";
+    let sql = "SELECT 1 FROM local_delivery WHERE is_set_aside = 0 LIMIT 1";
     let pending = reader.find(sql, [], |_| Ok(()))?;
     Ok(pending.map(|()| (Worker::Local, Millis::MIN)))
 }

@@ -302,7 +302,7 @@ CREATE TABLE local_delivery (
     organization INTEGER NOT NULL,
     is_set_aside INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX local_delivery_waiting ON local_delivery (message) WHERE NOT is_set_aside;
+CREATE INDEX local_delivery_waiting ON local_delivery (is_set_aside, message);
 
 -- What was deleted, but still has rows in other tables, which are removed in slices: 1 the
 -- pending deliveries of a webhook, 2 the contacts of an audience, 3 the messages of a domain,
