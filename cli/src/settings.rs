@@ -10,6 +10,7 @@ pub mod key;
 pub mod keyring;
 mod proxy;
 mod resolve;
+mod source;
 mod zone;
 
 pub use credentials::Credentials;
@@ -19,4 +20,5 @@ pub use flags::{GlobalFlags, OutputFormat};
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{Settings, Source, Sourced, unknown_profile};
+pub use resolve::{Settings, unknown_profile};
+pub use source::{Source, Sourced};

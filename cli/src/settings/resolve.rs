@@ -9,6 +9,7 @@ use svc_sdk::Service;
 use super::directories::{directories, state_directory};
 use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
+use super::source::{Source, Sourced};
 use super::{
     Compatibility, Credentials, GlobalFlags, Guard, Key, OutputFormat, Profiles, Proxies, keyring,
 };
@@ -20,46 +21,6 @@ use crate::output::{ColorChoice, Format};
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Default maximum number of retries.
 const RETRIES: u32 = 2;
-
-/// The source of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A command-line option.
-    Option(&'static str),
-    /// An environment variable.
-    Environment(&'static str),
-    /// A variable in the file of `--env-file`.
-    EnvFile(&'static str),
-    /// The profile.
-    Profile,
-    /// The built-in default.
-    Default,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Option(name) => f.write_str(name),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::EnvFile(name) => write!(f, "--env-file {name}"),
-            Self::Profile => f.write_str("profile"),
-            Self::Default => f.write_str("default"),
-        }
-    }
-}
-
-/// A setting with its source.
-#[derive(Clone, Debug)]
-pub struct Sourced<T> {
-    pub value: T,
-    pub source: Source,
-}
-
-impl<T> Sourced<T> {
-    pub(super) fn from_profile(value: T) -> Self {
-        Self { value, source: Source::Profile }
-    }
-}
 
 /// The resolved settings of one run.
 pub struct Settings {

@@ -275,10 +275,12 @@ pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #[cfg(unix)]
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_directory_of_another_user_is_refused() {
         for (owner, user, expected) in [

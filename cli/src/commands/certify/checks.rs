@@ -8,7 +8,8 @@ use webhook_verify::Secret;
 
 use super::exam::{Exam, Finding};
 use super::judge;
-use super::request::{Form, Request, Signature, header_of, sign};
+use super::keys::{header_of, sign};
+use super::request::{Form, Request, Signature};
 use crate::commands::trigger::EVENTS;
 use crate::commands::trigger::payload;
 

@@ -1,12 +1,10 @@
-//! Keys that a receiver may take for its secret.
+//! Signatures, and the keys that a receiver may take for its secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use svc_sdk::Service;
-use webhook_verify::Secret;
-
-use super::request::{header_of, sign};
+use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
 
 /// A key to sign with.
 pub(super) enum Key {
@@ -49,6 +47,22 @@ pub(super) fn other_keys(secret: &[u8]) -> Vec<(&'static str, Key)> {
         Some((name, Key::Secret(key)))
     });
     std::iter::once(("an empty secret", Key::Empty)).chain(keys).collect()
+}
+
+/// The signature of a body, as the service writes it.
+pub(super) fn sign(service: Service, secret: &Secret, body: &[u8]) -> String {
+    match service {
+        Service::Email => MailSigner::new(secret).sign(body).to_string(),
+        _ => ExtractionSigner::new(secret).sign(body).to_string(),
+    }
+}
+
+/// The name of a service's signature header, and the text before its digits.
+pub(super) fn header_of(service: Service) -> (&'static str, &'static str) {
+    match service {
+        Service::Email => (Mail::SIGNATURE_HEADER, Mail::SIGNATURE_PREFIX),
+        _ => (Extraction::SIGNATURE_HEADER, Extraction::SIGNATURE_PREFIX),
+    }
 }
 
 fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {

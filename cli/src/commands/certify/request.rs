@@ -6,9 +6,9 @@ use hyper::body::Bytes;
 use hyper::http::Extensions;
 use serde_json::Value;
 use svc_sdk::Service;
-use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
+use webhook_verify::Secret;
 
-use super::keys::Key;
+use super::keys::{Key, header_of, sign};
 use crate::command_line::shell_quoted;
 use crate::commands::trigger::payload;
 use crate::deliver::Delivery;
@@ -290,22 +290,6 @@ impl Form {
             Self::Twice(between) => format!(".signature + \"{between}\" + .signature"),
             Self::Prefix(other) => format!("\"{other}\" + .signature[{digits}:]"),
         }
-    }
-}
-
-/// The signature of a body, as the service writes it.
-pub(super) fn sign(service: Service, secret: &Secret, body: &[u8]) -> String {
-    match service {
-        Service::Email => MailSigner::new(secret).sign(body).to_string(),
-        _ => ExtractionSigner::new(secret).sign(body).to_string(),
-    }
-}
-
-/// The name of a service's signature header, and the text before its digits.
-pub(super) fn header_of(service: Service) -> (&'static str, &'static str) {
-    match service {
-        Service::Email => (Mail::SIGNATURE_HEADER, Mail::SIGNATURE_PREFIX),
-        _ => (Extraction::SIGNATURE_HEADER, Extraction::SIGNATURE_PREFIX),
     }
 }
 
