@@ -3,7 +3,6 @@
 mod trace;
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use serde_json::json;
 use svc_sdk::email::BatchShape;
@@ -236,7 +235,7 @@ impl Context {
     pub async fn call_within<T>(
         &self,
         call: Call<T>,
-        deadline: Duration,
+        deadline: std::time::Duration,
         what: &str,
     ) -> Result<Option<T>, Failure>
     where
