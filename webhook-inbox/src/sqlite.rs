@@ -5,7 +5,7 @@ mod worker;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use tokio::sync::Mutex;
@@ -45,7 +45,7 @@ impl Inbox<Sqlite> {
         let open = || {
             let connection = Connection::open(path)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
-            connection.pragma_update(None, "journal_mode", "wal")?;
+            use_write_ahead_log(&connection)?;
             connection.pragma_update(None, "synchronous", "full")?;
             Ok(connection)
         };
@@ -282,6 +282,20 @@ impl Operations for Sqlite {
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sqlite").finish_non_exhaustive()
+    }
+}
+
+/// SQLite does not wait for another connection that opens the new file at the same time.
+fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let result = connection.pragma_update(None, "journal_mode", "wal");
+        let is_busy =
+            |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if !result.as_ref().is_err_and(is_busy) || Instant::now() > deadline {
+            return result;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -26,7 +26,15 @@ pub struct FileJournal {
 struct Inner {
     file: Mutex<Appender>,
     /// Unlocked when the last write has ended.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Inner {
+    /// Closing the file would not do: a process that the application is just starting has it
+    /// open, too, for a moment.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
 }
 
 struct Appender {
@@ -125,7 +133,7 @@ impl FileJournal {
 
     fn new(path: &Path, info: JobInfo, file: File, lock: File) -> Self {
         let file = Mutex::new(Appender { file, failed: false });
-        Self { info, path: path.to_owned(), inner: Arc::new(Inner { file, _lock: lock }) }
+        Self { info, path: path.to_owned(), inner: Arc::new(Inner { file, lock }) }
     }
 }
 
@@ -266,13 +274,21 @@ fn lock(journal: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(false);
     private(&mut options);
     let file = options.open(lock_path(journal))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(io::Error::new(io::ErrorKind::WouldBlock, "another process is working on this job"))
+    // A process that asks whether the job is running also holds the lock for a moment.
+    for attempt in 0.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if attempt < 10 => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let problem = "another process is working on this job";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-        Err(TryLockError::Error(error)) => Err(error),
     }
+    Ok(file)
 }
 
 #[cfg(unix)]
@@ -301,4 +317,23 @@ async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_unlocked_even_if_a_new_process_has_its_files_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("job.ndjson");
+        let open = || FileJournal::open_or_create(&path, &JobInfo::new("list"));
+        let first = open().expect("created");
+        assert_eq!(open().expect_err("locked").kind(), io::ErrorKind::WouldBlock);
+        // What a process inherits between `fork` and `exec`.
+        let inherited = first.inner.lock.try_clone().expect("a descriptor");
+        drop(first);
+        open().expect("unlocked");
+        drop(inherited);
+    }
 }

@@ -52,15 +52,16 @@ with_each_database! {
     /// A worker that stops finishes what it handles, and starts nothing else.
     async fn a_worker_stops_gracefully(bench: B) {
         let inbox = bench.inbox();
+        // Before the worker starts: a handler's transaction locks the file of SQLite.
+        for id in ["1", "2"] {
+            inbox.accept(&delivery(id)).await.unwrap();
+        }
         let (started, mut starts) = mpsc::unbounded_channel();
         let worker = B::run(quick(&inbox).concurrency(1), Arc::new(move |_: &Job| {
             let (proceed, wait) = std::sync::mpsc::channel();
             started.send(proceed)?;
             Ok(wait.recv_timeout(PATIENCE)?)
         }));
-        for id in ["1", "2"] {
-            inbox.accept(&delivery(id)).await.unwrap();
-        }
         let proceed = starts.recv().await.unwrap();
         inbox.stop();
         assert!(!worker.is_finished());
