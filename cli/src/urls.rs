@@ -53,6 +53,17 @@ fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok()
 }
 
+/// Masks a password in a base URL. Such a URL is refused when it is used.
+pub fn without_password(base_url: &str) -> String {
+    match Url::parse(base_url) {
+        Ok(mut url) if url.password().is_some() => {
+            let _ = url.set_password(Some("***"));
+            url.to_string()
+        }
+        _ => base_url.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

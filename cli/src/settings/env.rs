@@ -41,6 +41,11 @@ impl Env {
         self.variables.get(name).map(String::as_str)
     }
 
+    /// The names of all variables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(String::as_str)
+    }
+
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.non_utf8.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))

@@ -32,12 +32,15 @@ pub struct Guard {
     pub redirect: Option<Sourced<String>>,
     pub max_per_run: Option<Sourced<u32>>,
     pub max_per_hour: Option<Sourced<u32>>,
+    /// A setting that svc does not know, but that was probably meant to be a part.
+    misspelled: Option<String>,
 }
 
 impl Guard {
     /// Takes each part from its variable, or else from the profile.
     pub(super) fn resolve(
         values: GuardValues,
+        misspelled: Option<String>,
         variable: impl Fn(&'static str) -> Option<Sourced<String>>,
     ) -> Result<Self, Failure> {
         let text = |name| match variable(name) {
@@ -70,7 +73,21 @@ impl Guard {
                 .or_else(|| values.max_per_run.map(Sourced::from_profile)),
             max_per_hour: number(PER_HOUR.1)?
                 .or_else(|| values.max_per_hour.map(Sourced::from_profile)),
+            misspelled,
         })
+    }
+
+    /// Whether a name that svc does not know was probably meant to be a part of the guard.
+    pub(super) fn is_meant_by(name: &str) -> bool {
+        let known = [ALLOW, REDIRECT, PER_RUN, PER_HOUR];
+        let is_known = known.iter().any(|(_, variable)| *variable == name);
+        name.to_lowercase().contains("recipient") && !is_known
+    }
+
+    /// Who may get emails: the rules and the redirect, described without the limits.
+    pub fn recipients(&self) -> Option<String> {
+        let limitless = Self { max_per_run: None, max_per_hour: None, ..self.clone() };
+        limitless.to_sdk().map(|guard| guard.to_string())
     }
 
     /// The guard of the SDK; `None` if no part is set.
@@ -97,6 +114,16 @@ impl Guard {
         state_dir: &Path,
         profile: &str,
     ) -> Result<Option<RecipientGuard>, Failure> {
+        if let Some(name) = &self.misspelled {
+            return Err(Failure::input(format!(
+                "{name} is not a setting, but may be meant to limit the recipients"
+            ))
+            .code("recipient_guard")
+            .hint(format!(
+                "the settings are {}, {}, {} and {}: svc config show",
+                ALLOW.0, REDIRECT.0, PER_RUN.0, PER_HOUR.0
+            )));
+        }
         let Some(guard) = self.to_sdk() else { return Ok(None) };
         if self.max_per_hour.is_none() {
             return Ok(Some(guard));

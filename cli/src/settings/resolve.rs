@@ -16,6 +16,7 @@ use super::{
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
+use crate::urls::without_password;
 
 /// Default time limit of a call, over all attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -85,11 +86,12 @@ impl Settings {
             chosen_profile(&profiles, &config_dir, named)?;
 
         let profile_value = |value: Option<String>| value.map(Sourced::from_profile);
-        let guard = Guard::resolve(values.guard, |name| {
-            let here = env.get_or_empty(name).map(|value| (value, Source::Environment(name)));
-            here.or_else(|| file.get_or_empty(name).map(|value| (value, Source::EnvFile(name))))
-                .map(|(value, source)| Sourced { value: value.to_owned(), source })
-        })?;
+        let guard =
+            Guard::resolve(values.guard, misspelled_guard(&profiles, [env, &file]), |name| {
+                let here = env.get_or_empty(name).map(|value| (value, Source::Environment(name)));
+                here.or_else(|| file.get_or_empty(name).map(|value| (value, Source::EnvFile(name))))
+                    .map(|(value, source)| Sourced { value: value.to_owned(), source })
+            })?;
         let mut settings = Self {
             sandbox,
             sandbox_from,
@@ -186,6 +188,7 @@ impl Settings {
         if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
             return Ok(());
         }
+        let shown = without_password(&url.value);
         let belongs = match stored_for {
             Some(stored) => format!("belongs to {stored}"),
             None => "was stored without a base URL".to_owned(),
@@ -200,14 +203,13 @@ impl Settings {
         };
         Err(Failure::usage(format!(
             "the key of profile `{}` {belongs} and is not sent to {} ({})",
-            self.profile.value, url.value, url.source
+            self.profile.value, shown, url.source
         ))
         .code("key_for_another_url")
         .hint(format!(
             "use a key of that service: --key-file PATH or {}\n\
-             or {store}: svc login --service {service} --profile {profile} --{service}-url {}",
+             or {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
             key_variable(service),
-            url.value
         )))
     }
 
@@ -327,6 +329,15 @@ fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
 
 fn option<T>(name: &'static str, value: Option<T>) -> Option<Sourced<T>> {
     value.map(|value| Sourced { value, source: Source::Option(name) })
+}
+
+/// An entry of the configuration, or a variable, that was probably meant to be a part of the guard.
+fn misspelled_guard(profiles: &Profiles, environments: [&Env; 2]) -> Option<String> {
+    let entries = profiles.unknown_entries().into_iter().map(|(_, entry)| entry);
+    let variables = environments.into_iter().flat_map(Env::names).map(str::to_owned);
+    entries
+        .chain(variables.filter(|name| name.starts_with("SVC_")))
+        .find(|name| Guard::is_meant_by(name))
 }
 
 fn key(text: Option<Sourced<String>>) -> Result<Option<Sourced<Key>>, Failure> {

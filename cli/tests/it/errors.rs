@@ -182,6 +182,14 @@ fn an_incomplete_batch_response_is_an_unknown_outcome() {
         home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
     assert_eq!(run.code, 9, "{run:?}");
     assert_eq!(run.error()["code"], "batch_incomplete");
+
+    // A refused email beside it must not read as if all others were accepted.
+    let service = Service::always(200, r#"[{"id":"eml_1"},{"success":false}]"#);
+    let bad = email.replace("c@d.test", "no address");
+    let file = home.file("emails.ndjson", format!("{email}\n{bad}\n{email}\n"));
+    let run =
+        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
+    assert_eq!((run.code, &run.error()["code"]), (9, &"batch_incomplete".into()), "{run:?}");
 }
 
 #[test]

@@ -148,3 +148,44 @@ fn an_unusable_guard_sends_nothing() {
     assert!(doctor.stdout.contains("`me` is not an address"), "{doctor:?}");
     assert!(service.requests().is_empty());
 }
+
+/// A setting that svc does not know must not let emails through.
+#[test]
+fn a_misspelled_guard_sends_nothing() {
+    let service = Service::always(202, r#"{"id":"eml_1"}"#);
+    let send = [&SEND[..], &["--to", "ada@customer.test"]].concat();
+    let home = Home::new();
+    let variable = [("SVC_ALLOW_RECIPIENT", "@example.com")];
+    refused(&run(&home, &service, &send, &variable), "SVC_ALLOW_RECIPIENT is not a setting");
+    for config in [
+        "[profiles.default]\nallow_recipient = [\"@example.com\"]\n",
+        "allow_recipients = [\"@example.com\"]\n[profiles.default]\n",
+    ] {
+        home.file("config/svc/config.toml", config);
+        refused(&run(&home, &service, &send, &[]), "is not a setting");
+    }
+    assert_eq!(service.requests().len(), 0);
+}
+
+#[test]
+fn a_job_is_not_continued_without_its_guard() {
+    let home = Home::new();
+    home.file("people.csv", "email\na@customer.test\nb@customer.test\n");
+    let bulk = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let bulk = [&bulk[..], &["--subject", "s", "--text", "t", "--yes"]].concat();
+    let redirect = ("SVC_REDIRECT_RECIPIENTS", "me@example.test");
+    let started = home.run_with_env(&bulk, &[redirect, ("SVC_MAX_RECIPIENTS_PER_HOUR", "1")]);
+    assert_ne!(started.code, 0, "{started:?}");
+    let jobs = home.run(&["bulk", "list"]).json();
+    let job = jobs[0]["job"].as_str().or(jobs[0]["id"].as_str()).expect("a job").to_owned();
+    let resume = ["--sandbox", "bulk", "resume", &job, "--yes"];
+    refused_resume(&home.run(&resume));
+    assert_eq!(home.run_with_env(&resume, &[redirect]).code, 0);
+    let messages = home.sandbox_json(&["sandbox", "messages", "list", "--to", "b@customer.test"]);
+    assert_eq!(messages, json!([]));
+}
+
+fn refused_resume(run: &Run) {
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.error()["code"], "recipient_guard", "{run:?}");
+}

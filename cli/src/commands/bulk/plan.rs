@@ -52,6 +52,9 @@ pub struct Plan {
     /// The fingerprint of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Who may get emails, according to the recipient guard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipients: Option<String>,
     #[serde(default)]
     pub left_out: LeftOut,
 }

@@ -56,6 +56,15 @@ impl Resume {
             ))
             .hint("use the same profile or base URL as for `svc bulk send`"));
         }
+        if let Some(guard) = &job.plan.recipients
+            && context.settings.guard.recipients().as_ref() != Some(guard)
+        {
+            return Err(Failure::usage(format!(
+                "the job was started with another recipient guard than this run has: {guard}"
+            ))
+            .code("recipient_guard")
+            .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
+        }
         let fingerprint = Plan::fingerprint(&job.info.job, &key);
         if job.plan.key.as_ref().is_some_and(|started_with| *started_with != fingerprint) {
             let question = "this is not the key that the job was started with, which may belong to \

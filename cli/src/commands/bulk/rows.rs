@@ -172,7 +172,9 @@ fn next_of_csv(
             continue;
         }
         let mut row = Row::new(*number, cells.get(email).unwrap_or_default());
-        if cells.iter().skip(columns.len()).any(|cell| !cell.is_empty()) {
+        if cells.len() < columns.len()
+            || cells.iter().skip(columns.len()).any(|cell| !cell.is_empty())
+        {
             row.problem = Some(format!(
                 "line {line}: the row has {} values, but the header has {}",
                 cells.len(),

@@ -271,6 +271,7 @@ impl Send {
             keep_duplicates: self.duplicates == Duplicates::Keep,
             audience: self.audience.clone(),
             key: None,
+            recipients: context.settings.guard.recipients(),
             left_out: LeftOut::default(),
         })
     }

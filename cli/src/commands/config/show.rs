@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Format, View};
 use crate::settings::{Sourced, guard};
+use crate::urls::without_password;
 
 const VIEW: View = View(&[
     Column::id("SETTING", "/setting"),
@@ -162,17 +163,6 @@ fn compatibility(context: &Context) -> Vec<Value> {
             !settings.honors_idempotency_key,
         ),
     ]
-}
-
-/// Masks a password in a base URL. Such a URL is refused when it is used.
-fn without_password(base_url: &str) -> String {
-    match url::Url::parse(base_url) {
-        Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(Some("***"));
-            url.to_string()
-        }
-        _ => base_url.to_owned(),
-    }
 }
 
 fn row<T: serde::Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Value {

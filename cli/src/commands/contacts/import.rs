@@ -313,7 +313,13 @@ impl Import {
                 if update == ContactUpdate::new() {
                     entry["result"] = "skipped".into();
                 } else {
-                    context.run(client.contacts().update(&known.id, &update)).await?;
+                    let updated = context.run(client.contacts().update(&known.id, &update)).await;
+                    if updated.is_err() && row.subscribed == Some(false) {
+                        // Whatever is wrong with the other values, the opt-out is applied.
+                        let opt_out = ContactUpdate::new().subscribed(false);
+                        context.run(client.contacts().update(&known.id, &opt_out)).await?;
+                    }
+                    updated?;
                 }
                 Ok(entry)
             }

@@ -265,6 +265,18 @@ fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
         .hint("find out which emails were accepted before you send the file again"));
     }
     let (refused, requested) = (response.refused().count() + not_sent, requested + not_sent);
+    let is_unknown = |item: &BatchItem| {
+        !matches!(item.outcome, BatchOutcome::Accepted(_) | BatchOutcome::Refused(_))
+    };
+    let unknown = response.items.iter().filter(|item| is_unknown(item)).count();
+    if unknown > 0 {
+        return Err(Failure::new(
+            Kind::OutcomeUnknown,
+            format!("the response does not report the result of {unknown} of {requested} emails"),
+        )
+        .code("batch_incomplete")
+        .hint("find out whether these were accepted before you send them again"));
+    }
     if refused > 0 {
         return Err(Failure::new(
             Kind::PartlyRefused,
@@ -272,13 +284,6 @@ fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
         )
         .code("batch_partly_refused")
         .hint("the others were accepted: send only the refused ones again"));
-    }
-    if !response.all_accepted() {
-        return Err(Failure::new(
-            Kind::OutcomeUnknown,
-            "the response does not report the result of every email",
-        )
-        .code("batch_incomplete"));
     }
     Ok(())
 }

@@ -50,6 +50,41 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     assert!(table.stdout.contains("4 skipped, 3 duplicate, 1 failed"), "{table:?}");
 }
 
+/// Too few values, an unknown word, or another value that the service refuses.
+#[test]
+fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
+    let home = Home::new();
+    let audience = audience(&home);
+    home.sandbox_json(&["contacts", "create", &audience, "ann@x.test", "--name", "Ann"]);
+    let long = "N".repeat(1500);
+    let file = home.file(
+        "people.csv",
+        &format!(
+            "email,name,subscribed\na@x.test,false\nb@x.test,B,maybe\nb@x.test,B,yes\n\
+             ann@x.test,{long},yes\nann@x.test,Ann,no\n"
+        ),
+    );
+    let run =
+        home.run(&["--sandbox", "contacts", "import", &audience, &file, "--existing", "update"]);
+    let expected = ["failed", "failed", "created", "failed", "duplicate"];
+    assert_eq!((run.code, results(&run)), (11, expected.map(str::to_owned).into()), "{run:?}");
+    let shown = contacts(&home, &audience);
+    let shown = shown.iter().map(|contact| (&contact["email"], &contact["subscribed"]));
+    let expected = [(json!("ann@x.test"), json!(false)), (json!("b@x.test"), json!(false))];
+    assert!(shown.eq(expected.iter().map(|(email, is)| (email, is))), "{run:?}");
+
+    for (header, map) in [
+        ("subscribed,Subscribed", vec![]),
+        ("subscribed,subscribed", vec!["--map", "subscribed=ignore"]),
+    ] {
+        let file = home.file("twice.csv", &format!("email,{header}\na@x.test,true,false\n"));
+        let import = ["--sandbox", "contacts", "import", &audience, &file];
+        let run = home.run(&[&import[..], &map].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(!run.stderr.contains("=ignore'"), "{run:?}");
+    }
+}
+
 #[test]
 fn a_failed_row_is_reported_with_its_address_as_it_is_in_the_file() {
     let home = Home::new();

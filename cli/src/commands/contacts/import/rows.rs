@@ -194,7 +194,8 @@ pub(super) fn implausible(rows: &[Result<Row, InvalidRow>]) -> Option<String> {
 fn row(number: usize, record: &csv::StringRecord, fields: &[Field]) -> Result<Row, InvalidRow> {
     let (mut row, mut parts) = (Row::new(number), Parts::default());
     let mut problem = None;
-    if record.iter().skip(fields.len()).any(|cell| !cell.is_empty()) {
+    let is_short = fields.iter().skip(record.len()).any(|field| *field != Field::Ignore);
+    if is_short || record.iter().skip(fields.len()).any(|cell| !cell.is_empty()) {
         let (cells, columns) = (record.len(), fields.len());
         problem = Some(format!("the row has {cells} values, but the header has {columns}"));
     }
@@ -222,7 +223,12 @@ impl Row {
                 return self.part_of_name(cell.to_owned(), field, key.as_ref(), parts);
             }
             Field::Topics => self.topics = topics(cell)?,
-            Field::Subscribed => self.subscribed = Some(subscribed(cell)?),
+            Field::Subscribed => {
+                // The row fails if the word is unknown. Then it opts out in other rows of the
+                // address, because nobody may be subscribed by mistake.
+                self.subscribed = Some(false);
+                self.subscribed = Some(subscribed(cell)?);
+            }
             Field::WholeMetadata => match exact_json(cell) {
                 Ok(Value::Object(map)) => return self.all_metadata(map),
                 Ok(_) => return Err("`metadata` is not a JSON object".to_owned()),

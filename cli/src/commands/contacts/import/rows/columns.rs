@@ -25,6 +25,11 @@ pub(super) fn fields(
     if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
         return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
     }
+    let is_repeated = |column: &str| header.iter().filter(|name| *name == column).count() > 1;
+    if let Some((column, _)) = map.iter().find(|(column, _)| is_repeated(column)) {
+        return Err(Failure::input(format!("--map: the file has several columns `{column}`"))
+            .hint("rename or remove one"));
+    }
     let again = map
         .iter()
         .enumerate()
@@ -45,8 +50,15 @@ pub(super) fn fields(
     });
     if let Some((index, _)) = twice {
         let column = header.get(index).unwrap_or_default();
-        return Err(Failure::input(format!("several columns map to the field of `{column}`"))
-            .hint(format!("rename one, or ignore it: --map '{column}=ignore'")));
+        let hint = match fields[index] {
+            Field::Subscribed => {
+                "remove one: only you can know which of them says who has opted out".to_owned()
+            }
+            _ => format!("rename one, or ignore it: --map '{column}=ignore'"),
+        };
+        return Err(
+            Failure::input(format!("several columns map to the field of `{column}`")).hint(hint)
+        );
     }
     match fields.iter().filter(|field| **field == Field::Email).count() {
         1 => Ok(fields),

@@ -110,11 +110,15 @@ impl Row {
                 self.topics = serde_json::from_value(value)
                     .map_err(|_| format!("`{key}` is not a list of strings"))?;
             }
-            Field::Subscribed => match value {
-                Value::Bool(subscribed) => self.subscribed = Some(subscribed),
-                Value::String(word) => self.subscribed = Some(subscribed(&word)?),
-                _ => return Err(format!("`{key}` must be true or false")),
-            },
+            Field::Subscribed => {
+                // As in CSV.
+                self.subscribed = Some(false);
+                match value {
+                    Value::Bool(subscribed) => self.subscribed = Some(subscribed),
+                    Value::String(word) => self.subscribed = Some(subscribed(&word)?),
+                    _ => return Err(format!("`{key}` must be true or false")),
+                }
+            }
             Field::WholeMetadata => match value {
                 Value::Object(metadata) => return self.all_metadata(metadata),
                 _ => return Err(format!("`{key}` is not a JSON object")),
