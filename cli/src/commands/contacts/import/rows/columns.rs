@@ -25,8 +25,12 @@ pub(super) fn fields(
     if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
         return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
     }
-    let is_repeated = |column: &str| header.iter().filter(|name| *name == column).count() > 1;
-    if let Some((column, _)) = map.iter().find(|(column, _)| is_repeated(column)) {
+    // One of them may say who has opted out.
+    let is_doubtful = |column: &str| {
+        guessed(column) == Field::Subscribed
+            && header.iter().filter(|name| *name == column).count() > 1
+    };
+    if let Some((column, _)) = map.iter().find(|(column, _)| is_doubtful(column)) {
         return Err(Failure::input(format!("--map: the file has several columns `{column}`"))
             .hint("rename or remove one"));
     }
