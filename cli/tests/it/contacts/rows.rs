@@ -59,7 +59,7 @@ fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
     let long = "N".repeat(1500);
     let file = home.file(
         "people.csv",
-        &format!(
+        format!(
             "email,name,subscribed\na@x.test,false\nb@x.test,B,maybe\nb@x.test,B,yes\n\
              ann@x.test,{long},yes\nann@x.test,Ann,no\n"
         ),
@@ -77,7 +77,7 @@ fn a_row_that_fails_subscribes_nobody_and_loses_no_opt_out() {
         ("subscribed,Subscribed", vec![]),
         ("subscribed,subscribed", vec!["--map", "subscribed=ignore"]),
     ] {
-        let file = home.file("twice.csv", &format!("email,{header}\na@x.test,true,false\n"));
+        let file = home.file("twice.csv", format!("email,{header}\na@x.test,true,false\n"));
         let import = ["--sandbox", "contacts", "import", &audience, &file];
         let run = home.run(&[&import[..], &map].concat());
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
