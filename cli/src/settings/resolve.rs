@@ -86,12 +86,15 @@ impl Settings {
             chosen_profile(&profiles, &config_dir, named)?;
 
         let profile_value = |value: Option<String>| value.map(Sourced::from_profile);
-        let guard =
-            Guard::resolve(values.guard, misspelled_guard(&profiles, [env, &file]), |name| {
+        let guard = Guard::resolve(
+            values.guard,
+            misspelled_guard(&profiles, &profile.value, [env, &file]),
+            |name| {
                 let here = env.get_or_empty(name).map(|value| (value, Source::Environment(name)));
                 here.or_else(|| file.get_or_empty(name).map(|value| (value, Source::EnvFile(name))))
                     .map(|(value, source)| Sourced { value: value.to_owned(), source })
-            })?;
+            },
+        )?;
         let mut settings = Self {
             sandbox,
             sandbox_from,
@@ -332,8 +335,10 @@ fn option<T>(name: &'static str, value: Option<T>) -> Option<Sourced<T>> {
 }
 
 /// An entry of the configuration, or a variable, that was probably meant to be a part of the guard.
-fn misspelled_guard(profiles: &Profiles, environments: [&Env; 2]) -> Option<String> {
-    let entries = profiles.unknown_entries().into_iter().map(|(_, entry)| entry);
+fn misspelled_guard(profiles: &Profiles, profile: &str, environments: [&Env; 2]) -> Option<String> {
+    let entries = profiles.unknown_entries().into_iter();
+    let entries = entries.filter(|(of, _)| of.as_ref().is_none_or(|of| of == profile));
+    let entries = entries.map(|(_, entry)| entry);
     let variables = environments.into_iter().flat_map(Env::names).map(str::to_owned);
     entries
         .chain(variables.filter(|name| name.starts_with("SVC_")))

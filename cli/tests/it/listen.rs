@@ -1,4 +1,8 @@
-//! `svc listen`, `svc replay` and `svc trigger`, with an application as the receiver.
+//! `svc listen` with an application as the receiver, and the commands around it.
+
+mod replay;
+mod rotation;
+mod trigger;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
-use webhook_verify::{ExtractionVerifier, MailSigner, MailVerifier, Secret};
+use webhook_verify::{MailSigner, MailVerifier, Secret};
 
 use crate::support::{self, Home, Run, Service, Watchdog, accept, http_response};
 
@@ -249,187 +253,6 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
 }
 
 #[test]
-fn recorded_deliveries_are_replayed_with_a_new_signature() {
-    let home = Home::new();
-    // Secret files may end in a line end of any platform.
-    let secret = home.file("secret", format!("{SECRET}\r\n"));
-    let app = Service::always(200, "{}");
-    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let mut listening = RunningListen::start(&home, &args);
-    listening.post(Some(&sign(BODY)), BODY);
-    let id = listening.next()["id"].as_str().expect("an id").to_owned();
-    drop(listening);
-
-    let run = home.run(&["replay", &id]);
-    assert_eq!((run.code, run.json()[0]["status"].clone()), (0, json!(200)), "{run:?}");
-    let new = home.file("new", "whsec_new");
-    let run = home.run(&["replay", "--since", "1h", "--secret-file", &new, "--to", &app.url()]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let requests = app.requests();
-    assert_eq!(requests.len(), 3);
-    for (request, secret) in requests.iter().zip([SECRET, SECRET, "whsec_new"]) {
-        assert_eq!(body(request), BODY);
-        let signature = header(request, "mail-signature").expect("signed");
-        let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
-        assert!(verifier.verify(signature, body(request)).is_ok(), "{secret}");
-    }
-    assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
-
-    home.file("data/svc/deliveries/rec_019a0000000070008000000000000000.json", "{");
-    home.file("data/svc/deliveries/rec_broken.json", "{");
-    let listed = home.run(&["replay", "--list"]).json();
-    let listed = listed.as_array().expect("a list");
-    assert!(listed.len() == 3 && listed.iter().any(|one| one["id"] == json!(id)), "{listed:?}");
-    let shown = home.run(&["replay", &id, "--show"]).json();
-    assert_eq!(shown[0]["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
-    assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
-    let run = home.run(&["replay", "--since", "1h"]);
-    assert_eq!(run.code, 10, "{run:?}");
-    let results = run.json();
-    assert_eq!(results.as_array().map(Vec::len), Some(2), "the first is too old: {run:?}");
-    assert!(results[0]["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{run:?}");
-    assert_eq!(results[1]["status"], 200);
-}
-
-/// A delivery is signed with the secret of the session that recorded it.
-#[test]
-fn each_session_replays_with_its_own_secret() {
-    let home = Home::new();
-    let app = Service::always(200, "{}");
-    let args = ["--sandbox", "listen", "--forward-to", &app.url()];
-    let sessions = [(), ()].map(|()| {
-        let mut listening = RunningListen::start(&home, &args);
-        let id = listening.ready["webhook"].as_str().expect("an id").to_owned();
-        let test = home.run(&["--sandbox", "webhooks", "test", &id]);
-        assert_eq!(test.code, 0, "{test:?}");
-        let record = listening.next()["id"].as_str().expect("an id").to_owned();
-        let file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
-        assert_eq!(listening.interrupt().code, 130);
-        let secret = std::fs::read_to_string(&file).expect("the secret");
-        (record, file, secret)
-    });
-    let [(first, first_file, _), (second, second_file, _)] = &sessions;
-    assert_ne!(first_file, second_file);
-    let run = home.run(&["replay", first, second]);
-    assert_eq!(run.code, 0, "{run:?}");
-    let requests = app.requests();
-    assert_eq!(requests.len(), 4);
-    for (request, (_, _, secret)) in requests.iter().zip(sessions.iter().cycle()) {
-        let verifier = MailVerifier::new(Secret::new(secret.as_str()).expect("a secret"));
-        let signature = header(request, "mail-signature").expect("signed");
-        assert!(verifier.verify(signature, body(request)).is_ok(), "{request}");
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(first_file).expect("there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
-
-    std::fs::remove_file(first_file).expect("removed");
-    let run = home.run(&["replay", first]);
-    assert_eq!(run.code, 2, "{run:?}");
-    let error = run.error();
-    assert!(error["message"].as_str().is_some_and(|m| m.contains(first_file.as_str())), "{error}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--secret-file")), "{error}");
-}
-
-/// Corrupt records are listed too, and counted.
-#[test]
-fn records_are_listed_and_shown_even_if_some_are_corrupt() {
-    let home = Home::new();
-    let record = |id: &str, at: &str| {
-        json!({"id": id, "received_at": at, "service": "email", "event": "email.sent",
-            "headers": [["Mail-Event", "email.sent"]], "body": "eyJhIjogMX0=",
-            "forwarded_to": null, "secret_file": null})
-    };
-    let good = record("rec_1", "2020-01-04T09:00:00.000Z").to_string();
-    home.file("data/svc/deliveries/rec_1.json", good);
-    let corrupt = "rec_01a202ccab3370e0ba30bec9143794fa";
-    home.file(&format!("data/svc/deliveries/{corrupt}.json"), "{");
-
-    let run = home.run(&["replay", "--list"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, "warning: 1 record cannot be read\n"));
-    let listed = run.json();
-    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
-    let bad = listed.as_array().into_iter().flatten().find(|one| one["id"] == corrupt);
-    let bad = bad.expect("it is listed");
-    assert!(bad["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{bad}");
-    assert_eq!(bad["received_at"], "2026-11-22T10:28:17.000Z");
-
-    let run = home.run(&["replay", "--show", "rec_1", "-o", "table"]);
-    assert!(run.stdout.ends_with("\nMail-Event: email.sent\n\n{\n  \"a\": 1\n}\n"), "{run:?}");
-
-    for option in [&["--list"][..], &[]] {
-        let run = home.run(&[&["replay", "--since", "2999-01-01"][..], option].concat());
-        assert_eq!(run.code, 2, "{run:?}");
-        let error = run.error();
-        assert!(error["message"].as_str().is_some_and(|m| m.ends_with("in the future")), "{error}");
-    }
-}
-
-#[test]
-fn trigger_sends_every_documented_event_with_a_valid_signature() {
-    let home = Home::new();
-    let secret = home.file("secret", SECRET);
-    let app = Service::always(200, "{}");
-    let events = [
-        "email.sent",
-        "email.delivered",
-        "email.bounced",
-        "email.opened",
-        "email.clicked",
-        "email.complained",
-        "email.failed",
-        "email.received",
-        "extraction.completed",
-        "extraction.failed",
-    ];
-    for event in events {
-        let args = ["trigger", event, "--to", &app.url(), "--secret-file", &secret];
-        let run = home.run(&args);
-        assert_eq!((run.code, run.json()["event"].as_str()), (0, Some(event)), "{run:?}");
-        let request = app.requests().pop().expect("delivered");
-        let envelope: Value = serde_json::from_str(body(&request)).expect("JSON");
-        assert_eq!((&envelope["event"], &envelope["id"]), (&json!(event), &run.json()["id"]));
-        let secret = Secret::new(SECRET).expect("a secret");
-        if event.starts_with("extraction.") {
-            let signature = header(&request, "x-service-signature").expect("signed");
-            assert!(ExtractionVerifier::new(secret).verify(signature, body(&request)).is_ok());
-            assert_eq!(header(&request, "x-service-event"), Some(event));
-        } else {
-            let signature = header(&request, "mail-signature").expect("signed");
-            assert!(MailVerifier::new(secret).verify(signature, body(&request)).is_ok());
-        }
-    }
-}
-
-#[test]
-fn trigger_sets_values_by_json_pointer() {
-    let home = Home::new();
-    let base = ["trigger", "extraction.completed", "--to", "http://127.0.0.1:9", "--dry-run"];
-    let dry = home.run(&[&base[..], &["--set", "/data/total=99", "--set", "/id=mine"]].concat());
-    assert_eq!(dry.code, 0, "{dry:?}");
-    assert_eq!(dry.json()["body"]["data"]["total"], 99);
-    assert_eq!(dry.json()["body"]["id"], "mine");
-    let wrong = home.run(&[&base[..], &["--set", "/data/nothing=1"]].concat());
-    assert_eq!(wrong.code, 2, "{wrong:?}");
-    assert!(wrong.error()["message"].as_str().is_some_and(|m| m.contains("/data/nothing")));
-}
-
-#[test]
-fn trigger_distinguishes_a_refusal_from_no_connection() {
-    let home = Home::new();
-    let app = Service::always(500, "boom");
-    let trigger = |url: &str| home.run(&["trigger", "email.sent", "--to", url]);
-    let refused = trigger(&app.url());
-    assert_eq!((refused.code, refused.json()["status"].clone()), (10, json!(500)));
-    assert_eq!(refused.error()["hint"], "response body: boom");
-    let away = trigger("http://127.0.0.1:9");
-    assert_eq!((away.code, away.stdout.as_str()), (8, ""), "{away:?}");
-}
-
-#[test]
 fn the_body_of_an_unsigned_request_is_not_read() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
@@ -575,93 +398,6 @@ fn a_webhook_of_a_killed_session_is_offered_for_deletion() {
 }
 
 #[test]
-fn a_rotated_webhook_has_the_same_url_and_events_and_another_secret() {
-    let home = Home::new();
-    let create = ["webhooks", "create", "http://127.0.0.1:9/hooks", "--event", "email.sent"];
-    let old = home.sandbox_json(&create);
-    let id = old["id"].as_str().expect("an id");
-    home.sandbox_json(&["webhooks", "update", id, "--active", "no"]);
-    let secret = home.path("secret").display().to_string();
-    let keep = ["webhooks", "rotate", id, "--keep-old", "--secret-file", &secret];
-    let new = home.sandbox_json(&keep);
-    assert_eq!((&new["url"], &new["events"]), (&old["url"], &old["events"]));
-    assert_eq!((&new["replaces"], &new["active"]), (&old["id"], &json!(false)));
-    let stored = std::fs::read_to_string(&secret).expect("a secret");
-    assert!(!new.to_string().contains(&stored) && old["signingSecret"] != stored.as_str());
-    assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(2));
-
-    let run = home.run(&["--sandbox", "webhooks", "rotate", id, "--yes"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.json()["signingSecret"].is_string(), "{run:?}");
-    let list = home.sandbox_json(&["webhooks", "list"]);
-    assert!(list.as_array().is_some_and(|all| all.len() == 2), "{list}");
-    assert!(!list.to_string().contains(id), "{list}");
-
-    // Without a place for the secret, nothing changes.
-    let new = new["id"].as_str().expect("an id");
-    let long = home.path(&"x".repeat(300)).display().to_string();
-    let run = home.run(&["--sandbox", "webhooks", "rotate", new, "--yes", "--secret-file", &long]);
-    assert!(run.code == 2 && run.stderr.contains("nothing was changed"), "{run:?}");
-    assert_eq!(home.sandbox_json(&["webhooks", "list"]), list);
-}
-
-/// The file exists before the service creates a secret, and only as long as there may be one.
-#[test]
-fn a_rotation_creates_its_file_first_and_removes_it_without_a_secret() {
-    let home = Home::new();
-    let (listener, url) = support::listen();
-    let file = home.path("new-secret");
-    let path = file.display().to_string();
-    let mut command =
-        home.command(&["webhooks", "rotate", "whk_1", "--yes", "--secret-file", &path]);
-    command.envs([("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("svc starts");
-    let webhook = r#"{"id":"whk_1","url":"https://a.test","events":["email.sent"]}"#;
-    let refused = http_response(422, "", r#"{"error":{"code":"no","message":"no"}}"#);
-    let mut created = 0;
-    while created == 0 {
-        let mut stream = accept(&listener);
-        let mut head = BufReader::new(stream.try_clone().expect("a stream"));
-        let mut first = String::new();
-        head.read_line(&mut first).expect("a request");
-        let is_list = first.starts_with("GET ");
-        created += usize::from(!is_list);
-        assert_eq!(std::fs::read(&file).expect("the file exists"), b"");
-        let list = http_response(200, "", &format!("[{webhook}]"));
-        let response = if is_list { &list } else { &refused };
-        stream.write_all(response.as_bytes()).expect("sent");
-    }
-    let run = Run::wait(child);
-    assert_eq!(run.code, 6, "{run:?}");
-    assert!(!file.exists());
-}
-
-#[test]
-fn a_rotation_never_overwrites_a_file_or_creates_a_directory() {
-    let home = Home::new();
-    let file = home.file("precious.txt", "precious");
-    let missing = home.path("missing/secret").display().to_string();
-    for (service, url) in [
-        (&["webhooks"][..], "http://127.0.0.1:9/hooks"),
-        (&["extraction", "webhooks"], "http://127.0.0.1:9/hooks"),
-    ] {
-        let event = if service.len() == 1 { "email.sent" } else { "extraction.completed" };
-        let run = |words: &[&str]| home.sandbox_json(&[service, words].concat());
-        let id = run(&["create", url, "--event", event])["id"].as_str().expect("an id").to_owned();
-        let list = run(&["list"]);
-        for (path, why) in [(&file, "already exists"), (&missing, "is not an existing directory")] {
-            let rotate = ["rotate", &id, "--yes", "--secret-file", path];
-            let run = home.run(&[&["--sandbox"], service, &rotate].concat());
-            assert!(run.code == 2 && run.stderr.contains(why), "{run:?}");
-        }
-        assert_eq!(run(&["list"]), list);
-    }
-    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
-    assert!(!home.path("missing").exists());
-}
-
-#[test]
 fn a_webhook_without_a_secret_is_removed() {
     let home = Home::new();
     let service = Service::with_responses(&[
@@ -693,35 +429,6 @@ fn a_dry_run_shows_the_webhook_for_the_routed_events() {
         json!({"url": "http://127.0.0.1:4081", "events": ["email.bounced"]})
     );
     assert_eq!(home.run(&["--dry-run", "listen", "--insecure"]).code, 2);
-}
-
-#[test]
-fn a_failed_replay_does_not_stop_the_others() {
-    let home = Home::new();
-    let secret = home.file("secret", SECRET);
-    let app = Service::with_responses(&[
-        http_response(200, "", ""),
-        http_response(200, "", ""),
-        http_response(500, "", "no"),
-        http_response(200, "", ""),
-    ]);
-    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
-    let listening = RunningListen::start(&home, &args);
-    for id in ["one", "two"] {
-        let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
-        listening.post(Some(&sign(&body)), &body);
-    }
-    drop(listening);
-    let run = home.run(&["replay", "one", "two"]);
-    assert_eq!(run.code, 10, "{run:?}");
-    let statuses = [0, 1].map(|row| run.json()[row]["status"].clone());
-    assert_eq!(statuses, [json!(500), json!(200)]);
-    assert_eq!(run.error()["message"], "1 of 2 deliveries had no 2xx response");
-
-    let away = home.run(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"]);
-    assert_eq!(away.code, 10, "{away:?}");
-    let problem = away.json()[1]["problem"].as_str().expect("a problem").to_owned();
-    assert!(problem.starts_with("cannot connect to the application"), "{problem}");
 }
 
 /// A body is read before its signature can be verified.

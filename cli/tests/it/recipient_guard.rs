@@ -165,6 +165,9 @@ fn a_misspelled_guard_sends_nothing() {
         refused(&run(&home, &service, &send, &[]), "is not a setting");
     }
     assert_eq!(service.requests().len(), 0);
+    // That of another profile is not used here.
+    home.file("config/svc/config.toml", "[profiles.other]\nallow_recipient = []\n");
+    assert_eq!(run(&home, &service, &send, &[]).code, 0);
 }
 
 #[test]

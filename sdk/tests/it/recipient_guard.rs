@@ -183,7 +183,12 @@ async fn limits_count_recipients_of_requests_that_may_have_been_processed() {
     client.emails().get("eml_1").await.unwrap();
     assert_eq!(server.request_count(), 4);
 
-    let client = guarded(&server, RecipientGuard::default().max_per_hour(1));
+    let guard = RecipientGuard::default().max_per_hour(1);
+    let client = server.email().local_checks(false).recipient_guard(guard).build().unwrap();
+    // With limits alone, too, several addresses in one text do not count as one.
+    let several = client.emails().send(email("a@b.test,c@d.test"));
+    let error = several.await.unwrap_err();
+    assert!(refusal(&error).1.contains("several addresses"), "{error}");
     client.emails().send(email("a@b.test")).await.unwrap();
     let error = client.emails().send(email("a@b.test")).await.unwrap_err();
     assert_eq!(refusal(&error).0, "max_per_hour");

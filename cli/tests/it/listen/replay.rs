@@ -1,0 +1,156 @@
+//! `svc replay`, and the records that it reads.
+
+use serde_json::{Value, json};
+use webhook_verify::{MailVerifier, Secret};
+
+use super::{BODY, RunningListen, SECRET, body, header, sign};
+use crate::support::{Home, Service, http_response};
+
+#[test]
+fn recorded_deliveries_are_replayed_with_a_new_signature() {
+    let home = Home::new();
+    // Secret files may end in a line end of any platform.
+    let secret = home.file("secret", format!("{SECRET}\r\n"));
+    let app = Service::always(200, "{}");
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let mut listening = RunningListen::start(&home, &args);
+    listening.post(Some(&sign(BODY)), BODY);
+    let id = listening.next()["id"].as_str().expect("an id").to_owned();
+    drop(listening);
+
+    let run = home.run(&["replay", &id]);
+    assert_eq!((run.code, run.json()[0]["status"].clone()), (0, json!(200)), "{run:?}");
+    let new = home.file("new", "whsec_new");
+    let run = home.run(&["replay", "--since", "1h", "--secret-file", &new, "--to", &app.url()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let requests = app.requests();
+    assert_eq!(requests.len(), 3);
+    for (request, secret) in requests.iter().zip([SECRET, SECRET, "whsec_new"]) {
+        assert_eq!(body(request), BODY);
+        let signature = header(request, "mail-signature").expect("signed");
+        let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
+        assert!(verifier.verify(signature, body(request)).is_ok(), "{secret}");
+    }
+    assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
+
+    home.file("data/svc/deliveries/rec_019a0000000070008000000000000000.json", "{");
+    home.file("data/svc/deliveries/rec_broken.json", "{");
+    let listed = home.run(&["replay", "--list"]).json();
+    let listed = listed.as_array().expect("a list");
+    assert!(listed.len() == 3 && listed.iter().any(|one| one["id"] == json!(id)), "{listed:?}");
+    let shown = home.run(&["replay", &id, "--show"]).json();
+    assert_eq!(shown[0]["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
+    assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
+    let run = home.run(&["replay", "--since", "1h"]);
+    assert_eq!(run.code, 10, "{run:?}");
+    let results = run.json();
+    assert_eq!(results.as_array().map(Vec::len), Some(2), "the first is too old: {run:?}");
+    assert!(results[0]["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{run:?}");
+    assert_eq!(results[1]["status"], 200);
+}
+
+/// A delivery is signed with the secret of the session that recorded it.
+#[test]
+fn each_session_replays_with_its_own_secret() {
+    let home = Home::new();
+    let app = Service::always(200, "{}");
+    let args = ["--sandbox", "listen", "--forward-to", &app.url()];
+    let sessions = [(), ()].map(|()| {
+        let mut listening = RunningListen::start(&home, &args);
+        let id = listening.ready["webhook"].as_str().expect("an id").to_owned();
+        let test = home.run(&["--sandbox", "webhooks", "test", &id]);
+        assert_eq!(test.code, 0, "{test:?}");
+        let record = listening.next()["id"].as_str().expect("an id").to_owned();
+        let file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
+        assert_eq!(listening.interrupt().code, 130);
+        let secret = std::fs::read_to_string(&file).expect("the secret");
+        (record, file, secret)
+    });
+    let [(first, first_file, _), (second, second_file, _)] = &sessions;
+    assert_ne!(first_file, second_file);
+    let run = home.run(&["replay", first, second]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let requests = app.requests();
+    assert_eq!(requests.len(), 4);
+    for (request, (_, _, secret)) in requests.iter().zip(sessions.iter().cycle()) {
+        let verifier = MailVerifier::new(Secret::new(secret.as_str()).expect("a secret"));
+        let signature = header(request, "mail-signature").expect("signed");
+        assert!(verifier.verify(signature, body(request)).is_ok(), "{request}");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(first_file).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    std::fs::remove_file(first_file).expect("removed");
+    let run = home.run(&["replay", first]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let error = run.error();
+    assert!(error["message"].as_str().is_some_and(|m| m.contains(first_file.as_str())), "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--secret-file")), "{error}");
+}
+
+/// Corrupt records are listed too, and counted.
+#[test]
+fn records_are_listed_and_shown_even_if_some_are_corrupt() {
+    let home = Home::new();
+    let record = |id: &str, at: &str| {
+        json!({"id": id, "received_at": at, "service": "email", "event": "email.sent",
+            "headers": [["Mail-Event", "email.sent"]], "body": "eyJhIjogMX0=",
+            "forwarded_to": null, "secret_file": null})
+    };
+    let good = record("rec_1", "2020-01-04T09:00:00.000Z").to_string();
+    home.file("data/svc/deliveries/rec_1.json", good);
+    let corrupt = "rec_01a202ccab3370e0ba30bec9143794fa";
+    home.file(&format!("data/svc/deliveries/{corrupt}.json"), "{");
+
+    let run = home.run(&["replay", "--list"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "warning: 1 record cannot be read\n"));
+    let listed = run.json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let bad = listed.as_array().into_iter().flatten().find(|one| one["id"] == corrupt);
+    let bad = bad.expect("it is listed");
+    assert!(bad["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{bad}");
+    assert_eq!(bad["received_at"], "2026-11-22T10:28:17.000Z");
+
+    let run = home.run(&["replay", "--show", "rec_1", "-o", "table"]);
+    assert!(run.stdout.ends_with("\nMail-Event: email.sent\n\n{\n  \"a\": 1\n}\n"), "{run:?}");
+
+    for option in [&["--list"][..], &[]] {
+        let run = home.run(&[&["replay", "--since", "2999-01-01"][..], option].concat());
+        assert_eq!(run.code, 2, "{run:?}");
+        let error = run.error();
+        assert!(error["message"].as_str().is_some_and(|m| m.ends_with("in the future")), "{error}");
+    }
+}
+
+#[test]
+fn a_failed_replay_does_not_stop_the_others() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let app = Service::with_responses(&[
+        http_response(200, "", ""),
+        http_response(200, "", ""),
+        http_response(500, "", "no"),
+        http_response(200, "", ""),
+    ]);
+    let args = ["listen", "--secret-file", &secret, "--forward-to", &app.url()];
+    let listening = RunningListen::start(&home, &args);
+    for id in ["one", "two"] {
+        let body = format!("{{\"event\":\"email.sent\",\"id\":\"{id}\"}}");
+        listening.post(Some(&sign(&body)), &body);
+    }
+    drop(listening);
+    let run = home.run(&["replay", "one", "two"]);
+    assert_eq!(run.code, 10, "{run:?}");
+    let statuses = [0, 1].map(|row| run.json()[row]["status"].clone());
+    assert_eq!(statuses, [json!(500), json!(200)]);
+    assert_eq!(run.error()["message"], "1 of 2 deliveries had no 2xx response");
+
+    let away = home.run(&["replay", "--since", "1h", "--to", "http://127.0.0.1:9"]);
+    assert_eq!(away.code, 10, "{away:?}");
+    let problem = away.json()[1]["problem"].as_str().expect("a problem").to_owned();
+    assert!(problem.starts_with("cannot connect to the application"), "{problem}");
+}
