@@ -107,6 +107,8 @@ async fn rejects_invalid_faults() {
         (r#"{"drop":"later"}"#, "drop"),
         (r#"{"status":500,"headers":{"content-length":"7"}}"#, "headers.content-length"),
         (r#"{"status":500,"headers":{"a b":"7"}}"#, "headers"),
+        (r#"{"status":500,"headers":{"a":"\u007f"}}"#, "headers.a"),
+        (r#"{"status":500,"headers":{"a":["7"]}}"#, "headers.a"),
         (r#"{"times":-1,"status":500}"#, "times"),
     ] {
         let rejected = sandbox.control("POST /_sandbox/faults", body).await;

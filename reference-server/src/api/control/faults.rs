@@ -331,15 +331,26 @@ impl NewFault {
             headers.insert(http::header::CONTENT_TYPE, json);
         }
         for (name, value) in self.headers.iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            match (HeaderName::try_from(name), HeaderValue::try_from(text)) {
-                (Ok(name), _) if FRAMING.contains(&name.as_str()) => {
-                    problems.add(format!("headers.{name}"), "cannot be set; the server manages it");
+            let Ok(name) = HeaderName::try_from(name) else {
+                problems.add("headers", "contains an invalid header name");
+                continue;
+            };
+            if FRAMING.contains(&name.as_str()) {
+                problems.add(format!("headers.{name}"), "cannot be set; the server manages it");
+                continue;
+            }
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => {
+                    problems.add(format!("headers.{name}"), "must be a string");
+                    continue;
                 }
-                (Ok(name), Ok(value)) => {
-                    headers.insert(name, value);
-                }
-                _ => problems.add("headers", "contains an invalid header name or value"),
+            };
+            if let Ok(value) = HeaderValue::try_from(text) {
+                headers.insert(name, value);
+            } else {
+                problems.add(format!("headers.{name}"), "contains control characters");
             }
         }
         headers
@@ -373,7 +384,10 @@ schema::formats! {
     ResponseHeaders => json_schema!({
         "type": "object",
         "propertyNames": {"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", "not": {"enum": FRAMING}},
-        "additionalProperties": {"pattern": "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$"},
+        "additionalProperties": {
+            "type": ["string", "number", "boolean"],
+            "pattern": "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$",
+        },
     }),
 }
 
