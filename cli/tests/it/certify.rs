@@ -297,8 +297,8 @@ fn a_dry_run_lists_the_requests_and_sends_nothing() {
     assert_eq!(receiver.arrived(), []);
 }
 
-/// Each command is run in a shell, with a `curl` that prints its arguments, and has to send what
-/// `svc certify` has sent.
+/// Each command is run in a shell, with a `curl` that prints its arguments (in one piece, as
+/// several run at once), and has to send what `svc certify` has sent.
 #[cfg(unix)]
 #[test]
 fn the_commands_repeat_the_requests_without_showing_the_secret() {
@@ -311,7 +311,7 @@ fn the_commands_repeat_the_requests_without_showing_the_secret() {
         let run = home.run(&args(&receiver.url, service, &more));
         assert!(!format!("{run:?}").contains(&SECRET[..10]), "a secret is shown: {run:?}");
         let curl =
-            home.file("bin/curl", "#!/bin/sh\nfor word; do printf '%s\\000' \"$word\"; done\n");
+            home.file("bin/curl", "#!/bin/sh\nexec printf '%s\\000' \"$@\"\n");
         std::fs::set_permissions(curl, std::fs::Permissions::from_mode(0o755)).expect("set");
         symlink(env!("CARGO_BIN_EXE_svc"), home.path("bin/svc")).expect("linked");
         let path = format!("{}:/usr/bin:/bin", home.path("bin").display());
