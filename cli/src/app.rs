@@ -134,7 +134,8 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         }
     };
     let context = Context::new(settings, printer, spec, args);
-    let result = command_spec::check(spec, &cli.global).and_then(|()| match cli.command {
+    let checked = command_spec::check(spec, &cli.global, &context.settings);
+    let result = checked.and_then(|()| match cli.command {
         // These commands need no async runtime.
         Command::Completions(args) => args.run(&context),
         Command::Man(args) => args.run(&context),

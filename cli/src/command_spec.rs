@@ -4,7 +4,7 @@
 use svc_sdk::Operation::{self, *};
 
 use crate::failure::Failure;
-use crate::settings::GlobalFlags;
+use crate::settings::{GlobalFlags, Settings, Source};
 
 /// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +164,24 @@ pub(crate) fn is_sandbox(spec: &CommandSpec) -> bool {
     spec.path.starts_with("sandbox ")
 }
 
-/// Refuses options that have no effect on this command.
-pub(crate) fn check(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
+/// Refuses options that have no effect on this command, and a profile that does not exist.
+pub(crate) fn check(
+    spec: &CommandSpec,
+    flags: &GlobalFlags,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    check_flags(spec, flags)?;
+    // The sandbox uses the recipient guard of the profile, and other commands its output format.
+    let is_named = settings.profile.source != Source::Profile;
+    let creates = spec.path == "login";
+    let reports = !settings.sandbox && ["doctor", "whoami"].contains(&spec.path);
+    match is_named && !creates && !reports {
+        true => settings.refuse_unknown_profile(),
+        false => Ok(()),
+    }
+}
+
+fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
     if flags.idempotency_key.is_some() && spec.effect != Effect::Creates {
         return Err(Failure::usage(format!(
             "--idempotency-key has no effect: `svc {}` creates nothing",

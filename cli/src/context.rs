@@ -1,5 +1,6 @@
 //! The context of a command: settings, output, SDK clients, the sandbox.
 
+mod text;
 mod trace;
 
 use std::ffi::OsString;

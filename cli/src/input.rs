@@ -7,20 +7,106 @@ pub mod content;
 pub mod csv_records;
 pub mod duration;
 pub mod event;
+pub mod file_name;
 pub mod html;
 pub mod pairs;
 pub mod switch;
 
-/// Reads JSON, and refuses a number that would lose digits. Neither error quotes the text, which may
-/// be private.
+/// Reads JSON of which nothing would be lost. The errors quote no value, which may be private.
 pub fn exact_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = serde_json::from_str(text).map_err(|error| json_problem(&error))?;
-    inexact_number(text).map_or(Ok(value), Err)
+    lossy_json(text).map_or(Ok(value), Err)
+}
+
+/// As [`exact_json`], for one line of a file.
+pub fn exact_json_line<T: serde::de::DeserializeOwned>(
+    text: &str,
+    line: impl std::fmt::Display,
+) -> Result<T, String> {
+    // The JSON counts lines from the start of this one.
+    exact_json(text).map_err(|problem| on_line(&problem, line))
+}
+
+/// A problem of one line of a file.
+pub fn on_line(problem: &str, line: impl std::fmt::Display) -> String {
+    problem.replace(" at line 1 ", &format!(" at line {line} "))
+}
+
+/// What `serde_json` would drop from a valid JSON text without an error, described: all but the
+/// last of several values for one key of an object, or digits of a number.
+pub fn lossy_json(text: &str) -> Option<String> {
+    repeated_key(text).or_else(|| inexact_number(text))
+}
+
+/// The first key that an object has twice, described.
+fn repeated_key(text: &str) -> Option<String> {
+    let error = serde_json::from_str::<UniqueKeys>(text).err()?;
+    // Another error is for the reader of the values.
+    (error.classify() == serde_json::error::Category::Data).then(|| json_problem(&error))
+}
+
+/// Reads any JSON in which no object has a key twice.
+struct UniqueKeys;
+
+impl<'de> serde::Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> serde::de::Visitor<'de> for UniqueKeys {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut keys = std::collections::HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if keys.contains(&key) {
+                let problem = format!("the key `{key}` is given twice in one object");
+                return Err(serde::de::Error::custom(problem));
+            }
+            map.next_value::<Self>()?;
+            keys.insert(key);
+        }
+        Ok(self)
+    }
 }
 
 /// The first number of a JSON text that `serde_json` does not keep exactly, described: an integer
 /// beyond 64 bits, or more than about 17 digits with a decimal point or an exponent.
-pub fn inexact_number(text: &str) -> Option<String> {
+fn inexact_number(text: &str) -> Option<String> {
     let (mut at, mut in_string) = (0, false);
     while let Some(byte) = text.as_bytes().get(at) {
         match byte {
@@ -109,5 +195,26 @@ mod tests {
             let problem = exact_json::<serde_json::Value>(text).expect_err("refused");
             assert!(problem.contains(place) && !problem.contains("922"), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_given_twice_is_refused_with_its_place() {
+        for text in [r#"{"a": {"b": 1}, "b": [{"a": 1}, {"a": 2}], "c": "a"}"#, "[]", "-1.5"] {
+            assert_eq!(lossy_json(text), None, "{text}");
+        }
+        for (text, problem) in [
+            ("{\"a\": 1,\n \"a\": 2}", "the key `a` is given twice in one object at line 2 column"),
+            (
+                r#"[{"x": {"b": 1, "\u0062": null}}]"#,
+                "the key `b` is given twice in one object at line 1 ",
+            ),
+        ] {
+            let found = exact_json::<serde_json::Value>(text).expect_err("refused");
+            assert!(found.starts_with(problem), "{text}: {found}");
+        }
+        let found = exact_json_line::<serde_json::Value>(r#"{"a": 1, "a": 1}"#, 7);
+        assert!(found.expect_err("refused").contains("at line 7 column"));
+        let wrong = exact_json::<serde_json::Value>("{\"a\": 1, \"a\"").expect_err("refused");
+        assert!(wrong.starts_with("unexpected end"), "{wrong}");
     }
 }

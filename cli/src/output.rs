@@ -20,6 +20,7 @@ pub use table::{Column, Show, View};
 pub(crate) use text::{one_line, printable};
 
 use crate::failure::{Failure, Kind};
+use crate::settings::key::masked;
 use table::Canvas;
 
 /// A response as the JSON that the service sent.
@@ -328,7 +329,8 @@ impl Printer {
             return;
         }
         if !self.is_table() {
-            self.write_stderr(&format!("{}\n", text::json_safe(&failure.to_json().to_string())));
+            let object = failure.to_json().to_string();
+            self.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.stderr_is_terminal {
@@ -365,7 +367,7 @@ impl Printer {
             let (dim, reset) = self.styles("\u{1b}[2m");
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
-        self.write_stderr(&format!("{}\n", lines.join("\n")));
+        self.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
     }
 
     /// Starts a new line after the `^C` that the terminal has echoed.

@@ -9,6 +9,8 @@ pub const RECIPIENT_GUARD: &str = "recipient_guard";
 /// Its next step.
 pub const RECIPIENT_GUARD_HINT: &str =
     "nothing was sent; see the guard and where it is set: svc config show";
+/// The same after a part of a job was sent.
+pub const SEE_RECIPIENT_GUARD: &str = "see the guard and where it is set: svc config show";
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

@@ -45,7 +45,14 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         ErrorKind::UnknownArgument => {
             let wrong = context(ContextKind::InvalidArg).unwrap_or_default();
             let word = wrong.split('=').next().unwrap_or_default();
-            (message, typed.instead_of_argument(word, args))
+            // The word may be a key, which errors never show.
+            let is_secret = !word.starts_with('-') && typed.path() == "svc login";
+            let message = if is_secret { UNEXPECTED_WORD.to_owned() } else { message };
+            let hint = match is_secret && word.len() >= LONG_WORD {
+                true => Some(KEY_ON_COMMAND_LINE.to_owned()),
+                false => typed.instead_of_argument(word, args),
+            };
+            (message, hint)
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -70,6 +77,14 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     };
     Failure::usage(message).hint(hint.unwrap_or_else(|| typed.usage()))
 }
+
+const UNEXPECTED_WORD: &str = "`svc login` takes no argument";
+
+/// The length from which a word is more likely a key than the name of a profile.
+const LONG_WORD: usize = 16;
+
+const KEY_ON_COMMAND_LINE: &str = "a key is read from a hidden prompt, standard input or --key-file PATH\n\
+    was it a key? replace it: others on this machine could read it, and it is in the shell's history";
 
 /// The value that was probably meant. Events are named after their service: `email.delivered`.
 fn meant_value<'a>(wrong: &str, valid: &'a [String]) -> Option<&'a str> {

@@ -56,11 +56,7 @@ impl Api {
                 "--all fetches the pages of a list and needs the method GET",
             ));
         }
-        let body = self
-            .data
-            .as_deref()
-            .map(|data| context.inputs.text(&context.out, "--data", data))
-            .transpose()?;
+        let body = self.data.as_deref().map(|data| context.text("--data", data)).transpose()?;
         let client = match service {
             Service::Email => Client::Email(context.email_client().await?),
             _ => Client::Extraction(context.extraction_client().await?),

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod cancel;
+mod fields;
 pub mod get;
 pub mod send;
 

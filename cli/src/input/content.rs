@@ -83,9 +83,18 @@ pub fn in_file(path: &Path, mut failure: Failure) -> Failure {
 }
 
 fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    File::open(path)
-        .and_then(read_all)
-        .map_err(|error| Failure::input(format!("{option}: {}: {error}", path.display())))
+    File::open(path).and_then(read_all).map_err(|error| match is_probably_secret(option, path) {
+        true => Failure::input(format!("{option}: no file has this name"))
+            .hint(format!("give the path of a file that contains it: {option} PATH")),
+        false => Failure::input(format!("{option}: {}: {error}", path.display())),
+    })
+}
+
+/// Whether a missing file's name may be the key or secret itself, which errors never show.
+fn is_probably_secret(option: &str, path: &Path) -> bool {
+    let takes_secret = option == "--key-file" || option.ends_with("secret-file");
+    let name = path.to_string_lossy();
+    takes_secret && !path.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
 }
 
 /// Whether the group or all users can read this regular file. A pipe has no other readers.

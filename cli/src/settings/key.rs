@@ -1,5 +1,6 @@
 //! An API key. Its `Debug` and `Display` output is masked.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::failure::Failure;
@@ -58,6 +59,37 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Masks keys and signing secrets in a message, such as a key that was typed in place of another
+/// value. Keys of a service that have another form are not recognized.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let mut masked = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(found) = text[at..].find('_') {
+        let underscore = at + found;
+        at = underscore + 1;
+        let start = text[..underscore].rfind(|c: char| !c.is_ascii_alphanumeric());
+        let start = start.map_or(0, |before| before + 1).max(copied);
+        let kinds: &[&str] = match &text[start..underscore] {
+            "whsec" => &[""],
+            service if (1..=4).contains(&service.len()) => &["live_", "test_"],
+            _ => continue,
+        };
+        let Some(kind) = kinds.iter().find(|kind| text[at..].starts_with(**kind)) else { continue };
+        let secret = at + kind.len();
+        let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,;:)]}>\\…".contains(c);
+        let end = text[secret..].find(ends).map_or(text.len(), |length| secret + length);
+        if end > secret {
+            masked.push_str(&text[copied..secret]);
+            masked.push('…');
+            (copied, at) = (end, end);
+        }
+    }
+    match copied {
+        0 => text.into(),
+        _ => (masked + &text[copied..]).into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +110,24 @@ mod tests {
             let message = &error.details().message;
             assert!(message.starts_with("the file contains"), "{message}");
             assert!(!message.contains("schl") && !message.contains("two"), "{message}");
+        }
+    }
+
+    #[test]
+    fn keys_in_messages_are_masked() {
+        for (text, shown) in [
+            (
+                "unexpected argument 'mk_live_abc-1.2' found",
+                "unexpected argument 'mk_live_…' found",
+            ),
+            ("--key-file: sk_test_x: No such file", "--key-file: sk_test_…: No such file"),
+            ("whsec_0123 and mk_live_1, mk_test_2", "whsec_… and mk_live_…, mk_test_…"),
+            (
+                "eml_019a is sent, not mk_live_… or my_profile_live_x",
+                "eml_019a is sent, not mk_live_… or my_profile_live_x",
+            ),
+        ] {
+            assert_eq!(masked(text), shown);
         }
     }
 }

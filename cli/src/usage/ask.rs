@@ -39,8 +39,8 @@ const QUESTIONS: &[(&str, &[Question])] = &[
 type Question = (&'static str, &'static str, fn(&str) -> Result<(), Failure>);
 
 /// Asks for missing values on a terminal and returns the complete command line. `None` if the
-/// command asks for nothing, or an answer is empty. After an answer that the command would refuse,
-/// the question is repeated.
+/// command asks for nothing. After an answer that the command would refuse, the question is
+/// repeated. An empty answer ends the questions with a failure that names what is still missing.
 pub fn ask(
     error: &clap::Error,
     args: &[OsString],
@@ -79,7 +79,7 @@ pub fn ask(
             };
             match out.ask_until(question, with_answer).await? {
                 Some(completed) => args = completed,
-                None => return Ok(None),
+                None => return Err(still_missing(&args)),
             }
         }
         Ok(Some(args))
@@ -96,6 +96,14 @@ fn parse_again(args: &[OsString]) -> Result<(), Failure> {
             Err(failure(&error, args))
         }
         _ => Ok(()),
+    }
+}
+
+/// What is missing on the command line with the answers so far.
+fn still_missing(args: &[OsString]) -> Failure {
+    match crate::command().try_get_matches_from(args) {
+        Err(error) => failure(&error, args),
+        Ok(_) => Failure::usage("the last value is missing"),
     }
 }
 

@@ -260,6 +260,26 @@ fn a_row_that_opts_out_wins_over_the_rows_before_it() {
     assert_eq!((job["accepted"].as_u64(), job["left_out"].as_u64()), (Some(1), Some(2)), "{run:?}");
 }
 
+/// A key that is given twice, or no word about the subscription where other rows have one.
+#[test]
+fn a_row_of_ndjson_that_may_opt_out_is_left_out() {
+    let home = Home::new();
+    home.file(
+        "people.ndjson",
+        "{\"email\":\"a@b.test\"}\n{\"email\":\"c@d.test\",\"subscribed\":true}\n\
+         {\"email\":\"e@f.test\",\"subscribed\":false,\"subscribed\":true}\n",
+    );
+    let send = ["--sandbox", "bulk", "send", "people.ndjson", "--from", "hello@sandbox.test"];
+    let run = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
+    assert_eq!((run.code, run.json()["accepted"].as_u64()), (0, Some(1)), "{run:?}");
+    assert!(run.stderr.contains("row 1: the row has no value for `subscribed`"), "{run:?}");
+    let twice = "row 3: the key `subscribed` is given twice in one object at line 3 ";
+    assert!(run.stderr.contains(twice), "{run:?}");
+    let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
+    let to = messages["data"].as_array().or(messages.as_array()).expect("a list");
+    assert_eq!(to.len(), 1, "{messages}");
+}
+
 #[test]
 fn a_contact_gets_the_email_at_its_own_address() {
     let home = Home::new();

@@ -145,7 +145,7 @@ fn a_conflict_during_import_counts_as_existing() {
     let conflict = http_response(409, "", r#"{"error":{"code":"conflict","message":"exists"}}"#);
     let home = Home::new();
     let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
-    for (existing, code, result) in [("skip", 0, "skipped"), ("update", 11, "failed")] {
+    for (existing, code, result) in [("skip", 11, "skipped"), ("update", 11, "failed")] {
         let service = Service::with_responses(&[
             http_response(200, "", r#"{"data":[],"total":0}"#),
             conflict.clone(),
@@ -234,7 +234,10 @@ fn every_export_is_imported_unchanged() {
     });
     let run = home.run_with_input(
         &["--sandbox", "contacts", "import", &from, "-"],
-        format!("{line}\n{}\n", json!({"email": "bob@example.test", "topics": ["news", "b"]})),
+        format!(
+            "{line}\n{}\n",
+            json!({"email": "bob@example.test", "topics": ["news", "b"], "subscribed": true})
+        ),
     );
     assert_eq!(run.code, 0, "{run:?}");
     let contacts = |audience: &str| {
@@ -329,17 +332,25 @@ fn an_import_that_ends_early_reports_every_contact_that_it_created() {
 }
 
 #[test]
-fn an_import_warns_of_skipped_contacts_that_the_file_unsubscribes() {
+fn an_import_that_leaves_a_contact_subscribed_against_the_file_is_partly_refused() {
     let home = Home::new();
     let audience = audience(&home);
     home.sandbox_json(&["contacts", "create", &audience, "ada@example.test"]);
-    let file = home.file("people.csv", "email,subscribed\nada@example.test,no\n");
+    let content = "email,subscribed\nnew@example.test,yes\nada@example.test,no\n";
+    let file = home.file("people.csv", content);
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     let run = home.run(&import);
-    assert_eq!((run.code, results(&run)), (0, vec!["skipped".into()]), "{run:?}");
-    assert_eq!(run.json()[0]["still_subscribed"], true, "{run:?}");
-    let run = home.run(&[&import[..], &["-o", "table"]].concat());
-    assert!(run.stderr.contains("--existing update"), "{run:?}");
+    assert_eq!((run.code, results(&run)[1].as_str()), (11, "skipped"), "{run:?}");
+    assert_eq!(run.json()[1]["still_subscribed"], true, "{run:?}");
+    let error = run.error();
+    assert_eq!(error["code"], "import_partly_refused");
+    assert_eq!(error["fields"][0]["field"], "row 3");
+    let table = home.run(&[&import[..], &["-o", "table"]].concat());
+    assert_eq!(table.code, 11, "{table:?}");
+    assert!(table.stdout.contains("remains subscribed"), "{table:?}");
+    assert!(table.stderr.contains("--existing update"), "{table:?}");
+    assert_eq!(home.run(&[&import[..], &["--existing", "update"]].concat()).code, 0);
+    assert_eq!(home.run(&import).code, 0);
 }
 
 #[test]
@@ -348,7 +359,7 @@ fn keys_of_json_are_mapped_as_columns() {
     let audience = audience(&home);
     let file = home.file(
         "people.ndjson",
-        "{\"email\":\"k1@x.test\",\"unsubscribed\":true,\"first_name\":\"A\",\"city\":\"Paris\"}\n\
+        "{\"email\":\"k1@x.test\",\"unsubscribed\":true,\"subscribed\":\"no\",\"first_name\":\"A\",\"city\":\"Paris\"}\n\
          {\"email\":\"k2@x.test\",\"Subscribed\":false,\"status\":\"unsubscribed\"}\n\
          {\"email\":\"k3@x.test\",\"mail\":\"k4@x.test\"}\n",
     );

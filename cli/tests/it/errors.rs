@@ -172,6 +172,41 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     assert_eq!(run.error()["fields"][1]["field"], "emails[1].subject", "{run:?}");
 }
 
+/// If the request fails, the error names those that were not in it too, each by its position in
+/// the file.
+#[test]
+fn a_batch_that_fails_as_a_whole_names_its_bad_rows_too() {
+    let refusal = r#"{"error":{"code":"validation_failed","message":"no","details":[
+        {"field":"emails[1].to","message":"is suppressed"}]}}"#;
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
+    let bad = r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#;
+    let home = Home::new();
+    let file = home.file("emails.ndjson", format!("{email}\n{bad}\n{email}\n"));
+    for (status, code) in [(422, 6), (503, 9), (429, 7)] {
+        let service = Service::always(status, refusal);
+        let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
+        let run = home.run_with_env(&["--retries", "0", "emails", "batch", &file], &env);
+        assert_eq!(run.code, code, "{run:?}");
+        let error = run.error();
+        assert!(
+            error["message"].as_str().expect("text").contains("1 of 3 emails cannot"),
+            "{error}"
+        );
+        let fields = error["fields"].as_array().expect("fields");
+        let fields = fields.iter().map(|each| each["field"].as_str()).collect::<Vec<_>>();
+        assert_eq!(fields, [Some("emails[2].to"), Some("emails[1].text")], "{error}");
+    }
+    // The recipient guard counts positions in the request.
+    let env = [KEY, ("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_ALLOW_RECIPIENTS", "x@y.test")];
+    let run = home.run_with_env(&["emails", "batch", &file], &env);
+    assert_eq!((run.code, &run.error()["fields"][0]["field"]), (2, &"emails[0].to[0]".into()));
+    let file = home.file("emails.ndjson", format!("{bad}\n{email}\n"));
+    let run = home.run_with_env(&["emails", "batch", &file], &env);
+    let message = run.error()["message"].to_string();
+    assert_eq!(run.error()["fields"][0]["field"], "emails[1].to[0]", "{run:?}");
+    assert!(!message.contains("emails[0]"), "{message}");
+}
+
 #[test]
 fn an_incomplete_batch_response_is_an_unknown_outcome() {
     let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);

@@ -91,13 +91,12 @@ fn emails_send() {
 fn options_override_the_body() {
     let home = Home::new();
     let body = r#"{"from": "old@b.test", "to": ["old@d.test"], "subject": "old", "cc": ["x@d.test"],
-                   "text": "old", "tags": {"a": "1"}, "future": true}"#;
+                   "text": "old", "tags": {"a": "1"}}"#;
     home.file("email.json", body);
     let kept = request(&home, &["emails", "send", "--body", "@email.json"], "");
     assert_eq!(kept["body"], serde_json::from_str::<Value>(body).expect("JSON"));
     let changed = email(&home, &["--body", "-", "--text", "new", "--tag", "b=2"], body);
-    let expected =
-        json!({"cc": ["x@d.test"], "text": "new", "tags": {"a": "1", "b": "2"}, "future": true});
+    let expected = json!({"cc": ["x@d.test"], "text": "new", "tags": {"a": "1", "b": "2"}});
     assert_eq!(changed, with(expected));
 }
 
@@ -198,8 +197,15 @@ fn what_would_be_lost_is_refused() {
     let body = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","#;
     for (more, why) in [
         (r#""headers":{"X-A":"1","x-a":"2"}}"#, "`X-A` and `x-a` are the same header"),
-        (r#""scheduled_at":"2030-01-01T00:00:00Z"}"#, "the field is `scheduledAt`"),
-        (r#""ReplyTo":"e@f.test"}"#, "the field is `replyTo`"),
+        (
+            r#""scheduled_at":"2030-01-01T00:00:00Z"}"#,
+            "unknown field `scheduled_at`: did you mean `scheduledAt`?",
+        ),
+        (r#""ReplyTo":"e@f.test"}"#, "unknown field `ReplyTo`: did you mean `replyTo`?"),
+        (r#""sendAt":"2030-01-01"}"#, "unknown field `sendAt`: did you mean `scheduledAt`?"),
+        (r#""template":"t"}"#, "unknown field `template`: did you mean `templateId`?"),
+        (r#""tags":{"a":1,"b":2,"a":3}}"#, "the key `a` is given twice in one object at line 1 "),
+        (r#""html":"x","trackOpens":1,"trackOpens":0}"#, "the key `trackOpens` is given twice"),
         (r#""variables":{"n":123456789012345678901}}"#, "would lose digits"),
         (r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#, "unknown field `cid`"),
     ] {
@@ -209,7 +215,10 @@ fn what_would_be_lost_is_refused() {
         let run = home.run_with_env(&send, &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
         let run = home.run_with_env(&["emails", "batch", &file], &env);
-        let why = why.replace("the field is `", "its name is `");
+        let why = match why.split_once(" field `").and_then(|(_, rest)| rest.split_once("`: ")) {
+            Some((field, meant)) => format!("{field}: unknown field: {meant}"),
+            None => why.to_owned(),
+        };
         let why = if why.contains("cid") { "attachments" } else { why.as_str() };
         assert!(run.code == 2 && run.stderr.contains(why), "{why}: {run:?}");
     }
@@ -236,6 +245,10 @@ fn what_would_be_lost_is_refused() {
             &["trigger", "email.sent", "--to", "http://127.0.0.1:9", "--set", "/id=1e-999"],
             "would lose digits",
         ),
+        (
+            &["contacts", "create", "a", "b@c", "--meta", r#"k:={"x":1,"x":2}"#],
+            "the key `x` is given twice",
+        ),
         (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
     ] {
         let run = home.run_with_env(args, &env);
@@ -246,4 +259,26 @@ fn what_would_be_lost_is_refused() {
     let body = format!("{body}\"headers\":{{\"X-A\":\"1\"}}}}");
     let send = ["emails", "send", "--body", "-", "--header", "x-a: 2"];
     assert_eq!(request(&home, &send, &body)["body"]["headers"], json!({"x-a": "2"}));
+}
+
+/// A field that the reference does not name is sent, as a profile may need, but not in silence.
+#[test]
+fn a_field_that_is_not_documented_is_sent_with_a_warning() {
+    let home = Home::new();
+    let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t","trackOpens":true}"#;
+    let file = home.file("email.ndjson", format!("{email}\n{email}\n"));
+    let body = format!("@{}", home.file("email.json", email));
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let warning = "warning: `trackOpens` is not a documented field of an email";
+    for args in [["emails", "send", "--body", &body], ["emails", "batch", &file, "-q"]] {
+        let run = home.run_with_env(&[&args[..], &["--dry-run"]].concat(), &env);
+        assert_eq!((run.code, run.stderr.matches(warning).count()), (0, 1), "{run:?}");
+        assert!(run.stdout.contains("trackOpens"), "{run:?}");
+    }
+    home.file("config/svc/config.toml", "[profiles.default]\nlocal_checks = false\n");
+    let send = ["emails", "send", "--dry-run", "--body"];
+    let other = email.replace("trackOpens", "sendAt");
+    let run = home.run_with_env(&[&send[..], &[&other]].concat(), &env);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert_eq!(run.json()["body"]["sendAt"], true);
 }

@@ -259,3 +259,18 @@ fn ctrl_c_ends_a_question_for_a_missing_value() {
     let seen = terminal.end();
     assert_eq!((seen.code, seen.text.as_str()), (130, "From: \ninterrupted\n"));
 }
+
+/// An empty answer after others: only what is still missing is named.
+#[test]
+fn a_question_without_an_answer_names_what_is_still_missing() {
+    let mut terminal = Terminal::start(&Home::new(), &["emails", "send"], &[("NO_COLOR", "1")], 80);
+    terminal.until("From: ");
+    terminal.write("a@b.test\n");
+    terminal.until("To: ");
+    terminal.write("\n");
+    let seen = terminal.end();
+    assert_eq!(seen.code, 2, "{}", seen.text);
+    let (_, error) = seen.text.split_once("error: ").expect("an error");
+    assert!(error.contains("--to") && error.contains("--subject"), "{error}");
+    assert!(!error.lines().next().unwrap_or_default().contains("--from"), "{error}");
+}

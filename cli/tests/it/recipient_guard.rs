@@ -188,6 +188,32 @@ fn a_job_is_not_continued_without_its_guard() {
     assert_eq!(messages, json!([]));
 }
 
+/// The guard may refuse a later request of a job, whose first emails are sent.
+#[test]
+fn a_job_that_the_guard_stops_midway_says_what_was_sent() {
+    let items = (0..100).map(|index| json!({"index": index, "id": format!("eml_{index}")}));
+    let body = json!({"results": items.collect::<Vec<_>>()}).to_string();
+    let (home, service) = (Home::new(), Service::always(200, &body));
+    let people = (0..101).map(|n| format!("p{n}@b.test\n")).collect::<String>();
+    home.file("people.csv", format!("email\n{people}"));
+    let bulk = ["bulk", "send", "people.csv", "--from", "a@b.test", "--subject", "s", "--text"];
+    let env = [("SVC_MAX_RECIPIENTS_PER_HOUR", "100")];
+    let args = [&bulk[..], &["t", "--yes", "--concurrency", "1"]].concat();
+    let stopped = run(&home, &service, &args, &env);
+    assert_eq!((stopped.code, service.requests().len()), (11, 1), "{stopped:?}");
+    assert_eq!(stopped.json()["accepted"], 100);
+    let error = stopped.error();
+    assert_eq!(error["code"], "recipient_guard");
+    let message = error["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("the job stopped after 100 of 101 emails were accepted"),
+        "{error}"
+    );
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("bulk resume")), "{error}");
+    assert!(!error.to_string().contains("nothing was sent"), "{error}");
+    assert_eq!(error.get("outcome"), None, "{error}");
+}
+
 fn refused_resume(run: &Run) {
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["code"], "recipient_guard", "{run:?}");

@@ -240,11 +240,36 @@ fn a_file_name_in_place_of_content_is_refused() {
     home.file("notes", "some text");
     let send = ["--sandbox", "emails", "send", "--from", "a@sandbox.test", "--to", "b@x.test"];
     let send = [&send[..], &["--subject", "s"]].concat();
-    for (option, value) in [("--html", "body.html"), ("--text", "BODY.TXT"), ("--text", "notes")] {
+    home.file("my letter", "some text");
+    for (option, value) in [
+        ("--html", "body.html"),
+        ("--html", "./x"),
+        ("--html", "body.html.tmpl"),
+        ("--text", "BODY.TXT"),
+        ("--text", "notes"),
+        ("--body", "email.json"),
+        ("--vars", "vars.json"),
+    ] {
         let run = home.run(&[&send[..], &[option, value]].concat());
         assert_eq!(run.code, 2, "{run:?}");
         let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
         assert!(hint.contains(&format!("{option} @{value}")), "{hint}");
+    }
+    // Every command with such an option.
+    let inbound =
+        ["sandbox", "inbound", "--from=a@b.test", "--to=c@sandbox.test", "--subject=s", "--text"];
+    let fault = ["sandbox", "faults", "add", "--status", "503", "--body"];
+    for (args, file) in [
+        (&["api", "POST", "/api/v1/audiences", "-d"][..], "./audience.json"),
+        (&inbound, "notes"),
+        (&inbound[..], "my letter"),
+        (&["sandbox", "templates", "put", "t", "--html"], "~/t.html"),
+        (&["sandbox", "extraction", "completed", "--data"], "data.json"),
+        (&fault, "body.json"),
+    ] {
+        let run = home.run(&[&["--sandbox"], args, &[file]].concat());
+        assert_eq!(run.code, 2, "{args:?}: {run:?}");
+        assert!(run.stderr.contains(&format!("`{file}` is the name of a file")), "{run:?}");
     }
     let variables = home.run(&[&send[..], &["--text", "t", "--var", "name=Ada"]].concat());
     assert_eq!(variables.code, 2, "{variables:?}");
@@ -375,4 +400,65 @@ fn empty_files_and_empty_standard_input_are_not_sent() {
     // An empty text on purpose is sent.
     let run = home.run_with_env(&[&send[..], &["--text", ""]].concat(), &env);
     assert_eq!(run.code, 0, "{run:?}");
+}
+
+/// A key may be typed where another value belongs. Errors are copied into logs and tickets.
+#[test]
+fn a_key_on_the_command_line_is_not_repeated() {
+    let home = Home::new();
+    let secret = "4f9aQx77Kd03mZb1";
+    let (live, webhook) = (format!("mk_live_{secret}"), format!("whsec_{secret}"));
+    for args in [
+        &["login", &live][..],
+        &["login", secret],
+        &["login", &secret[..8]],
+        &["--key-file", &live, "domains", "list"],
+        &["--key-file", secret, "domains", "list"],
+        &["--profile", &live, "domains", "list"],
+        &["profiles", "use", &live],
+        &["whoami", &live],
+        &["sign", "--service", "email", "--secret-file", secret, "-"],
+        &["sign", "--service", "email", "--secret-file", &webhook, "-"],
+        &["trigger", "email.sent", "--to", "http://127.0.0.1:9", &webhook],
+        &[&live],
+    ] {
+        for format in ["table", "json"] {
+            let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9")];
+            let run = home.run_with_env(&[&["-o", format], args].concat(), &env);
+            assert_eq!(run.code, 2, "{run:?}");
+            assert!(run.stderr.contains("error"), "{run:?}");
+            let shown = format!("{}{}", run.stdout, run.stderr);
+            assert!(!shown.contains(&secret[..8]), "{args:?}: {run:?}");
+        }
+    }
+    let run = home.run(&["-o", "table", "login", secret]);
+    assert!(run.stderr.contains("--key-file PATH"), "{run:?}");
+}
+
+/// The recipient guard is a part of the profile, in the sandbox too.
+#[test]
+fn a_misspelled_profile_is_refused_by_every_command() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", "[profiles.prod]\n");
+    for (args, env) in [
+        (&["--sandbox", "--profile", "pord", "domains", "list"][..], None),
+        (&["--sandbox", "domains", "list"], Some(("SVC_PROFILE", "pord"))),
+        (&["--sandbox", "--profile", "pord", "doctor"], None),
+        (&["--profile", "pord", "config", "show"], None),
+        (&["--profile", "pord", "sandbox", "status"], None),
+        (&["--profile", "pord", "bulk", "list"], None),
+    ] {
+        let run = home.run_with_env(args, env.as_slice());
+        assert_eq!((run.code, &run.error()["code"]), (2, &"unknown_profile".into()), "{run:?}");
+    }
+    assert_eq!(home.run(&["--sandbox", "--profile", "prod", "domains", "list"]).code, 0);
+}
+
+#[test]
+fn an_invalid_status_names_the_valid_ones() {
+    for status in ["abc", "-1", "99", "600", "70000"] {
+        let run = Home::new().run(&["sandbox", "faults", "add", "--status", status]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.stderr.contains("a number from 200 to 599"), "{run:?}");
+    }
 }

@@ -19,7 +19,7 @@ use super::{jobs, rows};
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
+use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT, SEE_RECIPIENT_GUARD};
 use crate::settings::Source;
 use crate::stop::StopSignal;
 
@@ -155,12 +155,15 @@ fn report(
     }
     let resume = format!("go on: {}", context.svc(&format!("bulk resume {id}")));
     if let Some(error) = error {
-        let failure = match error.into_kind() {
+        let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
             ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
         };
+        if totals.accepted + totals.refused + totals.unknown > 0 {
+            stopped_midway(&mut failure, job);
+        }
         let hint = match failure.details().hint.clone() {
             Some(hint) => format!("{hint}\n{resume}"),
             None => resume,
@@ -194,6 +197,29 @@ fn report(
             .hint(hint));
     }
     Ok(())
+}
+
+/// A failure that usually means that nothing was sent, of a job of which a part was sent.
+fn stopped_midway(failure: &mut Failure, job: &jobs::Job) {
+    let details = failure.details_mut();
+    if !matches!(details.kind, Kind::Usage | Kind::InvalidInput) {
+        return;
+    }
+    details.kind = match job.totals.unknown {
+        0 => Kind::PartlyRefused,
+        _ => Kind::OutcomeUnknown,
+    };
+    // It is that of the last request.
+    details.outcome = None;
+    details.message = format!(
+        "the job stopped after {} of {} emails were accepted: {}",
+        job.totals.accepted,
+        job.total(),
+        details.message
+    );
+    if details.code.as_deref() == Some(RECIPIENT_GUARD) {
+        details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
+    }
 }
 
 /// Prints the first request of a job instead of sending it. `is_settled` tells which rows a resumed

@@ -16,6 +16,7 @@ use svc_sdk::email::Email;
 use super::address;
 use super::message::{Message, Renderer};
 use super::rows::{Row, Rows};
+use crate::commands::contacts::import::rows::MISSING_SUBSCRIBED;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Printer;
@@ -85,6 +86,15 @@ impl LeftOut {
     }
 }
 
+/// Who must not get an email, according to the rows.
+#[derive(Default)]
+struct OptOuts {
+    /// Whether a row says who is subscribed. Then every row has to.
+    are_told: bool,
+    /// The hashes of the addresses with a row that is not subscribed.
+    addresses: HashSet<u64>,
+}
+
 /// The result of reading all rows.
 pub struct Checked {
     /// How many emails are sent.
@@ -149,8 +159,8 @@ impl Plan {
         let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
         // Hashes in place of a million addresses.
         let (hasher, mut seen) = (RandomState::new(), HashSet::new());
-        let opted_out = self.opted_out(folder, &hasher, stop).await?;
-        let opted_out = |address: &String| opted_out.contains(&hasher.hash_one(address));
+        let opt_outs = self.opt_outs(folder, &hasher, stop).await?;
+        let opted_out = |address: &String| opt_outs.addresses.contains(&hasher.hash_one(address));
         let mut read = 0_u64;
         while self.limit.is_none_or(|limit| checked.count < limit) {
             let Some(row) = rows.next()? else { break };
@@ -160,16 +170,17 @@ impl Plan {
                 progress.set_text(format!("reading the rows: {read}"));
             }
             let is_new = |address: &String| seen.insert(hasher.hash_one(address));
-            let (code, message) = match self.judge(&row, opted_out, is_new, &renderer) {
-                Ok(email) => {
-                    checked.count += 1;
-                    if checked.first.len() < keep {
-                        checked.first.push(email);
+            let (code, message) =
+                match self.judge(&row, opt_outs.are_told, opted_out, is_new, &renderer) {
+                    Ok(email) => {
+                        checked.count += 1;
+                        if checked.first.len() < keep {
+                            checked.first.push(email);
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                Err(reason) => reason,
-            };
+                    Err(reason) => reason,
+                };
             match code {
                 "duplicate" => self.left_out.duplicate += 1,
                 "unsubscribed" => self.left_out.unsubscribed += 1,
@@ -189,27 +200,29 @@ impl Plan {
         Ok(checked)
     }
 
-    /// The hashes of the addresses with a row that is not subscribed, wherever it is in the file.
-    async fn opted_out(
+    /// Who has opted out, wherever it is in the file.
+    async fn opt_outs(
         &self,
         folder: &Path,
         hasher: &RandomState,
         stop: &mut Stopper<'_>,
-    ) -> Result<HashSet<u64>, Failure> {
-        let (mut rows, mut addresses) = (self.rows(folder)?, HashSet::new());
+    ) -> Result<OptOuts, Failure> {
+        let (mut rows, mut opt_outs) = (self.rows(folder)?, OptOuts::default());
         while let Some(row) = rows.next()? {
             stop.check().await?;
+            opt_outs.are_told |= row.subscribed.is_some();
             if let (Some(false), Ok(address)) = (row.subscribed, address::check(&row.address)) {
-                addresses.insert(hasher.hash_one(address));
+                opt_outs.addresses.insert(hasher.hash_one(address));
             }
         }
-        Ok(addresses)
+        Ok(opt_outs)
     }
 
     /// The email of a row, or why it is left out.
     fn judge(
         &self,
         row: &Row,
+        opt_outs_are_told: bool,
         opted_out: impl FnOnce(&String) -> bool,
         is_new: impl FnOnce(&String) -> bool,
         renderer: &Renderer,
@@ -221,6 +234,9 @@ impl Plan {
         let address =
             address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;
         match row.subscribed {
+            None if opt_outs_are_told => {
+                return Err(invalid(MISSING_SUBSCRIBED.to_owned()));
+            }
             Some(false) => return Err(("unsubscribed", "not subscribed".to_owned())),
             _ if opted_out(&address) => {
                 let why = "another row with the same address is not subscribed";

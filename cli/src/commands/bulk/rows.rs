@@ -10,7 +10,7 @@ use crate::commands::contacts::import::rows::columns::{lists_opt_outs, says_who_
 use crate::failure::Failure;
 use crate::input::content::in_file;
 use crate::input::csv_records::{CsvRecords, Joined, not_utf8_at, start_of_text};
-use crate::input::{inexact_number, json_problem};
+use crate::input::{json_problem, lossy_json, on_line};
 
 /// The most bytes of a line of NDJSON.
 const MAX_LINE: u64 = 1 << 20;
@@ -211,12 +211,10 @@ fn next_of_ndjson(
             continue;
         }
         let object: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-            let problem = json_problem(&error);
             // serde counts lines from the start of this one.
-            Failure::input(problem.replace(" at line 1 ", &format!(" at line {line} ")))
+            Failure::input(on_line(&json_problem(&error), line))
         })?;
-        let problem = inexact_number(text)
-            .map(|problem| problem.replace(" at line 1 ", &format!(" at line {line} ")));
+        let problem = lossy_json(text).map(|problem| on_line(&problem, line));
         let mut keys = object.keys().map(String::as_str).filter(|name| is_email(name));
         let (key, is_ambiguous) = match column {
             Some(column) => (Some(column), false),

@@ -17,7 +17,6 @@ use super::message::{self, Message};
 use super::options::{Duplicates, Unknown, rate};
 use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, Stopper, create_private};
 use super::{address, drive::show_first_request};
-use crate::commands::emails::send::reject_file_name;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -200,11 +199,7 @@ impl Send {
 
     fn plan(&self, context: &Context) -> Result<Plan, Failure> {
         let read = |option: &str, value: &Option<String>| {
-            let read = |value: &String| {
-                reject_file_name("bulk send", option, value)?;
-                context.inputs.text(&context.out, option, value)
-            };
-            value.as_ref().map(read).transpose()
+            value.as_ref().map(|value| context.text(option, value)).transpose()
         };
         let (html, text) = (read("--html", &self.html)?, read("--text", &self.text)?);
         if html.is_none() && text.is_none() && self.template.is_none() {

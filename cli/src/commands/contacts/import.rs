@@ -23,6 +23,7 @@ use crate::names::{self, Names};
 use crate::output::Format;
 use crate::stop::StopSignal;
 
+mod columns;
 mod report;
 pub(crate) mod rows;
 
@@ -98,26 +99,12 @@ impl Import {
             )),
             false => failure,
         })?;
-        let rows::File { rows, mapping, doubtful, is_json, joined } =
+        let rows::File { rows, mapping, doubtful, is_json, has_subscribed, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
-        for column in doubtful {
-            let column_or_key = if is_json { "key" } else { "column" };
-            let way_out = if rows::columns::lists_opt_outs(&column) {
-                format!(
-                    "if it says who has opted out, add a {column_or_key} `subscribed` with the \
-                     opposite values"
-                )
-            } else if is_json {
-                "if it says who is subscribed, rename it to `subscribed`, with true or false"
-                    .to_owned()
-            } else {
-                format!("if it says who is subscribed: --map '{column}=subscribed'")
-            };
-            context.out.warning(&format!(
-                "the {column_or_key} `{column}` is stored as metadata and does not unsubscribe contacts; {way_out}"
-            ));
-        }
+        columns::confirm(context, &doubtful, is_json, has_subscribed)
+            .await
+            .map_err(|failure| in_file(&self.file, failure))?;
         if let Some(doubt) = joined.or_else(|| rows::implausible(&rows)) {
             let doubt = format!("{doubt}; a misplaced quote may have joined rows");
             if context.settings.dry_run || context.settings.yes {
@@ -164,7 +151,7 @@ impl Import {
         let mut results = pin!(results);
         let (mut entries, mut failed, mut seen, mut end) =
             (Vec::new(), report::Failed::default(), 0, None);
-        let mut opt_outs = report::OptOuts::default();
+        let mut kept_opt_outs = 0;
         loop {
             let result = tokio::select! {
                 result = results.next() => result,
@@ -191,7 +178,8 @@ impl Import {
                     entry
                 }
             };
-            opt_outs.count(&entry);
+            failed.count_entry(&entry);
+            kept_opt_outs += usize::from(entry["opt_out_kept"] == json!(true));
             if context.out.format() == Format::Ndjson && !entry.is_null() {
                 context.out.one(&entry, report::VIEW)?;
             } else if !entry.is_null() {
@@ -219,8 +207,11 @@ impl Import {
             };
         }
         report::rows(context, &entries, seen)?;
-        opt_outs.warn(context);
-        match end {
+        report::warn_of_kept_opt_outs(context, kept_opt_outs);
+        if end.is_some() || stopped {
+            failed.warn(context);
+        }
+        match end.map(|failure| failed.after_unknown(failure)) {
             Some(failure) if stopped => {
                 let rest = format!(
                     "{seen} of {total} rows were tried; then go on with --existing update, \

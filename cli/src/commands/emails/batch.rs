@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use svc_sdk::FieldProblem;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
-use super::send::{has_content, misspelled_field};
+use super::fields::{self, has_content};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::content::in_file;
-use crate::input::{exact_json, inexact_number, json_problem};
+use crate::input::{exact_json_line, json_problem, lossy_json};
 use crate::output::{self, Column, Show, View};
 use crate::sent::SentEmails;
 use crate::times;
@@ -60,8 +60,12 @@ impl Batch {
         };
         let rows = Rows::read(values, local_checks, &now).map_err(in_file)?;
         let client = context.email_client().await?;
+        if local_checks {
+            fields::warn(context, rows.emails.iter().flat_map(fields::undocumented));
+        }
         let call = client.emails().send_batch(&rows.emails);
-        let Some(response) = context.call(call, "sending").await? else {
+        let sent = context.call(call, "sending").await;
+        let Some(response) = sent.map_err(|failure| rows.complete(failure))? else {
             if !rows.refused.is_empty() {
                 context.out.warning(&rows.summary());
             }
@@ -106,11 +110,7 @@ impl Rows {
             return Ok(rows);
         }
         let mut failure = Failure::input(rows.summary());
-        failure.details_mut().fields = rows
-            .refused
-            .into_iter()
-            .map(|(index, field, problem)| (format!("emails[{index}].{field}"), problem))
-            .collect();
+        failure.details_mut().fields = as_fields(&rows.refused).collect();
         Err(failure)
     }
 
@@ -121,6 +121,39 @@ impl Rows {
         let first =
             first.map(|(index, field, problem)| format!("email {index}: {field}: {problem}"));
         format!("{count} of {all} emails cannot be sent; {}", first.unwrap_or_default())
+    }
+
+    /// The failure of the whole request, which names the emails that are not in it too. Positions
+    /// are those in the file.
+    fn complete(&self, mut failure: Failure) -> Failure {
+        let summary = (!self.refused.is_empty()).then(|| self.summary());
+        let details = failure.details_mut();
+        details.message = self.positions_in_file(&details.message);
+        for (field, _) in &mut details.fields {
+            *field = self.positions_in_file(field);
+        }
+        if let Some(summary) = summary {
+            details.message.push_str(&format!("; besides, {summary}"));
+        }
+        details.fields.extend(as_fields(&self.refused));
+        failure
+    }
+
+    /// Replaces the position in the request of `emails[0]` with the one in the file.
+    fn positions_in_file(&self, text: &str) -> String {
+        let mut parts = text.split("emails[");
+        let mut replaced = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            replaced.push_str("emails[");
+            let position = part.split_once(']').and_then(|(position, rest)| {
+                Some((self.sent.get(position.parse::<usize>().ok()?)?, rest))
+            });
+            match position {
+                Some((position, rest)) => replaced.push_str(&format!("{position}]{rest}")),
+                None => replaced.push_str(part),
+            }
+        }
+        replaced
     }
 
     /// The result of every email of the file, in its order if the response tells it.
@@ -142,6 +175,13 @@ impl Rows {
         }
         items.into_iter().map(|(_, item)| item).collect()
     }
+}
+
+/// Refused emails as fields of an error.
+fn as_fields(refused: &[(usize, String, String)]) -> impl Iterator<Item = (String, String)> {
+    refused
+        .iter()
+        .map(|(index, field, problem)| (format!("emails[{index}].{field}"), problem.clone()))
 }
 
 /// Reads one email. The error is a field and its problem, without the value.
@@ -166,6 +206,10 @@ fn email(
         };
         (field, problem)
     })?;
+    if let Some((name, meant)) = fields::misspelled(&email).filter(|_| local_checks) {
+        let problem = format!("unknown field: {}", fields::did_you_mean(meant));
+        return Err((name.to_owned(), problem));
+    }
     if !has_content(&email) {
         let problem = r#"missing; "text": "" sends an empty email on purpose"#;
         return Err(("text".to_owned(), problem.to_owned()));
@@ -174,10 +218,6 @@ fn email(
         times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
     if local_checks {
-        if let Some((name, meant)) = misspelled_field(&email) {
-            let problem = format!("not a field of an email; its name is `{meant}`");
-            return Err((name.to_owned(), problem));
-        }
         email
             .check()
             .map_err(|invalid| (invalid.field.to_string(), invalid.problem.to_string()))?;
@@ -193,15 +233,14 @@ fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
         let values = serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
             Failure::input(format!("not a JSON array: {}", json_problem(&error)))
         })?;
-        inexact_number(text).map_or(Ok(values), |problem| Err(Failure::input(problem)))?
+        lossy_json(text).map_or(Ok(values), |problem| Err(Failure::input(problem)))?
     } else {
         text.lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
             .map(|(number, line)| {
-                exact_json(line).map_err(|problem| {
-                    Failure::input(format!("not NDJSON: line {}: {problem}", number + 1))
-                })
+                exact_json_line(line, number + 1)
+                    .map_err(|problem| Failure::input(format!("not NDJSON: {problem}")))
             })
             .collect::<Result<_, _>>()?
     };

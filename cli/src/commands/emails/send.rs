@@ -10,11 +10,12 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{html, inexact_number, json_problem, pairs};
+use crate::input::{file_name, html, json_problem, lossy_json, pairs};
 use crate::sent::SentEmails;
 use crate::{advice, output, times, wait};
 
-use super::VIEW;
+use super::fields::has_content;
+use super::{VIEW, fields};
 
 /// Send an email
 #[derive(Args, Debug)]
@@ -138,15 +139,13 @@ impl Send {
     }
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
-        let read = |option, value: &str| context.inputs.text(&context.out, option, value);
         let read_content = |option, value: &str| {
-            reject_file_name("emails send", option, value)?;
-            let content = read(option, value)?;
+            let content = context.text(option, value)?;
             refuse_empty(option, value, &content)?;
             Ok::<_, Failure>(content)
         };
         let mut email = match &self.body {
-            Some(body) => parse_body(&read("--body", body)?)?,
+            Some(body) => parse_body(&context.json_text("--body", body)?)?,
             None => Email::default(),
         };
         if let Some(from) = self.from {
@@ -172,7 +171,7 @@ impl Send {
         }
         email.tags.extend(pairs::object("--tag", self.tag)?);
         if let Some(vars) = &self.vars {
-            email.variables.extend(parse_variables(&read("--vars", vars)?)?);
+            email.variables.extend(parse_variables(&context.json_text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
         if let Some(template) = self.template {
@@ -200,9 +199,13 @@ impl Send {
                 .hint("name it with --template ID, or remove the variables"));
         }
         let local_checks = !context.settings.compatibility.local_checks_off;
-        if let Some((name, meant)) = misspelled_field(&email).filter(|_| local_checks) {
-            return Err(Failure::input(format!("--body: `{name}` is not a field of an email"))
-                .hint(format!("nothing was sent; the name of the field is `{meant}`")));
+        if local_checks {
+            if let Some((name, meant)) = fields::misspelled(&email) {
+                let meant = fields::did_you_mean(meant);
+                return Err(Failure::input(format!("--body: unknown field `{name}`: {meant}"))
+                    .hint(format!("nothing was sent; {}", fields::AS_IT_IS)));
+            }
+            fields::warn(context, fields::undocumented(&email));
         }
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
@@ -213,43 +216,6 @@ impl Send {
     }
 }
 
-/// The fields of an email (`docs/email-service/emails.md`).
-const FIELDS: [&str; 14] = [
-    "from",
-    "to",
-    "subject",
-    "html",
-    "text",
-    "cc",
-    "bcc",
-    "replyTo",
-    "headers",
-    "attachments",
-    "tags",
-    "scheduledAt",
-    "templateId",
-    "variables",
-];
-
-/// A field that differs from a documented one only in case, `_` or `-`, with the name that was
-/// probably meant. The service would ignore it: an email with `scheduled_at` would go out at once.
-pub(super) fn misspelled_field(email: &Email) -> Option<(&str, &'static str)> {
-    let letters = |name: &str| name.to_lowercase().replace(['_', '-'], "");
-    email.extra.keys().find_map(|name| {
-        let meant = FIELDS.into_iter().find(|field| letters(field) == letters(name))?;
-        Some((name.as_str(), meant))
-    })
-}
-
-/// Whether there is anything to send; an empty text that was asked for is content too.
-pub(super) fn has_content(email: &Email) -> bool {
-    email.html.is_some()
-        || email.text.is_some()
-        || email.template_id.is_some()
-        || !email.attachments.is_empty()
-        || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
-}
-
 /// The text of the prompt, or of the file that it names with `@`.
 fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
     if text.starts_with('@') {
@@ -258,7 +224,7 @@ fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
         return Ok(content);
     }
     // On the command line, the hint would name options.
-    reject_file_name("emails send", "--text", text).map_err(|_| {
+    file_name::refuse(None, "--text", text).map_err(|_| {
         Failure::usage(format!("`{text}` is the name of a file, not its content"))
             .hint(format!("for its content, type @{text}"))
     })?;
@@ -320,41 +286,20 @@ pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
             .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send\n\
                     its content alone: --text or --html")
     })?;
-    refuse_inexact("--body", text)?;
+    refuse_lossy("--body", text)?;
     Ok(email)
 }
 
-fn refuse_inexact(option: &str, text: &str) -> Result<(), Failure> {
-    let problem = inexact_number(text);
+fn refuse_lossy(option: &str, text: &str) -> Result<(), Failure> {
+    let problem = lossy_json(text);
     problem.map_or(Ok(()), |problem| Err(Failure::input(format!("{option}: {problem}"))))
-}
-
-/// Rejects a value that names a file, where `@` was probably forgotten: the recipients would get
-/// the name instead of the content.
-pub(crate) fn reject_file_name(command: &str, option: &str, value: &str) -> Result<(), Failure> {
-    const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".mjml"];
-    let is_one_word = !value.is_empty() && !value.contains(char::is_whitespace);
-    let looks_like_a_file = is_one_word
-        && !value.starts_with('@')
-        && value != "-"
-        && (EXTENSIONS.iter().any(|extension| value.to_lowercase().ends_with(extension))
-            || std::path::Path::new(value).is_file());
-    if !looks_like_a_file {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{option}: `{value}` is the name of a file, not its content")).hint(
-        format!(
-            "send the content: {option} @{value}\n\
-             or send the name itself: echo '{value}' | svc {command} … {option} -"
-        ),
-    ))
 }
 
 fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
     let variables = serde_json::from_str(text).map_err(|error| {
         Failure::input(format!("--vars is not a JSON object: {}", json_problem(&error)))
     })?;
-    refuse_inexact("--vars", text)?;
+    refuse_lossy("--vars", text)?;
     Ok(variables)
 }
 

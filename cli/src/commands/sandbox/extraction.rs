@@ -37,7 +37,7 @@ impl Extraction {
         let data = self
             .data
             .map(|data| {
-                let text = context.inputs.text(&context.out, "--data", &data)?;
+                let text = context.json_text("--data", &data)?;
                 exact_json::<Map<String, Value>>(&text)
                     .map_err(|problem| Failure::input(format!("--data: {problem}")))
             })

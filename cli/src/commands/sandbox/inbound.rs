@@ -69,10 +69,10 @@ impl Inbound {
             message = message.subject(subject);
         }
         if let Some(text) = &self.text {
-            message = message.text(context.inputs.text(&context.out, "--text", text)?);
+            message = message.text(context.text("--text", text)?);
         }
         if let Some(html) = &self.html {
-            message = message.html(context.inputs.text(&context.out, "--html", html)?);
+            message = message.html(context.text("--html", html)?);
         }
         if let Some(ip) = self.ip {
             message = message.ip(ip);

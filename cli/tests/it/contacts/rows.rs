@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{audience, results};
-use crate::support::{Home, Service};
+use crate::support::{Home, Service, http_response};
 
 fn contacts(home: &Home, audience: &str) -> Vec<Value> {
     let all = home.sandbox_json(&["contacts", "list", audience, "--all"]);
@@ -227,4 +227,102 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
         assert_eq!(run.code, 0, "{format}: {run:?} {file:?}");
         assert_eq!(kept(&to), expected, "{format}");
     }
+}
+
+/// A new contact is subscribed, so a row without a value beside rows with one is left out.
+#[test]
+fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
+    let home = Home::new();
+    let csv = "email,subscribed\na@x.test,yes\nb@x.test,\nc@x.test,no\n";
+    let ndjson = "{\"email\":\"a@x.test\",\"subscribed\":true}\n{\"email\":\"b@x.test\"}\n\
+        {\"email\":\"c@x.test\",\"subscribed\":false}\n";
+    let array = format!("[{}]", ndjson.trim().replace('\n', ","));
+    for content in [csv, ndjson, &array] {
+        let audience = audience(&home);
+        let run =
+            home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], content);
+        assert_eq!(run.code, 11, "{run:?}");
+        assert_eq!(results(&run), ["created", "failed", "created"], "{run:?}");
+        assert!(
+            run.json()[1]["error"]["message"].to_string().contains("no value for `subscribed`")
+        );
+        let kept = contacts(&home, &audience);
+        let kept = kept.iter().map(|contact| contact["email"].clone()).collect::<Vec<_>>();
+        assert_eq!(kept, ["a@x.test", "c@x.test"]);
+    }
+    // Nobody has opted out of a file that does not say so.
+    let audience = audience(&home);
+    let run = home.run_with_input(
+        &["--sandbox", "contacts", "import", &audience, "-"],
+        "{\"email\":\"a@x.test\",\"subscribed\":null}\n{\"email\":\"b@x.test\"}\n",
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn a_key_that_is_given_twice_fails_its_row() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let ndjson = "{\"email\":\"a@x.test\",\"subscribed\":false}\n\
+        {\"email\":\"b@x.test\",\"subscribed\":false,\"subscribed\":true}\n";
+    let import = ["--sandbox", "contacts", "import", &audience, "-"];
+    let run = home.run_with_input(&import, ndjson);
+    assert_eq!((run.code, results(&run)), (11, vec!["created".into(), "failed".into()]), "{run:?}");
+    let why = run.json()[1]["error"]["message"].to_string();
+    assert!(why.contains("the key `subscribed` is given twice in one object at line 2"), "{why}");
+    let array = "[{\"email\":\"b@x.test\",\n\"email\":\"c@x.test\"}]";
+    let run = home.run_with_input(&import, array);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(
+        run.stderr.contains("the key `email` is given twice in one object at line 2"),
+        "{run:?}"
+    );
+}
+
+/// Only the user can know what such a column says.
+#[test]
+fn a_column_that_may_say_who_has_opted_out_is_asked_about() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let import = |content: &str, more: &[&str]| {
+        let import = ["--sandbox", "contacts", "import", &audience, "-"];
+        home.run_with_input(&[&import[..], more].concat(), content)
+    };
+    for column in ["status", "bounced", "newsletter", "complained", "opt_in", "suppressed"] {
+        let content = format!("email,{column}\na@x.test,x\n");
+        let run = import(&content, &[]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        let error = run.error();
+        assert_eq!(error["code"], "opt_outs_not_imported");
+        let hint = error["hint"].as_str().expect("a hint");
+        assert!(hint.contains(&format!("--map '{column}=metadata.{column}'")), "{hint}");
+        let ndjson = format!("{{\"email\":\"a@x.test\",\"{column}\":\"x\"}}");
+        assert_eq!(import(&ndjson, &[]).code, 2, "{column}");
+    }
+    assert_eq!(contacts(&home, &audience), [Value::Null; 0]);
+    let content = "email,status,State\na@x.test,active,NY\n";
+    let run = import(content, &["--map", "status=metadata.status"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("the column `State` is stored as metadata"), "{run:?}");
+    let run = import("email,status\nb@x.test,active\n", &["--yes"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("the column `status` is stored as metadata"), "{run:?}");
+}
+
+/// The service may have created the contact, so the exit code is not that of a refused row.
+#[test]
+fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
+    let home = Home::new();
+    let file = home.file("people.csv", "email\nada@example.test\nno address\n");
+    let empty = http_response(200, "", r#"{"data":[],"total":0}"#);
+    let refused = http_response(422, "", r#"{"error":{"message":"no"}}"#);
+    let service = Service::with_responses(&[empty, String::new(), refused]);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["contacts", "import", "aud_1", &file], &env);
+    let mut reported = results(&run);
+    reported.sort_unstable();
+    assert_eq!((run.code, reported), (9, vec!["failed".into(), "unknown".into()]), "{run:?}");
+    let error = run.error();
+    assert_eq!(error["code"], "import_outcome_unknown");
+    assert_eq!(error["message"], "the outcome of 1 of 2 rows is unknown, 1 of 2 rows failed");
 }

@@ -21,8 +21,7 @@ pub(super) fn rows(context: &Context, report: &[Value], total: usize) -> Result<
         Format::Json | Format::Yaml => context.out.list(report, VIEW, ""),
         Format::Table => {
             let count = |result: &str| report.iter().filter(|e| e["result"] == result).count();
-            let bad =
-                report.iter().filter(|e| e.get("error").is_some()).cloned().collect::<Vec<_>>();
+            let bad = report.iter().filter_map(shown).collect::<Vec<_>>();
             if !bad.is_empty() {
                 context.out.list(&bad, VIEW, "")?;
             }
@@ -39,6 +38,17 @@ pub(super) fn rows(context: &Context, report: &[Value], total: usize) -> Result<
         }
     }
 }
+
+/// A row that people have to know of, with the reason.
+fn shown(entry: &Value) -> Option<Value> {
+    let mut entry = entry.clone();
+    if entry["still_subscribed"] == json!(true) {
+        entry["error"] = json!({"message": STILL_SUBSCRIBED});
+    }
+    entry.get("error").is_some().then_some(entry)
+}
+
+const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the file says otherwise";
 
 /// Prints the rows of a dry run that would not be imported.
 pub(super) fn invalid(
@@ -91,36 +101,70 @@ impl FailedRow {
     }
 }
 
-/// How many rows were not imported.
-#[derive(Clone, Copy, Default)]
+/// What was not imported.
+#[derive(Default)]
 pub(super) struct Failed {
     /// Without duplicates.
     pub(super) rows: usize,
+    /// Rows that may have been imported.
+    unknown: usize,
     pub(super) duplicates: usize,
+    /// The numbers of skipped rows whose opt-out was not applied.
+    still_subscribed: Vec<u64>,
 }
 
 impl Failed {
     pub(super) fn count(&mut self, row: &FailedRow) {
-        match row.duplicate_of {
-            Some(_) => self.duplicates += 1,
-            None => self.rows += 1,
+        match (row.duplicate_of, row.failure.kind()) {
+            (Some(_), _) => self.duplicates += 1,
+            (None, Kind::OutcomeUnknown) => self.unknown += 1,
+            (None, _) => self.rows += 1,
         }
     }
 
+    /// Counts a row without a failure.
+    pub(super) fn count_entry(&mut self, entry: &Value) {
+        if entry["still_subscribed"] == json!(true) {
+            self.still_subscribed.extend(entry["row"].as_u64());
+        }
+    }
+
+    /// The failure that ended the import early. It must not suggest that no row was processed if
+    /// the outcome of an earlier one is unknown.
+    pub(super) fn after_unknown(&self, mut failure: Failure) -> Failure {
+        let details = failure.details_mut();
+        if self.unknown > 0 && matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
+            details.kind = Kind::OutcomeUnknown;
+            details.message =
+                format!("{}; the outcome of {} rows is unknown", details.message, self.unknown);
+        }
+        failure
+    }
+
     /// For a dry run, such as `; 3 invalid, 1 duplicate`.
-    pub(super) fn described(self) -> String {
+    pub(super) fn described(&self) -> String {
         format!("; {} invalid, {} duplicate", self.rows, self.duplicates)
     }
 
     /// The failure of an import that did not import every row.
     pub(super) fn verdict(self, total: usize) -> Result<(), Failure> {
         let (mut problems, mut hints) = (Vec::new(), Vec::new());
+        if self.unknown > 0 {
+            problems.push(format!("the outcome of {} of {total} rows is unknown", self.unknown));
+        }
         if self.rows > 0 {
             problems.push(format!("{} of {total} rows failed", self.rows));
-            hints.push(
+        }
+        match (self.unknown, self.rows) {
+            (0, 0) => {}
+            (0, _) => hints.push(
                 "fix these rows and run the import again with --existing update, \
                  which also completes contacts that were only created",
-            );
+            ),
+            _ => hints.push(
+                "run the import again with --existing update, which creates no contact twice and \
+                 completes those that were only created",
+            ),
         }
         if self.duplicates > 0 {
             problems.push(format!("{} of {total} rows are duplicates", self.duplicates));
@@ -129,43 +173,48 @@ impl Failed {
                  is applied. Remove the duplicates from the file",
             );
         }
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::new(Kind::PartlyRefused, problems.join(", "))
-                .code("import_partly_refused")
-                .hint(hints.join("\n"))),
+        if !self.still_subscribed.is_empty() {
+            problems.push(still_subscribed(self.still_subscribed.len()));
+            hints.push(APPLY_OPT_OUTS);
         }
-    }
-}
-
-/// How many rows say something else than the service about who has opted out.
-#[derive(Default)]
-pub(super) struct OptOuts {
-    skipped: usize,
-    kept: usize,
-}
-
-impl OptOuts {
-    pub(super) fn count(&mut self, entry: &Value) {
-        self.skipped += usize::from(entry["still_subscribed"] == json!(true));
-        self.kept += usize::from(entry["opt_out_kept"] == json!(true));
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let (kind, code) = match self.unknown {
+            0 => (Kind::PartlyRefused, "import_partly_refused"),
+            _ => (Kind::OutcomeUnknown, "import_outcome_unknown"),
+        };
+        let mut failure = Failure::new(kind, problems.join(", ")).code(code).hint(hints.join("\n"));
+        let row = |row: &u64| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
+        failure.details_mut().fields = self.still_subscribed.iter().map(row).collect();
+        Err(failure)
     }
 
+    /// Warns of opt-outs that an import that ended early has not applied.
     pub(super) fn warn(&self, context: &Context) {
-        if self.skipped > 0 {
-            context.out.warning(&format!(
-                "{} subscribed, although the file says otherwise, because existing contacts are \
-                 skipped; --existing update applies the opt-outs of the file",
-                remain(self.skipped)
-            ));
+        if !self.still_subscribed.is_empty() {
+            let problem = still_subscribed(self.still_subscribed.len());
+            context.out.warning(&format!("{problem}: {APPLY_OPT_OUTS}"));
         }
-        if self.kept > 0 {
-            context.out.warning(&format!(
-                "{} unsubscribed, although the file says otherwise, because an opt-out in the \
-                 service wins; --resubscribe applies the file",
-                remain(self.kept)
-            ));
-        }
+    }
+}
+
+/// The next step for contacts that remain subscribed.
+const APPLY_OPT_OUTS: &str =
+    "existing contacts are skipped; --existing update applies the opt-outs of the file";
+
+fn still_subscribed(count: usize) -> String {
+    format!("{} subscribed, although the file says otherwise", remain(count))
+}
+
+/// Warns of contacts that the file subscribes, but that have opted out.
+pub(super) fn warn_of_kept_opt_outs(context: &Context, kept: usize) {
+    if kept > 0 {
+        context.out.warning(&format!(
+            "{} unsubscribed, although the file says otherwise, because an opt-out in the \
+             service wins; --resubscribe applies the file",
+            remain(kept)
+        ));
     }
 }
 

@@ -33,8 +33,8 @@ pub(super) struct InvalidRow {
     pub(super) why: String,
     /// The row with the same address that is imported.
     pub(super) duplicate_of: Option<usize>,
-    /// Whether the row says that the person has opted out.
-    opted_out: bool,
+    /// Whether the row says that the person is subscribed.
+    subscribed: Option<bool>,
 }
 
 /// A file of contacts.
@@ -48,6 +48,8 @@ pub(super) struct File {
     pub(super) doubtful: Vec<String>,
     /// Whether the file contains JSON, which `--map` does not apply to.
     pub(super) is_json: bool,
+    /// Whether a column or key says who is subscribed.
+    pub(super) has_subscribed: bool,
     /// A quoted value that looks like several rows, described.
     pub(super) joined: Option<String>,
 }
@@ -74,10 +76,11 @@ impl Rows {
     }
 
     /// The rows. One that says that a person has opted out wins over the others with the same
-    /// address, wherever it is, and even if it is not imported itself.
+    /// address, wherever it is, and even if it is not imported itself. If a row says who is
+    /// subscribed, every row has to.
     fn finish(mut self) -> Vec<Result<Row, InvalidRow>> {
         let opted_out = self.all.iter().filter_map(|row| row.as_ref().err());
-        let opted_out = opted_out.filter(|row| row.opted_out);
+        let opted_out = opted_out.filter(|row| row.subscribed == Some(false));
         let opted_out = opted_out.filter_map(|row| row.email.as_deref()).map(comparable);
         let opted_out =
             opted_out.filter_map(|email| self.seen.get(&email).copied()).collect::<Vec<_>>();
@@ -86,7 +89,19 @@ impl Rows {
                 row.subscribed = Some(false);
             }
         }
-        self.all
+        let subscribed = |row: &Result<Row, InvalidRow>| match row {
+            Ok(row) => row.subscribed,
+            Err(row) => row.subscribed,
+        };
+        if self.all.iter().all(|row| subscribed(row).is_none()) {
+            return self.all;
+        }
+        // A new contact is subscribed, unless its row says otherwise.
+        let told = |row: Row| match row.subscribed {
+            Some(_) => Ok(row),
+            None => Err(row.invalid(MISSING_SUBSCRIBED.to_owned())),
+        };
+        self.all.into_iter().map(|row| row.and_then(told)).collect()
     }
 }
 
@@ -108,7 +123,7 @@ impl Row {
             email: (!self.email.is_empty()).then_some(self.email),
             why,
             duplicate_of: None,
-            opted_out: self.subscribed == Some(false),
+            subscribed: self.subscribed,
         }
     }
 
@@ -117,6 +132,10 @@ impl Row {
         InvalidRow { duplicate_of: Some(first), ..self.invalid(why) }
     }
 }
+
+/// Why a row without a value is left out of a file in which other rows have one.
+pub(crate) const MISSING_SUBSCRIBED: &str =
+    "the row has no value for `subscribed`, which other rows have; write true or false";
 
 /// The header of `svc contacts export`. Values of such a file are not trimmed, so that they are
 /// imported as they were exported.
@@ -165,7 +184,8 @@ pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failu
             }
         });
     }
-    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: false, joined })
+    let has_subscribed = fields.contains(&Field::Subscribed);
+    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: false, has_subscribed, joined })
 }
 
 /// The next step for a row in another encoding.

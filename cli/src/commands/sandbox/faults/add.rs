@@ -32,8 +32,8 @@ pub struct Add {
     /// Requests to let pass first [default: 0]
     #[arg(long, value_name = "N")]
     skip: Option<u32>,
-    /// Response status
-    #[arg(long, value_name = "STATUS")]
+    /// Response status, from 200 to 599
+    #[arg(long, value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
     status: Option<u16>,
     /// Response body: text or JSON, @file or -
     #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
@@ -55,6 +55,12 @@ pub struct Add {
     organization: Option<String>,
 }
 
+/// Parses an HTTP status that the local server can respond with, as clap's `value_parser`.
+fn status(text: &str) -> Result<u16, String> {
+    let status = text.parse().ok().filter(|status| (200..=599).contains(status));
+    status.ok_or_else(|| "it must be a number from 200 to 599, such as 429 or 503".to_owned())
+}
+
 impl Add {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context, self.organization.as_deref()).await?;
@@ -65,7 +71,7 @@ impl Add {
         fault.status = self.status;
         fault.drop = self.drop;
         if let Some(body) = self.body {
-            let text = context.inputs.text(&context.out, "--body", &body)?;
+            let text = context.text("--body", &body)?;
             fault = fault.body(serde_json::from_str(&text).unwrap_or(Value::String(text)));
         }
         let headers = pairs::headers("--header", self.header)?;

@@ -41,10 +41,10 @@ impl Put {
             template = template.subject(subject);
         }
         if let Some(html) = &self.html {
-            template = template.html(context.inputs.text(&context.out, "--html", html)?);
+            template = template.html(context.text("--html", html)?);
         }
         if let Some(text) = &self.text {
-            template = template.text(context.inputs.text(&context.out, "--text", text)?);
+            template = template.text(context.text("--text", text)?);
         }
         control::show(context, client.templates().put(&self.id, &template), PLAIN).await
     }

@@ -161,16 +161,21 @@ pub(super) fn described(
 }
 
 /// Words of columns of which `true` probably means that the person has opted out.
-const OPT_OUT: [&str; 9] = [
+const OPT_OUT: [&str; 14] = [
     "optout",
     "optedout",
     "unsub",
     "donot",
     "dont",
     "noemail",
+    "nomail",
     "suppress",
     "blocklist",
+    "blocked",
     "blacklist",
+    "bounce",
+    "complain",
+    "spam",
 ];
 
 /// Whether this column may say who has opted out, in either direction.
@@ -186,8 +191,17 @@ pub(crate) fn says_who_opted_out(column: &str) -> bool {
         "permission",
         "accept",
     ];
+    // `newsletter_url` is something else.
+    const ENDS: [&str; 4] = ["newsletter", "newsletters", "marketing", "gdpr"];
     let column = compact(column);
     WORDS.iter().chain(&OPT_OUT).any(|word| column.contains(word))
+        || ENDS.iter().any(|end| column.ends_with(end))
+}
+
+/// Whether a column of which [`says_who_opted_out`] is true more often says something else: a part
+/// of a postal address.
+pub(crate) fn is_mostly_harmless(column: &str) -> bool {
+    compact(column) == "state"
 }
 
 /// Whether `true` in this column probably means that the person has opted out.
@@ -207,17 +221,38 @@ mod tests {
 
     #[test]
     fn columns_of_opt_outs_are_not_mapped_to_subscribed() {
-        for column in
-            ["Unsubscribed", "Opt out", "opted_out", "Unsub", "do not email", "suppressed"]
-        {
+        for column in [
+            "Unsubscribed",
+            "Opt out",
+            "opted_out",
+            "Unsub",
+            "do not email",
+            "suppressed",
+            "bounced",
+            "complained",
+            "Hard Bounces",
+            "is_spam",
+        ] {
             assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
             assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
         }
-        for column in ["Opted-In", "email_permission", "Accepts Marketing", "Subscribed on"] {
+        for column in [
+            "Opted-In",
+            "opt_in",
+            "email_permission",
+            "Accepts Marketing",
+            "Subscribed on",
+            "newsletter",
+            "Wants newsletter",
+            "email marketing",
+        ] {
             assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
         }
         for column in ["is_subscribed", "Subscribed?"] {
             assert_eq!(guessed(column), Field::Subscribed, "{column}");
+        }
+        for column in ["newsletter_url", "city", "plan", "marketing_source"] {
+            assert!(!says_who_opted_out(column), "{column}");
         }
         assert_eq!(guessed("#"), Field::Metadata("#".to_owned()));
         assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));

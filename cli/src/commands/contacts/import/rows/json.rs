@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::columns::{Field, beside_name, described, guessed};
 use super::{File, InvalidRow, Parts, Row, Rows, subscribed};
 use crate::failure::Failure;
-use crate::input::{inexact_number, json_problem};
+use crate::input::{json_problem, lossy_json, on_line};
 
 /// Whether a file holds JSON: no CSV header begins like this.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
@@ -25,12 +25,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<File, Failure> {
     let keys = keys.into_iter().collect::<Vec<_>>();
     let fields = beside_name(&keys, keys.iter().map(|key| guessed(key)).collect());
     let (mapping, doubtful) = described(&keys.iter().collect(), &fields, &[]);
+    let has_subscribed = fields.contains(&Field::Subscribed);
     let fields = keys.iter().map(|key| (*key).to_owned()).zip(fields).collect();
     let mut rows = Rows::default();
     for contact in contacts {
         rows.push(row(contact, &fields));
     }
-    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: true, joined: None })
+    let rows = rows.finish();
+    Ok(File { rows, mapping, doubtful, is_json: true, has_subscribed, joined: None })
 }
 
 /// A contact of the file, or why it cannot be read.
@@ -43,7 +45,7 @@ struct Contact {
 fn array(bytes: &[u8]) -> Result<Vec<Contact>, Failure> {
     let contacts = serde_json::from_slice::<Vec<Value>>(bytes)
         .map_err(|error| Failure::input(format!("not a JSON array: {}", json_problem(&error))))?;
-    if let Some(problem) = inexact_number(&String::from_utf8_lossy(bytes)) {
+    if let Some(problem) = lossy_json(&String::from_utf8_lossy(bytes)) {
         return Err(Failure::input(problem));
     }
     let contacts = contacts.into_iter().zip(1..);
@@ -55,10 +57,13 @@ fn lines(bytes: &[u8]) -> Vec<Contact> {
     let lines = lines.filter(|(line, _)| !line.trim_ascii().is_empty());
     let contact = |(line, number): (&[u8], usize)| match serde_json::from_slice::<Value>(line) {
         Ok(value) => {
-            let problem = inexact_number(&String::from_utf8_lossy(line));
-            Contact { number, value, problem }
+            let problem = lossy_json(&String::from_utf8_lossy(line));
+            Contact { number, value, problem: problem.map(|problem| on_line(&problem, number)) }
         }
-        Err(error) => Contact { number, value: Value::Null, problem: Some(json_problem(&error)) },
+        Err(error) => {
+            let problem = on_line(&json_problem(&error), number);
+            Contact { number, value: Value::Null, problem: Some(problem) }
+        }
     };
     lines.map(contact).collect()
 }

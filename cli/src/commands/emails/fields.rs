@@ -1,0 +1,159 @@
+//! The fields of an email in JSON: which are documented, and what another one was meant to be.
+
+use std::collections::BTreeSet;
+
+use svc_sdk::email::Email;
+
+use crate::context::Context;
+use crate::suggest::nearest;
+
+/// The fields of an email (`docs/email-service/emails.md`).
+const FIELDS: [&str; 14] = [
+    "from",
+    "to",
+    "subject",
+    "html",
+    "text",
+    "cc",
+    "bcc",
+    "replyTo",
+    "headers",
+    "attachments",
+    "tags",
+    "scheduledAt",
+    "templateId",
+    "variables",
+];
+
+/// Names that other services use, without `_` and `-`, in lower case.
+const SYNONYMS: &[(&[&str], &[&str])] = &[
+    (&["sender", "fromemail", "fromaddress", "mailfrom"], &["from"]),
+    (&["recipient", "recipients", "toemail", "toaddress", "email", "address"], &["to"]),
+    (&["title"], &["subject"]),
+    (&["htmlbody", "bodyhtml", "htmlcontent", "htmlpart"], &["html"]),
+    (&["textbody", "bodytext", "textcontent", "textpart", "plain", "plaintext"], &["text"]),
+    (&["body", "content", "message"], &["html", "text"]),
+    (&["replytoaddress", "replytoaddresses", "replyaddress"], &["replyTo"]),
+    (&["customheaders"], &["headers"]),
+    (&["file", "files", "attach"], &["attachments"]),
+    (&["labels", "categories"], &["tags"]),
+    (
+        &[
+            "sendat",
+            "sendtime",
+            "sendon",
+            "deliverat",
+            "deliverytime",
+            "at",
+            "schedule",
+            "scheduled",
+            "schedulefor",
+            "scheduledfor",
+            "scheduledtime",
+        ],
+        &["scheduledAt"],
+    ),
+    (&["template", "templatename", "templatealias", "templateuuid"], &["templateId"]),
+    (
+        &[
+            "vars",
+            "templatedata",
+            "templatevariables",
+            "dynamictemplatedata",
+            "substitutions",
+            "mergevars",
+        ],
+        &["variables"],
+    ),
+];
+
+/// A field with a name that no email has, and the documented ones that were probably meant. The
+/// service might ignore it: an email with `sendAt` would go out at once.
+pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static [&'static str])> {
+    email.extra.keys().find_map(|name| Some((name.as_str(), meant(name)?)))
+}
+
+/// The way to send a field that looks misspelled.
+pub(super) const AS_IT_IS: &str = "local_checks = false in the profile sends the field as it is";
+
+/// Describes the way out of a misspelled field.
+pub(super) fn did_you_mean(meant: &[&str]) -> String {
+    let meant = meant.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    format!("did you mean {}?", meant.join(" or "))
+}
+
+/// The fields that the reference does not name. They are sent as they are.
+pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
+    email.extra.keys().map(String::as_str)
+}
+
+/// Says that fields are sent as they are, because the service may ignore them.
+pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a str>) {
+    let names = names.into_iter().collect::<BTreeSet<_>>();
+    let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => {}
+        1 => context.out.warning(&format!(
+            "{shown} is not a documented field of an email; it is sent as it is"
+        )),
+        _ => context.out.warning(&format!(
+            "{shown} are not documented fields of an email; they are sent as they are"
+        )),
+    }
+}
+
+fn meant(name: &str) -> Option<&'static [&'static str]> {
+    let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
+    let name = letters(name);
+    if let Some((_, meant)) = SYNONYMS.iter().find(|(other, _)| other.contains(&name.as_str())) {
+        return Some(meant);
+    }
+    let known = FIELDS.map(letters);
+    let similar = nearest(&name, known.iter().map(String::as_str))?;
+    let index = known.iter().position(|known| known == similar)?;
+    FIELDS.get(index..=index)
+}
+
+/// Whether there is anything to send; an empty text that was asked for is content too.
+pub(super) fn has_content(email: &Email) -> bool {
+    email.html.is_some()
+        || email.text.is_some()
+        || email.template_id.is_some()
+        || !email.attachments.is_empty()
+        || email.extra.keys().any(|field| field.to_lowercase().contains("template"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_names_of_fields_are_known() {
+        for (name, expected) in [
+            ("sendAt", "scheduledAt"),
+            ("scheduled_at", "scheduledAt"),
+            ("ScheduledAt", "scheduledAt"),
+            ("shceduledAt", "scheduledAt"),
+            ("attachment", "attachments"),
+            ("template", "templateId"),
+            ("template-id", "templateId"),
+            ("reply-to", "replyTo"),
+            ("reply_to", "replyTo"),
+            ("Reply To", "replyTo"),
+            ("Subject", "subject"),
+            ("sbuject", "subject"),
+            ("tag", "tags"),
+            ("variable", "variables"),
+            ("recipients", "to"),
+        ] {
+            assert_eq!(meant(name), Some(&[expected][..]), "{name}");
+        }
+        assert_eq!(
+            meant("body").map(did_you_mean).as_deref(),
+            Some("did you mean `html` or `text`?")
+        );
+        for name in ["trackOpens", "priority", "x", "ipPool", "test", "id", "lang"] {
+            assert_eq!(meant(name), None, "{name}");
+        }
+    }
+}
