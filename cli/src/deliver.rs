@@ -94,10 +94,20 @@ impl From<DeliveryError> for Failure {
             DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_) => Kind::Unavailable,
             DeliveryError::TimedOut(_) | DeliveryError::BrokenOff(_) => Kind::OutcomeUnknown,
         };
-        let (code, hint) = match error {
+        let (code, hint) = match &error {
             DeliveryError::NotSent(_) => {
                 ("endpoint_unreachable", "check that the application is running")
             }
+            // The names of rustls's errors.
+            DeliveryError::NotTrusted(why) if why.contains("InvalidContentType") => (
+                "endpoint_not_trusted",
+                "the application responds without TLS: use a URL that begins with http:",
+            ),
+            DeliveryError::NotTrusted(why) if why.contains("CaUsedAsEndEntity") => (
+                "endpoint_not_trusted",
+                "its certificate is one of an authority: create it with `openssl req -x509 \
+                 -addext basicConstraints=critical,CA:FALSE …`, and pass it with --ca-bundle",
+            ),
             DeliveryError::NotTrusted(_) => (
                 "endpoint_not_trusted",
                 "if the application has its own certificate, pass it with --ca-bundle",

@@ -198,6 +198,9 @@ impl<S: Scheme> Receiver<S> {
     /// receiver store bytes. When the limit is reached, the body that has waited longest is
     /// rejected with 503. Clones of a receiver share the memory. It applies to the
     /// adapters that read the body: axum, actix-web and tower.
+    ///
+    /// With actix-web, each body also counts for the 192 KiB that actix-web buffers for its
+    /// connection, so the default is enough for 42 bodies that arrive at the same time.
     #[must_use]
     pub fn unverified_limit(mut self, bytes: usize) -> Self {
         self.unverified_limit = bytes;

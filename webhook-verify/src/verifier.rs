@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
+use core::ops::Deref;
 
 use crate::mac::{HmacKey, tags_equal};
 use crate::{
@@ -185,13 +186,13 @@ impl<S: Scheme> Verifier<S> {
     }
 
     #[cfg(feature = "std")]
-    pub(crate) fn keys(&self) -> Arc<[HmacKey]> {
+    pub(crate) fn keys(&self) -> impl Deref<Target = [HmacKey]> {
         self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     #[cfg(not(feature = "std"))]
-    pub(crate) fn keys(&self) -> &[HmacKey] {
-        &self.keys
+    pub(crate) fn keys(&self) -> impl Deref<Target = [HmacKey]> {
+        &*self.keys
     }
 
     #[cfg(feature = "std")]

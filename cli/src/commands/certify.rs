@@ -125,14 +125,20 @@ impl Certify {
         check_url("URL", url)?;
         let secret = read_secret(context, secret_file)?;
         let other_keys = other_keys(&secret);
-        let secret = usable(&secret)?;
         let old_secret = match &self.old_secret_file {
             Some(path) => {
                 const OPTION: &str = "--old-secret-file";
-                Some(usable_as(OPTION, &secret_in(context, OPTION, path)?)?)
+                let old_secret = secret_in(context, OPTION, path)?;
+                if old_secret == secret {
+                    // Every receiver would pass the check.
+                    return Err(Failure::input(format!("{OPTION}: the secret of --secret-file"))
+                        .hint("give the secret that the receiver had before"));
+                }
+                Some(usable_as(OPTION, &old_secret)?)
             }
             None => None,
         };
+        let secret = usable(&secret)?;
         let shown = |path: &PathBuf| match path.to_string_lossy() {
             path if path == "-" => "secret.txt".to_owned(),
             path => path.into_owned(),

@@ -120,6 +120,19 @@ fn a_good_receiver_passes_every_check() {
     });
 }
 
+/// A receiver that is too slow may have accepted what was forged.
+#[test]
+fn no_response_is_no_refusal() {
+    let receiver = Receiver::start("email", "silent-when-forged");
+    let only = ["--only", "good-delivery", "--only", "wrong-secret"];
+    let run = certify(&receiver, "email", &only);
+    let checks = run.json()["checks"].clone();
+    assert_eq!((run.code, &checks[0]["result"]), (0, &"passed".into()), "{run:?}");
+    assert_eq!(checks[1]["result"], "skipped");
+    let came = "cannot tell from outside: a random secret: no response within 10 s";
+    assert_eq!(checks[1]["came"], came);
+}
+
 /// The receiver has responded before a sender could disconnect.
 #[test]
 fn a_fast_handler_is_not_said_to_survive_a_disconnection() {
@@ -265,6 +278,16 @@ fn the_examination_has_a_deadline() {
     let report = run.json();
     assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &0.into()));
     assert_eq!(report["checks"][0]["came"], "not finished within 0.3 s");
+}
+
+/// Every receiver would pass.
+#[test]
+fn the_old_secret_is_another_one() {
+    let home = home();
+    home.file("copy.txt", format!("{SECRET}\n"));
+    let run = home.run(&args("http://127.0.0.1:9/", "email", &["--old-secret-file", "copy.txt"]));
+    let message = "--old-secret-file: the secret of --secret-file";
+    assert_eq!((run.code, &run.error()["message"]), (2, &message.into()), "{run:?}");
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use webhook_verify::{MailSigner, Secret};
 
-use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
+use crate::support::{Home, Service, TIME_LIMIT, Watchdog, http_response, limit_time};
 
 /// An https application for `localhost` that responds with 201 and an id, and records the requests.
 struct App {
@@ -24,14 +25,21 @@ struct App {
 
 impl App {
     fn start() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("created");
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+        Self::with_certificate(IsCa::NoCa)
+    }
+
+    fn with_certificate(is_ca: IsCa) -> Self {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        params.is_ca = is_ca;
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("created");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_single_cert(vec![certificate.der().clone()], key)
             .expect("a certificate");
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -48,7 +56,7 @@ impl App {
                 serve(StreamOwned::new(tls, stream), &kept);
             }
         });
-        Self { port, pem: made.cert.pem(), requests, connections }
+        Self { port, pem: certificate.pem(), requests, connections }
     }
 
     fn url(&self) -> String {
@@ -102,6 +110,20 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
     let absent = home.run(&[&trigger[..], &["--ca-bundle", "nowhere.pem"]].concat());
     assert_eq!(absent.code, 2, "{absent:?}");
     assert_eq!(app.requests().len(), 1);
+
+    // As `openssl req -x509` creates it.
+    let authority = App::with_certificate(IsCa::Ca(BasicConstraints::Unconstrained));
+    let bundle = home.file("authority.pem", &authority.pem);
+    let run =
+        home.run(&["trigger", "email.sent", "--to", &authority.url(), "--ca-bundle", &bundle]);
+    let hint = run.error()["hint"].clone();
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("CA:FALSE")), "{run:?}");
+
+    let plain = Service::always(200, "");
+    let url = plain.url().replace("http:", "https:");
+    let run = home.run(&["trigger", "email.sent", "--to", &url]);
+    let hint = "the application responds without TLS: use a URL that begins with http:";
+    assert_eq!((run.code, &run.error()["hint"]), (8, &hint.into()), "{run:?}");
 }
 
 #[test]

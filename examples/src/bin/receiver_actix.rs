@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .app_data(dedup.clone())
                 .route("/hooks", web::post().to(receive))
         });
-        // Each worker: actix-web buffers up to 192 KiB for every connection, outside our limits.
-        let server = server.workers(2).max_connections(25).bind(addr)?;
+        // For each worker: actix-web buffers about 192 KiB for every connection.
+        let server = server.workers(2).max_connections(40).bind(addr)?;
         for addr in server.addrs() {
             println!("http://{addr}/hooks");
         }

@@ -21,6 +21,10 @@ use crate::{
     AnyDelivery, AnyReceiver, BodyTooLarge, Delivery, Receiver, Rejection, Scheme, Verified,
 };
 
+/// What actix-web buffers for a connection whose body arrives, in bytes. It keeps this memory
+/// while the sender pauses.
+const BUFFERS: usize = 192 * 1024;
+
 type LocalFuture<T> = Pin<Box<dyn Future<Output = Result<T, actix_web::Error>>>>;
 
 /// Extracts the verified delivery of the request. Register the [`Receiver`] as app
@@ -103,7 +107,7 @@ impl<S: Scheme> Receiver<S> {
         let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let announced = announced.and_then(|length| length.parse().ok());
         let limit = limit_of_framework(request, self.body_limit);
-        let mut incoming = self.begin(request, announced, limit).await?;
+        let mut incoming = self.begin(request, announced, limit, BUFFERS).await?;
         loop {
             let next = poll_fn(|cx| Pin::new(&mut payload).poll_next(cx));
             match incoming.next(next).await? {

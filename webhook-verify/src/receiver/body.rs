@@ -24,7 +24,7 @@ impl<S: Scheme> Receiver<S> {
     {
         let limit = self.body_limit.min(framework_limit);
         let announced = Some(body.size_hint().lower());
-        let mut incoming = self.begin(parts, announced, limit).await?;
+        let mut incoming = self.begin(parts, announced, limit, 0).await?;
         let mut body = pin!(body);
         // Read until there is no more frame: `is_end_stream` is only a hint, and
         // some bodies never return true.

@@ -11,12 +11,14 @@ use super::{Receiver, Rejection};
 use crate::{BodyTooLarge, RequestParts, Scheme, Signature, StreamVerifier, Verified};
 
 impl<S: Scheme> Receiver<S> {
-    /// Checks the signature header and the announced size, before the body is read.
+    /// Checks the signature header and the announced size, before the body is read. The
+    /// framework's buffers for the connection need `buffers` bytes.
     pub(super) async fn begin(
         &self,
         parts: &impl RequestParts,
         announced: Option<u64>,
         limit: usize,
+        buffers: usize,
     ) -> Result<Incoming<S>, Rejection> {
         let signature = Signature::from_header_values(parts.values(S::SIGNATURE_HEADER))?;
         if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |b| b > limit)) {
@@ -29,7 +31,9 @@ impl<S: Scheme> Receiver<S> {
             length: 0,
             limit,
             // One body of the maximum size always fits.
-            slot: self.unverified.begin(self.unverified_limit.max(limit)),
+            slot: self
+                .unverified
+                .begin(self.unverified_limit.max(limit.saturating_add(buffers)), buffers)?,
             deadline: Deadline::new(self.body_timeout),
             frames: 0,
         })

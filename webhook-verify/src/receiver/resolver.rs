@@ -39,7 +39,7 @@ impl RequestHead {
         self.query.as_deref()
     }
 
-    /// The first value of a header, if it is visible ASCII. Names are case-insensitive.
+    /// The first value of a header, if it is valid UTF-8. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut named = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
         named.next().and_then(|(_, value)| str::from_utf8(value).ok())

@@ -29,8 +29,9 @@ struct Held {
 }
 
 impl Unverified {
-    /// Registers a body that is about to be read.
-    pub(super) fn begin(self: &Arc<Self>, limit: usize) -> Slot {
+    /// Registers a body that is about to be read. Its connection needs `buffers` bytes, which
+    /// are part of the limit.
+    pub(super) fn begin(self: &Arc<Self>, limit: usize, buffers: usize) -> Result<Slot, Rejection> {
         let evicted = Arc::new(Notify::new());
         let number = self.with(|state| {
             let number = state.next;
@@ -38,7 +39,9 @@ impl Unverified {
             state.bodies.insert(number, Held { bytes: 0, evicted: evicted.clone() });
             number
         });
-        Slot { unverified: self.clone(), limit, number, bytes: 0, evicted }
+        let slot = Slot { unverified: self.clone(), limit, number, bytes: 0, evicted };
+        slot.take(buffers)?;
+        Ok(slot)
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
@@ -73,6 +76,11 @@ impl Slot {
     /// Takes memory, so that the body has `bytes` bytes in total.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Rejection> {
         let more = bytes.saturating_sub(self.bytes);
+        self.bytes = bytes;
+        self.take(more)
+    }
+
+    fn take(&self, more: usize) -> Result<(), Rejection> {
         let (number, limit) = (self.number, self.limit);
         let granted = self.unverified.with(|state| {
             while state.bodies.contains_key(&number) && state.bytes + more > limit {
@@ -86,7 +94,6 @@ impl Slot {
             state.bytes += more;
             true
         });
-        self.bytes = bytes;
         if granted { Ok(()) } else { Err(self.rejection()) }
     }
 
@@ -127,7 +134,7 @@ mod tests {
     #[test]
     fn the_body_that_has_waited_longest_gives_up_its_memory() {
         let unverified = Arc::new(Unverified::default());
-        let begin = || unverified.begin(100);
+        let begin = || unverified.begin(100, 0).unwrap();
         let (idle, mut first, mut second, mut third) = (begin(), begin(), begin(), begin());
         first.grow(40).unwrap();
         second.grow(40).unwrap();
@@ -143,6 +150,19 @@ mod tests {
         assert_eq!(unverified.with(|state| (state.bytes, state.bodies.len())), (100, 2));
         assert_eq!(third.grow(101), Err(Rejection::Overloaded { limit: 100 }));
         drop((idle, third));
+        assert_eq!(unverified.with(|state| (state.bytes, state.bodies.len())), (0, 0));
+    }
+
+    #[test]
+    fn the_buffers_of_a_connection_count() {
+        let unverified = Arc::new(Unverified::default());
+        let begin = || unverified.begin(100, 40).unwrap();
+        let (first, mut second) = (begin(), begin());
+        second.grow(20).unwrap();
+        assert!(!is_evicted(&first));
+        let third = begin();
+        assert!(is_evicted(&first) && !is_evicted(&second) && !is_evicted(&third));
+        drop((first, second, third));
         assert_eq!(unverified.with(|state| (state.bytes, state.bodies.len())), (0, 0));
     }
 }

@@ -173,6 +173,23 @@ async fn the_body_that_has_waited_longest_is_rejected_for_a_new_one() {
     }
 }
 
+/// With actix-web, the memory for a connection counts: senders that hold connections with a few
+/// bytes each do not keep others out.
+#[tokio::test]
+async fn a_connection_of_actix_counts_for_its_buffers() {
+    let address =
+        actix_app(receiver().body_timeout(None).body_limit(1000).unverified_limit(500_000));
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        send(&mut connection, head("/hooks", &signature(BODY), 1000).as_bytes()).await;
+        connections.push(connection);
+    }
+    let (rejected, text) = read_one(&mut connections).await;
+    assert_eq!(rejected, 503, "{text}");
+    assert_eq!(response_to_delivery(address).await, 204);
+}
+
 /// The first response on any of the connections.
 async fn read_one(connections: &mut [TcpStream]) -> (u16, String) {
     let reading: Vec<_> =

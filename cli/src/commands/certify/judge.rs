@@ -1,5 +1,6 @@
 //! Judges the responses to the requests of a check.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
@@ -37,9 +38,21 @@ pub(super) fn accepted<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request
     Box::pin(async move { all(exam, check, &requests, Came::is_accepted).await })
 }
 
-/// No request gets a 2xx response.
+/// Every request gets a response, and not a 2xx one.
 pub(super) fn refused<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move { all(exam, check, &requests, Came::is_refused).await })
+    Box::pin(async move {
+        let timed_out = Cell::new(false);
+        let is_refused = |came: &Came| {
+            timed_out.set(came.timed_out());
+            came.is_refused() && !came.timed_out()
+        };
+        let found = all(exam, check, &requests, is_refused).await;
+        match timed_out.get() {
+            // A slow receiver may have accepted it.
+            true => Finding::skipped(format!("cannot tell from outside: {}", found.came)),
+            false => found,
+        }
+    })
 }
 
 /// The signature is not blamed for the encoding of the body.

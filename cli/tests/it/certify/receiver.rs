@@ -125,6 +125,7 @@ impl State {
         if !self.is_signed(&head.headers, &body) {
             let is_missing = signatures(&head.headers).is_empty();
             return match self.defect {
+                "silent-when-forged" => pending().await,
                 "reveals-signature" => response(401, &sign(self.service, SECRET, &body)),
                 "refusal-reason" if is_missing => response(400, ""),
                 "refusal-text" if is_missing => response(401, "the signature is missing"),
