@@ -12,6 +12,10 @@ pub mod html;
 pub mod pairs;
 pub mod switch;
 
+use serde_json::Value;
+
+use crate::failure::Failure;
+
 /// Reads JSON of which nothing would be lost. The errors quote no value, which may be private.
 pub fn exact_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = serde_json::from_str(text).map_err(|error| json_problem(&error))?;
@@ -30,6 +34,15 @@ pub fn exact_json_line<T: serde::de::DeserializeOwned>(
 /// A problem of one line of a file.
 pub fn on_line(problem: &str, line: impl std::fmt::Display) -> String {
     problem.replace(" at line 1 ", &format!(" at line {line} "))
+}
+
+/// The value of an option that takes JSON or text: text if it is not JSON.
+pub fn json_or_text(option: &str, text: String) -> Result<Value, Failure> {
+    let Ok(json) = serde_json::from_str(&text) else { return Ok(Value::String(text)) };
+    match lossy_json(&text) {
+        None => Ok(json),
+        Some(problem) => Err(Failure::usage(format!("{option}: {problem}"))),
+    }
 }
 
 /// What `serde_json` would drop from a valid JSON text without an error, described: all but the
@@ -192,7 +205,7 @@ mod tests {
             ("[0.1, 0.1000000000000000000001]", "line 1 column 7 "),
             ("[\"\\\\\", 1e-400]", "line 1 column 8 "),
         ] {
-            let problem = exact_json::<serde_json::Value>(text).expect_err("refused");
+            let problem = exact_json::<Value>(text).expect_err("refused");
             assert!(problem.contains(place) && !problem.contains("922"), "{text}: {problem}");
         }
     }
@@ -209,12 +222,12 @@ mod tests {
                 "the key `b` is given twice in one object at line 1 ",
             ),
         ] {
-            let found = exact_json::<serde_json::Value>(text).expect_err("refused");
+            let found = exact_json::<Value>(text).expect_err("refused");
             assert!(found.starts_with(problem), "{text}: {found}");
         }
-        let found = exact_json_line::<serde_json::Value>(r#"{"a": 1, "a": 1}"#, 7);
+        let found = exact_json_line::<Value>(r#"{"a": 1, "a": 1}"#, 7);
         assert!(found.expect_err("refused").contains("at line 7 column"));
-        let wrong = exact_json::<serde_json::Value>("{\"a\": 1, \"a\"").expect_err("refused");
+        let wrong = exact_json::<Value>("{\"a\": 1, \"a\"").expect_err("refused");
         assert!(wrong.starts_with("unexpected end"), "{wrong}");
     }
 }

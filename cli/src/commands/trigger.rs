@@ -11,7 +11,7 @@ use super::verify::{read_secret, usable};
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
-use crate::input::lossy_json;
+use crate::input::json_or_text;
 use crate::output::{Column, Show, View};
 use crate::recorded::session_secret;
 use crate::urls::check_url;
@@ -154,13 +154,7 @@ fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
             .split_once('=')
             .filter(|(pointer, _)| pointer.starts_with('/'))
             .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
-    let value = match serde_json::from_str(value) {
-        Ok(json) => match lossy_json(value) {
-            None => json,
-            Some(problem) => return Err(Failure::usage(format!("--set {pointer}: {problem}"))),
-        },
-        Err(_) => Value::from(value),
-    };
+    let value = json_or_text(&format!("--set {pointer}"), value.to_owned())?;
     match body.pointer_mut(pointer) {
         Some(target) => {
             *target = value;

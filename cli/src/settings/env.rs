@@ -7,6 +7,18 @@ use svc_sdk::Service;
 
 use crate::failure::Failure;
 
+/// The variables that decide where requests go, with which key, and how results are printed.
+const VARIABLES: [&str; 8] = [
+    "SVC_SANDBOX",
+    "SVC_SANDBOX_DIR",
+    "SVC_PROFILE",
+    "SVC_EMAIL_URL",
+    "SVC_EMAIL_KEY",
+    "SVC_EXTRACTION_URL",
+    "SVC_EXTRACTION_KEY",
+    "SVC_OUTPUT",
+];
+
 /// A snapshot of environment variables.
 #[derive(Clone, Default)]
 pub struct Env {
@@ -44,6 +56,26 @@ impl Env {
     /// The names of all variables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
+    }
+
+    /// Refuses a variable that was probably meant to be one of [`VARIABLES`]: with `SVC_SANBOX=1`,
+    /// an email would reach its recipient. A part of the recipient guard is checked by the guard.
+    pub fn refuse_misspelled(&self) -> Result<(), Failure> {
+        let mut names = self.names().filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
+        names.sort_unstable();
+        let misspelled = names.into_iter().find_map(|name| {
+            let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+            let meant = VARIABLES.into_iter().min_by_key(|known| distance(known))?;
+            (1..=2).contains(&distance(meant)).then_some((name, meant))
+        });
+        match misspelled {
+            None => Ok(()),
+            Some((name, meant)) => Err(Failure::usage(format!(
+                "{name} is not a variable of svc: did you mean {meant}?"
+            ))
+            .code("misspelled_variable")
+            .hint(format!("rename it, or unset it: unset {name}"))),
+        }
     }
 
     /// The value of a variable as a path.

@@ -62,6 +62,8 @@ impl Settings {
     pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
         super::zone::check(env.get("TZ"))?;
         let file = flags.env_file.as_deref().map(Env::from_file).transpose()?.unwrap_or_default();
+        env.refuse_misspelled()?;
+        file.refuse_misspelled()?;
         let variable = |name: &'static str| {
             let here = env.get(name).map(|value| (value, Source::Environment(name)));
             here.or_else(|| file.get(name).map(|value| (value, Source::EnvFile(name))))

@@ -250,10 +250,24 @@ fn what_would_be_lost_is_refused() {
             "the key `x` is given twice",
         ),
         (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
+        (&["contacts", "create", "aud_1", "b@c.test", "--topic", ""], "a value is required"),
+        (&["contacts", "update", "con_1", "--topic", "news,,x"], "a value is required"),
+        (
+            &["sandbox", "faults", "add", "--status", "500", "--body", r#"{"a":1,"a":2}"#],
+            "the key `a` is given twice",
+        ),
+        (
+            &["--sandbox", "sandbox", "event", "eml_1", "bounced", "--detail", r#"{"a":1,"a":2}"#],
+            "the key `a` is given twice",
+        ),
     ] {
         let run = home.run_with_env(args, &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");
     }
+
+    let to = ["--text", "t", "--cc", "e@f.test; g@h.test"];
+    let run = home.run_with_env(&[&SEND[..], &to].concat(), &env);
+    assert!(run.stderr.contains("several addresses in one value"), "{run:?}");
 
     // An option overrides the header of the body, in any case.
     let body = format!("{body}\"headers\":{{\"X-A\":\"1\"}}}}");
@@ -281,4 +295,26 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
     let run = home.run_with_env(&[&send[..], &[&other]].concat(), &env);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     assert_eq!(run.json()["body"]["sendAt"], true);
+}
+
+/// Only templates and `svc bulk send` fill placeholders.
+#[test]
+fn a_placeholder_without_a_template_is_sent_with_a_warning() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let send = [&SEND[..], &["--dry-run", "--html"]].concat();
+    for (html, more, warns) in [
+        ("<p>Hi {{ first_name }}</p>", &[][..], true),
+        ("<p>Hi {{name|upper}}</p>", &["--text", "Hi"], true),
+        ("<p>Hi {{ name }}</p>", &["--template", "t"], false),
+        ("<p>a {{ b</p>", &[], false),
+        ("<style>a{{}}</style>{{#if x}}", &[], false),
+    ] {
+        let run = home.run_with_env(&[&send[..], &[html], more].concat(), &env);
+        assert_eq!((run.code, run.stderr.contains("placeholders")), (0, warns), "{html}: {run:?}");
+    }
+    let row = r#"{"from":"a@b.test","to":"c@d.test","subject":"Hi {{ name }}","text":"t"}"#;
+    let file = home.file("rows.ndjson", row);
+    let run = home.run_with_env(&["emails", "batch", &file, "--dry-run"], &env);
+    assert!(run.code == 0 && run.stderr.contains("placeholders such as"), "{run:?}");
 }

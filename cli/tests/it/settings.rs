@@ -280,3 +280,30 @@ fn unknown_entries_and_time_zones_are_reported() {
     let run = home.run_with_env(&["config", "path"], &[("TZ", "Europe/Berln")]);
     assert_eq!((run.code, run.error()["kind"].clone()), (2, json!("usage")), "{run:?}");
 }
+
+/// With `SVC_SANBOX=1`, an email would leave, and with `SVC_EMAIL_ULR`, go to another service.
+#[test]
+fn a_misspelled_variable_is_refused() {
+    let home = Home::new();
+    let service = Service::always(202, r#"{"id":"eml_1","status":"queued"}"#);
+    let url = service.url();
+    let base = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let send = ["emails", "send", "--from=a@b.test", "--to=c@d.test", "--subject=s", "--text=t"];
+    for (name, meant) in [
+        ("SVC_SANBOX", "SVC_SANDBOX"),
+        ("SVC_EMAIL_ULR", "SVC_EMAIL_URL"),
+        ("SVC_EMAILKEY", "SVC_EMAIL_KEY"),
+        ("SVC_PROFLIE", "SVC_PROFILE"),
+    ] {
+        let run = home.run_with_env(&send, &[&base[..], &[(name, "1")]].concat());
+        assert_eq!((run.code, &run.error()["code"]), (2, &"misspelled_variable".into()), "{run:?}");
+        assert!(run.error()["message"].as_str().is_some_and(|m| m.contains(meant)), "{run:?}");
+        let file = home.file(".env", format!("{name}=1\n"));
+        let run = home.run_with_env(&[&send[..], &["--env-file", &file]].concat(), &base);
+        assert_eq!((run.code, &run.error()["code"]), (2, &"misspelled_variable".into()), "{run:?}");
+    }
+    assert_eq!(service.requests(), [""; 0]);
+    // Those of other programs.
+    let others = [("SVC_HOME", "1"), ("SVC_TOKEN", "1"), ("SVC_EMAIL_URL_OLD", "1"), ("SVC", "1")];
+    assert_eq!(home.run_with_env(&send, &[&base[..], &others].concat()).code, 0);
+}

@@ -1,6 +1,7 @@
 //! The `svc contacts create` command.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use svc_sdk::email::NewContact;
 
 use crate::command_line::shell_quoted;
@@ -36,7 +37,7 @@ pub struct Create {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
     /// Topic the contact is subscribed to; repeatable
-    #[arg(long, value_name = "TOPIC", value_delimiter = ',')]
+    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     topic: Vec<String>,
 }
 

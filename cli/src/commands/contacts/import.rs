@@ -40,8 +40,12 @@ const MAX_CONCURRENT: usize = 4;
 /// An address that is in several rows is imported once, from the first of them; the others are
 /// reported as duplicates. If one of its rows has subscribed=false, the contact is unsubscribed.
 ///
-/// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates. Running the import again is
-/// safe: existing addresses are skipped, or updated with --existing update. An update never
+/// If a row says who is subscribed, every row has to; the others fail. A column such as `status` or
+/// `bounced`, which may say the same, is asked about before it becomes metadata; --map answers.
+///
+/// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
+/// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
+/// unknown. Running the import again is safe: existing addresses are skipped, or updated with --existing update. An update never
 /// subscribes a contact that has opted out, unless --resubscribe is given. `subscribed` is set by
 /// an update after the creation; if only that fails, the row is reported as failed.
 #[derive(Args, Debug)]
@@ -99,9 +103,12 @@ impl Import {
             )),
             false => failure,
         })?;
-        let rows::File { rows, mapping, doubtful, is_json, has_subscribed, joined } =
+        let rows::File { rows, mapping, doubtful, is_json, has_subscribed, unnamed, joined } =
             rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
         let total = rows.len();
+        for column in unnamed {
+            context.out.warning(&format!("column {column} has no name and is not imported"));
+        }
         columns::confirm(context, &doubtful, is_json, has_subscribed)
             .await
             .map_err(|failure| in_file(&self.file, failure))?;

@@ -1,6 +1,7 @@
 //! The `svc contacts update` command.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use svc_sdk::email::ContactUpdate;
 
@@ -38,7 +39,7 @@ pub struct Update {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
     /// New list of topics; repeatable
-    #[arg(long, value_name = "TOPIC", value_delimiter = ',')]
+    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     topic: Vec<String>,
     /// Remove all topics
     #[arg(long, conflicts_with = "topic")]

@@ -63,6 +63,7 @@ impl Batch {
         if local_checks {
             fields::warn(context, rows.emails.iter().flat_map(fields::undocumented));
         }
+        fields::warn_of_placeholders(context, &rows.emails);
         let call = client.emails().send_batch(&rows.emails);
         let sent = context.call(call, "sending").await;
         let Some(response) = sent.map_err(|failure| rows.complete(failure))? else {

@@ -86,6 +86,9 @@ pub struct Send {
     #[arg(long, hide_short_help = true, value_name = "@FILE|-", add = at_file())]
     vars: Option<String>,
     /// Email as JSON; the other options override it
+    ///
+    /// A misspelled field is refused, and another one that is not documented is sent with a
+    /// warning.
     #[arg(long, value_name = "@FILE|-|JSON", add = at_file())]
     body: Option<String>,
     /// Wait for the final status
@@ -207,6 +210,7 @@ impl Send {
             }
             fields::warn(context, fields::undocumented(&email));
         }
+        fields::warn_of_placeholders(context, [&email]);
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
                 "the email has no subject: add it to --body or give --subject",
@@ -307,7 +311,10 @@ fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure
 /// may contain them, and the service would see one invalid address.
 fn reject_lists(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Failure> {
     let is_list = |text: &String| {
-        !text.contains('"') && text.contains(',') && text.split(',').all(|part| part.contains('@'))
+        let separates = |separator| {
+            text.contains(separator) && text.split(separator).all(|part| part.contains('@'))
+        };
+        !text.contains('"') && (separates(',') || separates(';'))
     };
     if addresses.iter().any(is_list) {
         return Err(Failure::usage(format!("{option}: several addresses in one value"))

@@ -8,6 +8,7 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
+use crate::input::json_or_text;
 
 /// Simulate an event of an email
 ///
@@ -45,9 +46,9 @@ impl Event {
             event = event.recipient(recipient);
         }
         if let Some(text) = self.detail {
-            event = event.detail(match serde_json::from_str(&text) {
-                Ok(object @ Value::Object(_)) => object,
-                _ => Value::from(text),
+            event = event.detail(match text.trim_start().starts_with('{') {
+                true => json_or_text("--detail", text)?,
+                false => Value::from(text),
             });
         }
         let request = client.emails().simulate(&self.id, &event);

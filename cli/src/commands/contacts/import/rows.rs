@@ -50,6 +50,8 @@ pub(super) struct File {
     pub(super) is_json: bool,
     /// Whether a column or key says who is subscribed.
     pub(super) has_subscribed: bool,
+    /// The numbers of columns that have values, but no name. They are not imported.
+    pub(super) unnamed: Vec<usize>,
     /// A quoted value that looks like several rows, described.
     pub(super) joined: Option<String>,
 }
@@ -159,6 +161,8 @@ pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failu
         records.keep_white_space();
     }
     let (mut rows, mut number, mut joined) = (Rows::default(), 1, None);
+    let unnamed = (0..header.len()).filter(|&column| header[column].trim().is_empty());
+    let mut unnamed = unnamed.map(|column| (column, false)).collect::<Vec<_>>();
     while let Some(record) = records.next()? {
         number += 1;
         // Spreadsheets leave empty rows at the end of a file.
@@ -170,6 +174,10 @@ pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failu
                 "lines {} to {} are one value because of their quotes, but look like several rows",
                 record.line, record.last_line
             ));
+        }
+        for (column, has_values) in &mut unnamed {
+            *has_values |=
+                record.values.get(*column).is_some_and(|cell| !cell.trim_ascii().is_empty());
         }
         // The text of the row, as far as it is text, for the report.
         let shown = csv::StringRecord::from_byte_record_lossy(record.values.clone());
@@ -185,7 +193,10 @@ pub(super) fn read(bytes: &[u8], map: &[(String, String)]) -> Result<File, Failu
         });
     }
     let has_subscribed = fields.contains(&Field::Subscribed);
-    Ok(File { rows: rows.finish(), mapping, doubtful, is_json: false, has_subscribed, joined })
+    let unnamed = unnamed.into_iter().filter(|(_, has_values)| *has_values);
+    let unnamed = unnamed.map(|(column, _)| column + 1).collect();
+    let rows = rows.finish();
+    Ok(File { rows, mapping, doubtful, is_json: false, has_subscribed, unnamed, joined })
 }
 
 /// The next step for a row in another encoding.

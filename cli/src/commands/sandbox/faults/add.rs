@@ -1,7 +1,6 @@
 //! The `svc sandbox faults add` command.
 
 use clap::Args;
-use serde_json::Value;
 use std::time::Duration;
 use svc_reference_server::client::NewFault;
 
@@ -9,7 +8,7 @@ use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
-use crate::input::{duration, pairs};
+use crate::input::{duration, json_or_text, pairs};
 
 /// Inject a fault into the next matching requests
 ///
@@ -72,7 +71,7 @@ impl Add {
         fault.drop = self.drop;
         if let Some(body) = self.body {
             let text = context.text("--body", &body)?;
-            fault = fault.body(serde_json::from_str(&text).unwrap_or(Value::String(text)));
+            fault = fault.body(json_or_text("--body", text)?);
         }
         let headers = pairs::headers("--header", self.header)?;
         fault.headers = (!headers.is_empty()).then_some(headers);

@@ -32,7 +32,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<File, Failure> {
         rows.push(row(contact, &fields));
     }
     let rows = rows.finish();
-    Ok(File { rows, mapping, doubtful, is_json: true, has_subscribed, joined: None })
+    let unnamed = Vec::new();
+    Ok(File { rows, mapping, doubtful, is_json: true, has_subscribed, unnamed, joined: None })
 }
 
 /// A contact of the file, or why it cannot be read.
