@@ -257,7 +257,9 @@ impl Dedup {
     /// Waits until no handler runs.
     ///
     /// Call it after your server has stopped, and before the process exits: a handler
-    /// whose sender has disconnected is not part of the server's graceful shutdown.
+    /// whose sender has disconnected is not part of the server's graceful shutdown. With
+    /// actix-web, call it before the server stops, because its workers own the handlers:
+    /// `pause` the server, then wait, then `stop` it.
     pub async fn idle(&self) {
         self.tasks.idle().await;
     }

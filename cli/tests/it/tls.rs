@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use webhook_verify::{MailSigner, Secret};
 
-use crate::support::{Home, Service, TIME_LIMIT, Watchdog, http_response, limit_time};
+use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
 
 /// An https application for `localhost` that responds with 201 and an id, and records the requests.
 struct App {
@@ -119,8 +119,14 @@ fn trigger_trusts_only_certificates_in_the_bundle() {
     let hint = run.error()["hint"].clone();
     assert!(hint.as_str().is_some_and(|hint| hint.contains("CA:FALSE")), "{run:?}");
 
-    let plain = Service::always(200, "");
-    let url = plain.url().replace("http:", "https:");
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}/hooks", plain.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        let (mut stream, _) = plain.accept().expect("a connection");
+        let read = stream.read(&mut [0; 4096]).expect("a handshake");
+        assert_ne!(read, 0);
+        stream.write_all(http_response(400, "", "").as_bytes()).expect("sent");
+    });
     let run = home.run(&["trigger", "email.sent", "--to", &url]);
     let hint = "the application responds without TLS: use a URL that begins with http:";
     assert_eq!((run.code, &run.error()["hint"]), (8, &hint.into()), "{run:?}");

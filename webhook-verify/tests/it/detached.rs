@@ -24,7 +24,7 @@ use webhook_verify::{DeliveryKey, ExtractionDelivery, VerifyLayer};
 
 use crate::dedup::delivery;
 use crate::http::{BODY, receiver};
-use crate::sockets::{LIMIT, request_bytes, response, send, serve, serve_actix};
+use crate::sockets::{LIMIT, request_bytes, response, send, serve, serve_actix, start_actix};
 
 /// A store whose leases end by tokio's clock, which these tests pause.
 fn store() -> MemoryStore {
@@ -305,4 +305,40 @@ async fn an_actix_handler_survives_the_end_of_its_request() {
             .route("/hooks", web::post().to(receive));
     });
     check_disconnect(address, &dedup, observer, || cancel.notify_one()).await;
+}
+
+/// As the README says: the workers of actix-web own the handlers, so a server that stops ends them.
+#[tokio::test]
+async fn actix_stops_after_handlers_whose_sender_is_gone() {
+    async fn receive(
+        dedup: web::Data<Dedup>,
+        handler: web::Data<Handler>,
+        delivery: ExtractionDelivery,
+    ) -> impl actix_web::Responder {
+        let handler = handler.get_ref().clone();
+        let handle =
+            async move |_| handler.run().await.map_err(|_| std::io::Error::other("failed"));
+        dedup.run_once(delivery, handle).await.map(|_| HttpResponse::NoContent())
+    }
+    let (handler, mut observer) = handler();
+    let dedup = Dedup::new(MemoryStore::new());
+    let shared = dedup.clone();
+    let (address, server) = start_actix(move |config| {
+        config
+            .app_data(receiver())
+            .app_data(web::Data::new(shared.clone()))
+            .app_data(web::Data::new(handler.clone()))
+            .route("/hooks", web::post().to(receive));
+    });
+    let mut sender = TcpStream::connect(address).await.unwrap();
+    send(&mut sender, &request_bytes("/hooks", BODY)).await;
+    next("the handler has started", &mut observer.started).await;
+    drop(sender);
+
+    timeout(LIMIT, server.pause()).await.expect("paused");
+    assert!(timeout(Duration::from_millis(20), dedup.idle()).await.is_err());
+    observer.resume.notify_one();
+    timeout(LIMIT, dedup.idle()).await.expect("idle");
+    next("the handler has finished", &mut observer.finished).await;
+    timeout(LIMIT, server.stop(true)).await.expect("stopped");
 }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use actix_web::dev::ServerHandle;
 use actix_web::web;
 use axum::Router;
 use axum::http::StatusCode;
@@ -97,14 +98,23 @@ fn actix_app(receiver: Receiver<Extraction>) -> SocketAddr {
 pub(crate) fn serve_actix(
     configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> SocketAddr {
+    start_actix(configure).0
+}
+
+/// As [`serve_actix`], with the handle that stops the server.
+pub(crate) fn start_actix(
+    configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> (SocketAddr, ServerHandle) {
     let (sender, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         actix_web::rt::System::new().block_on(async move {
             let app = move || actix_web::App::new().configure(configure.clone());
             let server = actix_web::HttpServer::new(app).workers(1).disable_signals();
             let server = server.bind("127.0.0.1:0").unwrap();
-            sender.send(server.addrs()[0]).unwrap();
-            server.run().await.unwrap();
+            let address = server.addrs()[0];
+            let server = server.run();
+            sender.send((address, server.handle())).unwrap();
+            server.await.unwrap();
         });
     });
     address.recv_timeout(LIMIT).expect("actix-web has started")
