@@ -294,6 +294,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         relay: settings.relay.clone().map(Relay::new),
         is_exposed: settings.is_exposed(),
     });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
     let app = Arc::new(App {
         store,
         clock,
@@ -311,6 +312,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         rate_limits: std::sync::Mutex::default(),
         bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
         templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
+        domain_keys: Slots::new(processors, processors / 2),
         searches: Slots::new(SEARCHERS, SEARCHERS / 4),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),

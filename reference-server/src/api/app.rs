@@ -44,6 +44,8 @@ pub(crate) struct App {
     pub(crate) bodies: Arc<Semaphore>,
     /// The templates that are rendered or checked at the same time.
     pub(crate) templates: Slots,
+    /// The keys of new domains that are generated at the same time.
+    pub(crate) domain_keys: Slots,
     /// The searches through all messages or deliveries of an organization at the same time.
     pub(crate) searches: Slots,
     /// The opens and clicks that may be recorded at the same time.
