@@ -156,8 +156,7 @@ async fn authenticate(
     let source = Arc::new(delivery.store.run_background(job, render).await?);
     // The message was sent from this machine.
     let (local, domain) = (from.local(), from.domain().as_str());
-    let peer =
-        Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
+    let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
     let (store, now) = (&delivery.store, delivery.clock.now());
     let results =
         authentication::check(store, &delivery.resolver, job, Some(peer), &source, now).await?;

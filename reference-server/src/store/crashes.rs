@@ -65,7 +65,9 @@ fn count(tx: &Tx<'_>, job: &Job) -> Result<(), ApiError> {
 /// for several, and for a job whose data is deleted.
 fn organization(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, ApiError> {
     match job.kind {
-        Kind::Due => due::email_of(&job.id).map_or(Ok(None), |id| emails::organization(reader, &id)),
+        Kind::Due => {
+            due::email_of(&job.id).map_or(Ok(None), |id| emails::organization(reader, &id))
+        }
         Kind::Relay => emails::organization(reader, &job.id),
         Kind::Local => local_deliveries::organization(reader, &job.id),
         Kind::Event => Ok(pending_events::organization(&job.id)),

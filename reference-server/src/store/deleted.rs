@@ -8,8 +8,8 @@ use svc_sdk::Service;
 
 use super::webhooks::{self, Webhooks};
 use super::{
-    Reader, Store, Tx, audiences, contacts, crashes, deliveries, dns_records, domains, emails, faults,
-    idempotency, messages, pending_events, templates,
+    Reader, Store, Tx, audiences, contacts, crashes, deliveries, dns_records, domains, emails,
+    faults, idempotency, messages, pending_events, templates,
 };
 use crate::model::error::ApiError;
 use crate::model::stop::Stop;
