@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod addresses;
+pub(crate) mod body_budget;
 pub(crate) mod clock;
 pub(crate) mod compatibility;
 pub(crate) mod dns;

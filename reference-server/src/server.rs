@@ -21,7 +21,6 @@ pub use start_error::StartError;
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
 use crate::api::control::seed;
-use crate::api::framework::input::BODY_BUDGET;
 use crate::api::framework::listen;
 use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
@@ -294,6 +293,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         relay: settings.relay.clone().map(Relay::new),
         is_exposed: settings.is_exposed(),
     });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
     let app = Arc::new(App {
         store,
         clock,
@@ -309,8 +309,9 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         delivery,
         engine: handle,
         rate_limits: std::sync::Mutex::default(),
-        bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
+        bodies: Default::default(),
         templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
+        domain_keys: Slots::new(processors, processors / 2),
         searches: Slots::new(SEARCHERS, SEARCHERS / 4),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),

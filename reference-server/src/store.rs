@@ -232,6 +232,18 @@ impl Store {
         receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
 
+    /// Does a part of a background job that needs no network, on a blocking thread (see
+    /// [`InProgress::run`]).
+    pub(crate) async fn run_background<T: Send + 'static>(
+        self: &Arc<Self>,
+        job: &Job,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (store, job) = (Arc::clone(self), job.clone());
+        let done = tokio::task::spawn_blocking(move || store.in_progress.run(job, work));
+        done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+    }
+
     /// Waits for all submitted jobs and closes the database.
     pub(crate) fn close(&self) {
         // A job that is cut off by the end of the process did not end it.

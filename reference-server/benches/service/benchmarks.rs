@@ -13,7 +13,7 @@ use super::wrk::{self, Load};
 
 type Measure = fn(Duration);
 
-pub(crate) const ALL: [(&str, Measure); 11] = [
+pub(crate) const ALL: [(&str, Measure); 12] = [
     ("start", start),
     ("sends", sends),
     ("batches", batches),
@@ -25,6 +25,7 @@ pub(crate) const ALL: [(&str, Measure); 11] = [
     ("growth", |_| super::growth::growth()),
     ("mixed", super::endurance::mixed),
     ("kill", super::endurance::kill),
+    ("attack", super::attack::attack),
 ];
 
 const SEND: &str = "/api/v1/emails";

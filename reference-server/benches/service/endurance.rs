@@ -15,23 +15,30 @@ use super::benchmarks::line;
 use super::process::Process;
 use super::traffic::{Client, Endpoint, KEY, Manner};
 
-const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"Hello"}"#;
+pub(super) const EMAIL: &str =
+    r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"Hello"}"#;
 /// The events of every delivered email.
-const EVENTS: [&str; 2] = ["email.sent", "email.delivered"];
+pub(super) const EVENTS: [&str; 2] = ["email.sent", "email.delivered"];
 
 /// The event and the ID of each delivery that must arrive.
-type Expected = Arc<Mutex<HashSet<(String, String)>>>;
+pub(super) type Expected = Arc<Mutex<HashSet<(String, String)>>>;
 
-fn subscribe(client: &mut Client, endpoint: &Endpoint, events: &[&str], path: &str) -> String {
+pub(super) fn subscribe(
+    client: &mut Client,
+    endpoint: &Endpoint,
+    events: &[&str],
+    path: &str,
+) -> String {
     let url = format!("http://{}/", endpoint.addr);
     let body = serde_json::json!({"url": url, "events": events}).to_string();
     let (status, webhook) = client.call(&format!("POST {path}"), &body).unwrap();
     assert_eq!(status, 201, "{webhook}");
+    endpoint.expect(webhook["signingSecret"].as_str().unwrap());
     webhook["id"].as_str().unwrap().to_owned()
 }
 
 /// Sends one email and notes its events once it is accepted. Returns the status.
-fn send(client: &mut Client, email: &str, expected: &Expected) -> std::io::Result<u16> {
+pub(super) fn send(client: &mut Client, email: &str, expected: &Expected) -> std::io::Result<u16> {
     let (status, sent) = client.call("POST /api/v1/emails", email)?;
     if let (202, Some(id)) = (status, sent["id"].as_str()) {
         let events = EVENTS.map(|event| (event.to_owned(), id.to_owned()));
@@ -42,9 +49,10 @@ fn send(client: &mut Client, email: &str, expected: &Expected) -> std::io::Resul
 
 /// Prints how many of the expected deliveries arrived, and for the first that did not what
 /// the database knows about them.
-fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &Path) {
+pub(super) fn report_lost(expected: &Expected, endpoint: &Endpoint, directory: &Path) {
     let (expected, arrived) = (expected.lock().unwrap(), endpoint.arrived());
     let lost: Vec<_> = expected.difference(&arrived).collect();
+    line("deliveries with a wrong signature", endpoint.forged() as f64, "", "");
     line("deliveries of what was accepted", expected.len() as f64, "", "");
     line("lost", lost.len() as f64, "", "");
     if lost.is_empty() {
@@ -68,7 +76,7 @@ pub(crate) fn kill(time: Duration) {
     // The connections that it closes must cost no attempt.
     let endpoint = Endpoint::start(Manner::Accept { responses: 7 });
     let (expected, started) = (Expected::default(), Instant::now());
-    let (mut kills, mut stops) = (0, 0);
+    let (mut kills, mut stops, mut longest_stop) = (0, 0, Duration::ZERO);
     for round in 0_u64.. {
         if round > 0 && started.elapsed() >= time {
             break;
@@ -98,7 +106,7 @@ pub(crate) fn kill(time: Duration) {
         // The moment differs between rounds, and is the same in every run.
         std::thread::sleep(Duration::from_millis(100 + round * 97 % 400));
         if round % 3 == 2 {
-            server.stop();
+            longest_stop = longest_stop.max(server.terminate());
             stops += 1;
         } else {
             server.kill();
@@ -111,7 +119,36 @@ pub(crate) fn kill(time: Duration) {
     server.settle();
     server.stop();
     line("kills and stops under load", f64::from(kills + stops), "", &format!("{stops} stops"));
+    line("longest end after SIGTERM", longest_stop.as_secs_f64() * 1e3, "ms", "");
     report_lost(&expected, &endpoint, directory.path());
+}
+
+/// How long requests took.
+#[derive(Default)]
+pub(super) struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    pub(super) fn time<T>(&mut self, request: impl FnOnce() -> T) -> T {
+        let sent = Instant::now();
+        let response = request();
+        self.0.push(sent.elapsed());
+        response
+    }
+
+    /// The time, in milliseconds, within which this share of the requests was done.
+    pub(super) fn at(&self, share: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let index = (sorted.len() as f64 * share) as usize;
+        sorted[index.min(sorted.len() - 1)].as_secs_f64() * 1e3
+    }
+}
+
+impl std::fmt::Display for Latencies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (count, p99, longest) = (self.0.len(), self.at(0.99), self.at(1.0));
+        write!(f, "{count} requests, p99 {p99:.1} ms, longest {longest:.1} ms")
+    }
 }
 
 /// The mixed load of one organization: the requests, and how many of them a thread makes in a
@@ -189,15 +226,13 @@ pub(crate) fn mixed(time: Duration) {
     let batch = format!("[{}]", [EMAIL; 100].join(","));
     mix.add(2, move |client| Ok(client.call("POST /api/v1/emails/batch", &batch)?.0));
 
-    let (mut latencies, started) = (Vec::new(), Instant::now());
+    let (mut latencies, started) = (Latencies::default(), Instant::now());
     let other = server.call("POST", "/_sandbox/organizations", "{}");
     let mut other = Client::new(addr, other["email_key"].as_str().unwrap());
     while started.elapsed() < time {
         for line in ["POST /api/v1/audiences", "GET /api/v1/audiences"] {
             let body = if line.starts_with("POST") { r#"{"name":"x"}"# } else { "" };
-            let sent = Instant::now();
-            let (status, body) = other.call(line, body).unwrap();
-            latencies.push(sent.elapsed());
+            let (status, body) = latencies.time(|| other.call(line, body).unwrap());
             assert!(status < 300, "{line}: {body}");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -205,16 +240,11 @@ pub(crate) fn mixed(time: Duration) {
     mix.is_over.store(true, Ordering::Relaxed);
     mix.threads.into_iter().for_each(|thread| thread.join().unwrap());
     let (resident, peak) = (server.resident_mib(), server.peak_mib());
-    latencies.sort_unstable();
-    let at = |share: f64| {
-        let index = (latencies.len() as f64 * share) as usize;
-        latencies[index.min(latencies.len() - 1)].as_secs_f64() * 1e3
-    };
     let rate = mix.requests.load(Ordering::Relaxed) as f64 / time.as_secs_f64();
     let refused = mix.refused.load(Ordering::Relaxed);
     line("mixed load", rate, "/s", &format!("{refused} requests failed"));
-    let tail = format!("p99 {:.1} ms, longest {:.1} ms", at(0.99), at(1.0));
-    line("request of another organization", at(0.5), "ms", &tail);
+    let tail = latencies.to_string();
+    line("request of another organization", latencies.at(0.5), "ms", &tail);
     line("memory", resident, "MiB", &format!("at most {peak:.1} MiB"));
     for webhook in hanging {
         client.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").unwrap();

@@ -8,31 +8,46 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use svc_reference_server::Server;
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) const SERVE: &str = "serve";
 /// Used in place of a directory for an in-memory database.
 pub(crate) const MEMORY: &str = "memory";
 
-/// Main function of the server process: serves until its standard input is closed.
-pub(crate) fn serve(location: &str) {
+/// Main function of the server process: serves until its standard input is closed, or until
+/// SIGTERM. `resolver` is empty for the name servers of the system.
+pub(crate) fn serve(location: &str, resolver: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let builder = Server::builder();
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        let builder = Server::builder().smtp(any_port);
+        let builder = match resolver {
+            "" => builder,
+            addr => builder.resolver(addr.parse().unwrap()),
+        };
         let builder =
             if location == MEMORY { builder.in_memory() } else { builder.data_dir(location) };
         let started = Instant::now();
         let server = builder.start().await.unwrap();
         let ms = started.elapsed().as_secs_f64() * 1e3;
-        println!("{} {ms}", server.addresses().http);
+        let addresses = server.addresses();
+        println!("{} {} {ms}", addresses.http, addresses.smtp.unwrap());
         let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-        let _ = ended.await;
+        let mut terminated = signal(SignalKind::terminate()).unwrap();
+        tokio::select! {
+            _ = ended => {}
+            _ = terminated.recv() => {}
+        }
         server.stop().await;
+        // A thread still reads the standard input.
+        std::process::exit(0);
     });
 }
 
 pub(crate) struct Process {
     child: Child,
     pub(crate) addr: SocketAddr,
+    pub(crate) smtp: SocketAddr,
     /// Duration of `Builder::start`.
     pub(crate) start_ms: f64,
     /// Time from the start of the process until the server was ready.
@@ -41,10 +56,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(location: &Path) -> Self {
+        Self::start_with(location, None)
+    }
+
+    /// Starts a server that asks this name server.
+    pub(crate) fn start_with(location: &Path, resolver: Option<SocketAddr>) -> Self {
         let started = Instant::now();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(SERVE)
             .arg(location)
+            .arg(resolver.map(|addr| addr.to_string()).unwrap_or_default())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -52,8 +73,10 @@ impl Process {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready_ms = started.elapsed().as_secs_f64() * 1e3;
-        let (addr, ms) = line.trim().split_once(' ').expect("an address and a time");
-        Self { child, addr: addr.parse().unwrap(), start_ms: ms.parse().unwrap(), ready_ms }
+        let parts: Vec<&str> = line.split_whitespace().collect();
+        let [addr, smtp, ms] = parts[..] else { panic!("not the line of a server: {line}") };
+        let (addr, smtp) = (addr.parse().unwrap(), smtp.parse().unwrap());
+        Self { child, addr, smtp, start_ms: ms.parse().unwrap(), ready_ms }
     }
 
     /// Sends a request. Panics unless the status is 2xx.
@@ -119,6 +142,15 @@ impl Process {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends the process with SIGTERM. Returns how long that took.
+    pub(crate) fn terminate(mut self) -> Duration {
+        let sent = Instant::now();
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success(), "the server failed");
+        sent.elapsed()
     }
 
     pub(crate) fn stop(mut self) {

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
+use sha2::Sha256;
 
 pub(crate) const KEY: &str = "mk_test_sandbox";
 
@@ -67,6 +70,13 @@ fn read_message(stream: &mut BufReader<TcpStream>) -> io::Result<(String, Vec<u8
     Ok((head, body))
 }
 
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (known, value) = line.split_once(':')?;
+        known.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
 /// How an endpoint treats deliveries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -80,44 +90,67 @@ pub(crate) enum Manner {
 /// email, or of the delivery if the event is not about an email.
 pub(crate) struct Endpoint {
     pub(crate) addr: SocketAddr,
-    arrived: Arc<Mutex<HashSet<(String, String)>>>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    arrived: Mutex<HashSet<(String, String)>>,
+    /// The secrets of the webhooks of the email service.
+    secrets: Mutex<Vec<Hmac<Sha256>>>,
+    forged: AtomicU64,
 }
 
 impl Endpoint {
     pub(crate) fn start(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
-        let arrived = Arc::new(Mutex::new(HashSet::new()));
-        let shared = Arc::clone(&arrived);
+        let state = Arc::<State>::default();
+        let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let arrived = Arc::clone(&shared);
+                let state = Arc::clone(&shared);
                 // Ends when the server closes the connection.
-                std::thread::spawn(move || serve(stream, manner, &arrived));
+                std::thread::spawn(move || serve(stream, manner, &state));
             }
         });
-        Self { addr, arrived }
+        Self { addr, state }
+    }
+
+    /// Adds the secret of a webhook.
+    pub(crate) fn expect(&self, secret: &str) {
+        let mac = <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).unwrap();
+        self.state.secrets.lock().unwrap().push(mac);
     }
 
     pub(crate) fn arrived(&self) -> HashSet<(String, String)> {
-        self.arrived.lock().unwrap().clone()
+        self.state.arrived.lock().unwrap().clone()
+    }
+
+    /// Number of emails' deliveries without a valid signature.
+    pub(crate) fn forged(&self) -> u64 {
+        self.state.forged.load(Ordering::Relaxed)
     }
 }
 
-fn serve(
-    stream: TcpStream,
-    manner: Manner,
-    arrived: &Mutex<HashSet<(String, String)>>,
-) -> io::Result<()> {
+fn serve(stream: TcpStream, manner: Manner, state: &State) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     stream.get_ref().set_nodelay(true)?;
     for count in 1.. {
-        let (_, body) = read_message(&mut stream)?;
+        let (head, body) = read_message(&mut stream)?;
         let Manner::Accept { responses } = manner else { continue };
         let delivery: Value = serde_json::from_slice(&body)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let id = delivery.pointer("/data/emailId").unwrap_or(&delivery["id"]);
-        arrived.lock().unwrap().insert((text(&delivery["event"]), text(id)));
+        if let Some(signature) = header(&head, "mail-signature") {
+            let signature = hex::decode(signature).unwrap_or_default();
+            let verify = |mac: &Hmac<Sha256>| {
+                mac.clone().chain_update(&body).verify_slice(&signature).is_ok()
+            };
+            let is_valid = state.secrets.lock().unwrap().iter().any(verify);
+            state.forged.fetch_add(u64::from(!is_valid), Ordering::Relaxed);
+        }
+        state.arrived.lock().unwrap().insert((text(&delivery["event"]), text(id)));
         stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
         if count == responses {
             return Ok(());

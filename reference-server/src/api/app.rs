@@ -11,6 +11,7 @@ use crate::engine::EngineHandle;
 use crate::engine::activity::Activity;
 use crate::mail::dns::{Resolver, Zone};
 use crate::model::addresses::Addresses;
+use crate::model::body_budget::BodyBudget;
 use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::metrics::Metrics;
@@ -40,10 +41,11 @@ pub(crate) struct App {
     pub(crate) stop: Arc<Stop>,
     pub(crate) delivery: Arc<Delivery>,
     pub(crate) engine: EngineHandle,
-    /// KiB that the bodies of requests in progress may still take.
-    pub(crate) bodies: Arc<Semaphore>,
+    pub(crate) bodies: BodyBudget,
     /// The templates that are rendered or checked at the same time.
     pub(crate) templates: Slots,
+    /// The keys of new domains that are generated at the same time.
+    pub(crate) domain_keys: Slots,
     /// The searches through all messages or deliveries of an organization at the same time.
     pub(crate) searches: Slots,
     /// The opens and clicks that may be recorded at the same time.

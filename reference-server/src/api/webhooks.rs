@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use svc_sdk::Service;
 use url::Url;
 
@@ -16,7 +17,7 @@ use crate::store::webhooks::{self, Webhook};
 /// Registers a webhook. `reply` makes the response, which contains the secret.
 pub(crate) async fn register<R>(
     call: Call,
-    body: &[u8],
+    body: &Bytes,
     url: Option<String>,
     events: Option<Vec<String>>,
     reply: fn(&Compatibility, &Webhook) -> Result<R, ApiError>,

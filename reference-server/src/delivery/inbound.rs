@@ -34,8 +34,8 @@ pub(crate) struct IncomingMessage {
     /// Set if only this organization may receive the message.
     pub(crate) organization: Option<i64>,
     pub(crate) recipients: Vec<Address>,
-    pub(crate) spf: SpfVerdict,
-    pub(crate) dkim: DkimVerdict,
+    /// Of SPF and DKIM.
+    pub(crate) results: (SpfVerdict, DkimVerdict),
     /// Message source with CRLF line endings.
     pub(crate) source: Vec<u8>,
 }
@@ -48,26 +48,17 @@ pub(crate) struct Received {
 }
 
 /// Stores a message for each of its recipients; durable when this returns. Skips
-/// recipients whose domain is not verified here.
+/// recipients whose domain is not verified here. `job` identifies the message as its sender
+/// would send it again.
 pub(crate) async fn receive(
     store: &Arc<Store>,
     webhooks: &Arc<Webhooks>,
     incoming: IncomingMessage,
+    job: &Job,
 ) -> Result<Vec<Received>, ApiError> {
-    let job = Job::new(Kind::Incoming, digest(&incoming.source));
-    receive_as(store, webhooks, incoming, job).await
-}
-
-/// Like [`receive`]. `job` identifies the message as its sender would send it again.
-pub(crate) async fn receive_as(
-    store: &Arc<Store>,
-    webhooks: &Arc<Webhooks>,
-    incoming: IncomingMessage,
-    job: Job,
-) -> Result<Vec<Received>, ApiError> {
-    let IncomingMessage { organization, recipients, spf, dkim, source } = incoming;
+    let IncomingMessage { organization, recipients, results, source } = incoming;
     let _reserved = memory::reserve(source.len()).await;
-    let message = parse(store, job, source, spf, dkim).await?;
+    let message = parse(store, job, source, results).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
@@ -84,9 +75,10 @@ pub(crate) async fn receive_as(
     stored.await
 }
 
-/// Identifies a message for [`Kind::Incoming`].
-pub(crate) fn digest(source: &[u8]) -> String {
-    hex::encode(Sha256::digest(source))
+/// The job of a message that arrives. Do not call it on an async thread if the message may be
+/// large.
+pub(crate) fn job(source: &[u8]) -> Job {
+    Job::new(Kind::Incoming, hex::encode(Sha256::digest(source)))
 }
 
 /// A parsed message with its authentication results (SPF and DKIM).
@@ -106,12 +98,10 @@ pub(crate) struct AuthenticatedMessage {
 /// Parses a message on a blocking thread.
 pub(crate) async fn parse(
     store: &Arc<Store>,
-    job: Job,
+    job: &Job,
     source: Vec<u8>,
-    spf: SpfVerdict,
-    dkim: DkimVerdict,
+    (spf, dkim): (SpfVerdict, DkimVerdict),
 ) -> Result<AuthenticatedMessage, ApiError> {
-    let store = Arc::clone(store);
     let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
         let mut json = match &message {
@@ -125,8 +115,7 @@ pub(crate) async fn parse(
         let (content, source) = (Part::new(json), NewBody::new(source));
         Ok(AuthenticatedMessage { from, subject, content, has_content, spf, dkim, source })
     };
-    let parsing = tokio::task::spawn_blocking(move || store.in_progress.run(job, read));
-    parsing.await.map_err(ApiError::internal)?
+    store.run_background(job, read).await
 }
 
 /// Stores a message in a mailbox of the domain with this id, and emits

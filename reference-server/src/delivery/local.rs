@@ -11,10 +11,9 @@ use std::sync::Arc;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use super::Delivery;
+use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, AuthenticatedMessage};
 use crate::delivery::source::Message;
-use crate::mail::dkim;
-use crate::mail::dns;
 use crate::model::address::{Address, Mailbox};
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -153,16 +152,14 @@ async fn authenticate(
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = delivery.is_exposed;
     let address = recipient.as_str().to_owned();
-    let (store, rendered) = (Arc::clone(&delivery.store), job.clone());
-    let source = tokio::task::spawn_blocking(move || {
-        store.in_progress.run(rendered, || message.source(&address, open))
-    });
-    let source = source.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
+    let render = move || message.source(&address, open);
+    let source = Arc::new(delivery.store.run_background(job, render).await?);
     // The message was sent from this machine.
-    let client = std::net::Ipv4Addr::LOCALHOST.into();
     let (local, domain) = (from.local(), from.domain().as_str());
-    let spf = dns::evaluate_spf(&delivery.resolver, client, INBOUND_HOST, local, domain).await;
-    let dkim = dkim::verify(&delivery.resolver, &source, delivery.clock.now()).await;
-    let parsed = inbound::parse(&delivery.store, job.clone(), source, spf, dkim);
+    let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
+    let (store, now) = (&delivery.store, delivery.clock.now());
+    let results =
+        authentication::check(store, &delivery.resolver, job, Some(peer), &source, now).await?;
+    let parsed = inbound::parse(store, job, Arc::unwrap_or_clone(source), results);
     Ok((parsed.await?, recipient))
 }

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::unrecorded::Relayed;
 use super::{Delivery, events};
 use crate::delivery::source::Message;
-use crate::mail::relay::{Handoff, Reason, Relay};
+use crate::mail::relay::{Envelope, Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
 use crate::store::in_progress::{Job, Kind};
-use crate::store::{crashes, emails, relay_queue};
+use crate::store::{Tx, crashes, emails, relay_queue};
 
 /// The pause before each retry after a temporary failure (4xx), in milliseconds of the
 /// server's clock.
@@ -68,21 +68,25 @@ async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relay
     let wanted = job.clone();
     let read = delivery.store.read(move |reader| {
         let is_set_aside = crashes::is_set_aside(reader, &wanted)?;
-        Ok((Message::load(reader, &wanted.id)?, is_set_aside))
+        let unconfirmed = relay_queue::handed_over(reader, &wanted.id)?;
+        Ok((Message::load(reader, &wanted.id)?, is_set_aside, unconfirmed))
     });
-    let (Some(message), is_set_aside) = read.await? else { return Ok(Relayed::default()) };
-    let positions: Vec<usize> = pending_positions(&message.email).collect();
+    let (Some(message), is_set_aside, unconfirmed) = read.await? else {
+        return Ok(Relayed::default());
+    };
+    let mut sent = Relayed::default();
+    let (unconfirmed, positions): (Vec<usize>, Vec<usize>) =
+        pending_positions(&message.email).partition(|position| unconfirmed.contains(position));
+    sent.add(unconfirmed, &Handoff::Unknown(Reason::new(ENDED)));
     if is_set_aside {
-        let refused = Handoff::Refused(Reason::new(DEFECT));
-        let outcomes = positions.into_iter().map(|position| (position, refused.clone()));
-        return Ok(Relayed { outcomes: outcomes.collect(), is_cut: false });
+        sent.add(positions, &Handoff::Refused(Reason::new(DEFECT)));
+        return Ok(sent);
     }
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
-    let mut sent = Relayed::default();
     for positions in positions.chunks(chunk_size) {
-        let handed_over = match hand_to(delivery, relay, &message, positions, &job).await {
+        let handed_over = match hand_to(delivery, relay, &message, positions, &job, &sent).await {
             Ok(Some(handed_over)) => handed_over,
             Ok(None) => {
                 sent.is_cut = true;
@@ -98,15 +102,18 @@ async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relay
 }
 
 const DEFECT: &str = "the message cannot be sent by this server; see its log";
+const ENDED: &str = "the relay did not confirm the message, and may have accepted it: this server \
+                     ended before the reply";
 
-/// Hands over the message for the recipients at these positions. Returns `None` if a stop came
-/// before.
+/// Hands over the message for the recipients at these positions, after others with the outcomes
+/// in `sent`. Returns `None` if a stop came before.
 async fn hand_to(
     delivery: &Arc<Delivery>,
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
     job: &Job,
+    sent: &Relayed,
 ) -> Result<Option<Vec<Handoff>>, ApiError> {
     let email = &message.email;
     let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
@@ -114,14 +121,48 @@ async fn hand_to(
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
     let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
-    let (store, job) = (Arc::clone(&delivery.store), job.clone());
     let render = move || message.source(&message.email.recipients[first].address, open);
-    let rendered = tokio::task::spawn_blocking(move || store.in_progress.run(job, render));
     let source = tokio::select! {
-        source = rendered => source.unwrap_or_else(|error| Err(ApiError::internal(error)))?,
+        source = delivery.store.run_background(job, render) => source?,
         () = delivery.stop.until_cut() => return Ok(None),
     };
-    Ok(relay.send(&delivery.stop, &sender, &recipients, &source).await)
+    let before_end = |outcomes: &[Handoff]| {
+        let with_outcome = positions.iter().copied().zip(outcomes);
+        let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
+        let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
+        record_handover(delivery, job.id.clone(), sent.clone(), accepted)
+    };
+    let envelope = Envelope { sender: &sender, recipients: &recipients, before_end };
+    Ok(relay.send(&delivery.stop, envelope, &source).await)
+}
+
+/// Records, durably, that the relay gets the message for the recipients at these positions, and
+/// the outcomes of those before. If this server is killed before it records the outcome, the next
+/// one knows that the relay may have the message.
+async fn record_handover(
+    delivery: &Arc<Delivery>,
+    id: String,
+    sent: Relayed,
+    positions: Vec<usize>,
+) -> Result<(), ApiError> {
+    let context = Arc::clone(delivery);
+    let recorded = delivery.store.write(move |tx| {
+        let retry = relay_queue::retries(tx, &id)?;
+        let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
+            return Err(ApiError::not_found("email"));
+        };
+        if !sent.outcomes.is_empty() {
+            apply(tx, &context, &mut email, sent.outcomes, pause(retry))?;
+            emails::update(tx, &email)?;
+        }
+        relay_queue::set_handed_over(tx, &id, &positions)
+    });
+    recorded.await
+}
+
+/// The pause before this retry; `None` after the last one.
+fn pause(retry: i64) -> Option<Millis> {
+    usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry)).copied()
 }
 
 fn pending_positions(email: &emails::Stored) -> impl Iterator<Item = usize> {
@@ -146,34 +187,10 @@ async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(
             relay_queue::delete(tx, &id)?;
             return Ok(());
         };
-        let pause = usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry));
-        let mut any_deferred = false;
-        for (position, outcome) in sent.outcomes {
-            // The control interface may have changed the recipient in the meantime.
-            if email.recipients[position].status != Status::Sending {
-                continue;
-            }
-            let (change, detail) = match (outcome, pause) {
-                (Handoff::Accepted, _) => (Change::Delivered, None),
-                (Handoff::Refused(reason), _) => {
-                    (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
-                }
-                (Handoff::Unknown(reason), _) if !context.relay_again => {
-                    (Change::Sent, Some(json!({"reason": reason.to_string()})))
-                }
-                (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
-                    (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
-                }
-                (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
-                    let reason = json!({"reason": reason.to_string()});
-                    email.recipients[position].detail = Some(reason);
-                    any_deferred = true;
-                    continue;
-                }
-            };
-            events::apply(tx, &context, &mut email, position, change, detail.as_ref())?;
-        }
+        let pause = pause(retry);
+        let any_deferred = apply(tx, &context, &mut email, sent.outcomes, pause)?;
         emails::update(tx, &email)?;
+        relay_queue::set_handed_over(tx, &id, &[])?;
         match pause.filter(|_| any_deferred) {
             // The next server hands over the rest at once.
             _ if sent.is_cut => {}
@@ -183,4 +200,42 @@ async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(
         Ok(())
     });
     recorded.await
+}
+
+/// Applies the outcomes of the recipients at these positions. Those of recipients with another
+/// status than `sending` are applied already. Returns whether there is a deferred one.
+fn apply(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    email: &mut emails::Stored,
+    outcomes: Vec<(usize, Handoff)>,
+    pause: Option<Millis>,
+) -> Result<bool, ApiError> {
+    let mut any_deferred = false;
+    for (position, outcome) in outcomes {
+        // The control interface may have changed the recipient in the meantime.
+        if email.recipients[position].status != Status::Sending {
+            continue;
+        }
+        let (change, detail) = match (outcome, pause) {
+            (Handoff::Accepted, _) => (Change::Delivered, None),
+            (Handoff::Refused(reason), _) => {
+                (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
+            }
+            (Handoff::Unknown(reason), _) if !delivery.relay_again => {
+                (Change::Sent, Some(json!({"reason": reason.to_string()})))
+            }
+            (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
+                (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
+            }
+            (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
+                let reason = json!({"reason": reason.to_string()});
+                email.recipients[position].detail = Some(reason);
+                any_deferred = true;
+                continue;
+            }
+        };
+        events::apply(tx, delivery, email, position, change, detail.as_ref())?;
+    }
+    Ok(any_deferred)
 }

@@ -28,6 +28,13 @@ pub(super) struct Relayed {
     pub(super) is_cut: bool,
 }
 
+impl Relayed {
+    /// Adds the same outcome for the recipients at these positions.
+    pub(super) fn add(&mut self, positions: Vec<usize>, outcome: &Handoff) {
+        self.outcomes.extend(positions.into_iter().map(|position| (position, outcome.clone())));
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Unrecorded {
     deliveries: Mutex<HashMap<String, Arc<RecordedAttempt>>>,

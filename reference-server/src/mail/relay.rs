@@ -12,6 +12,7 @@ use connection::{Connection, ConnectionError};
 pub use target::InvalidRelay;
 pub(crate) use target::RelayTarget;
 
+use crate::model::error::ApiError;
 use crate::model::stop::Stop;
 use crate::net::{DESCRIPTOR_WAIT, is_out_of_descriptors};
 
@@ -35,6 +36,15 @@ pub(crate) enum Handoff {
     /// The relay got the whole message, but its reply did not arrive. It may have accepted
     /// the message.
     Unknown(Reason),
+}
+
+/// Who a message is from and for.
+pub(crate) struct Envelope<'a, B> {
+    pub(crate) sender: &'a str,
+    pub(crate) recipients: &'a [String],
+    /// Called with the outcomes so far when the relay has the whole message except for its end.
+    /// The relay gets the end only if this succeeds.
+    pub(crate) before_end: B,
 }
 
 /// Why a message was not accepted, such as `550 5.1.1 no such user`.
@@ -63,28 +73,27 @@ impl Relay {
 
     /// Sends one message. Returns one outcome per recipient, in order, or `None` if the server
     /// stops before the relay has the whole message.
-    pub(crate) async fn send(
+    pub(crate) async fn send<F: Future<Output = Result<(), ApiError>>>(
         &self,
         stop: &Stop,
-        sender: &str,
-        recipients: &[String],
+        envelope: Envelope<'_, impl FnOnce(&[Handoff]) -> F>,
         source: &[u8],
     ) -> Option<Vec<Handoff>> {
         tokio::select! {
             // After the final dot, the message is sent, and the outcome of a stop is unknown.
             biased;
-            outcomes = self.transact(stop, sender, recipients, source) => outcomes,
+            outcomes = self.transact(stop, envelope, source) => outcomes,
             () = stop.until_cut() => None,
         }
     }
 
-    async fn transact(
+    async fn transact<F: Future<Output = Result<(), ApiError>>>(
         &self,
         stop: &Stop,
-        sender: &str,
-        recipients: &[String],
+        envelope: Envelope<'_, impl FnOnce(&[Handoff]) -> F>,
         source: &[u8],
     ) -> Option<Vec<Handoff>> {
+        let count = envelope.recipients.len();
         let mut slot = self.connection.lock().await;
         // The server may have closed the connection. Trying it costs nothing.
         let reused = match slot.take() {
@@ -97,7 +106,7 @@ impl Relay {
         };
         let result = match connection {
             Ok(mut connection) => {
-                let result = connection.transact(stop, sender, recipients, source).await;
+                let result = connection.transact(stop, envelope, source).await;
                 if result.is_ok() && connection.is_usable() {
                     *slot = Some(connection);
                 }
@@ -106,8 +115,11 @@ impl Relay {
             Err(error) => Err(error),
         };
         Some(result.unwrap_or_else(|failure| {
-            let reason = Reason::new(format!("the relay failed: {failure}"));
-            vec![Handoff::Deferred(reason); recipients.len()]
+            let reason = match failure {
+                ConnectionError::NotStored => Reason::new(failure.to_string()),
+                _ => Reason::new(format!("the relay failed: {failure}")),
+            };
+            vec![Handoff::Deferred(reason); count]
         }))
     }
 
@@ -209,7 +221,9 @@ mod tests {
         recipients: &[String],
         source: &[u8],
     ) -> Vec<Handoff> {
-        relay.send(&Stop::default(), sender, recipients, source).await.expect("no stop")
+        let before_end = |_: &[Handoff]| std::future::ready(Ok(()));
+        let envelope = Envelope { sender, recipients, before_end };
+        relay.send(&Stop::default(), envelope, source).await.expect("no stop")
     }
 
     fn drain(lines: &mut mpsc::UnboundedReceiver<(usize, String)>) -> Vec<(usize, String)> {

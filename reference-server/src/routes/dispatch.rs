@@ -72,15 +72,15 @@ pub(crate) fn router(app: &Shared) -> Router {
 
 /// Handles a request to the control interface.
 async fn handle_control(
-    input: Input,
+    mut input: Input,
     route: &Route,
     handler: &impl Fn(Input) -> Handled,
 ) -> Response<Body> {
     let known = (route.query)(&input.app.settings.compatibility);
     let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
         Ok(()) => {
-            let owner = named_in_query(&input);
-            within_memory(owner, handler(input)).await
+            input.organization = named_in_query(&input);
+            within_memory(input.organization, handler(input)).await
         }
         Err(error) => Err(error),
     };
@@ -89,7 +89,7 @@ async fn handle_control(
 
 /// Handles a request to a documented operation, and measures how long it takes.
 async fn handle_documented(
-    input: Input,
+    mut input: Input,
     operation: Operation,
     handler: &impl Fn(Call) -> Handled,
 ) -> Response<Body> {
@@ -107,6 +107,7 @@ async fn handle_documented(
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
                 let organization = key.organization;
+                input.organization = organization;
                 within_memory(organization, handler(Call { operation, key, input })).await
             };
             let process =

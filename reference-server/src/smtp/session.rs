@@ -16,14 +16,15 @@ use super::MailServer;
 use super::certificate::Tls;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
 use super::slots::Slot;
+use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
-use crate::mail::dkim::{self, DkimVerdict};
-use crate::mail::dns::{self, SpfVerdict};
+use crate::mail::dkim::DkimVerdict;
+use crate::mail::dns::SpfVerdict;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::store::in_progress::{Job, Kind};
+use crate::store::in_progress::Job;
 use crate::store::{Reader, crashes, domains};
 
 const MAX_RECIPIENTS: usize = 100;
@@ -33,8 +34,6 @@ const MAX_ERRORS: u32 = 20;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum duration of the transfer of one message, in real time.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum duration of the check of SPF, and of that of DKIM, in real time.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of the header of a message, in bytes.
 const MAX_HEADER_SIZE: usize = 1 << 20;
 /// Maximum number of `Received` fields of a message; more indicate a mail loop (§6.3).
@@ -84,6 +83,8 @@ where
     let _ = timeout(Duration::from_millis(100), farewell).await;
     Ok(End::Closed)
 }
+
+const TEMPORARY: &str = "451 4.3.0 temporary failure, try again later";
 
 const GIVE_WAY: &str = "421 4.7.0 too many connections, try again later";
 
@@ -305,7 +306,7 @@ impl<'a> Session<'a> {
             Ok(false) => {
                 self.reject("550 5.7.1 mail for this domain is not accepted: the domain is not verified on this server")
             }
-            Err(_) => "451 4.3.0 temporary failure, try again later".to_owned(),
+            Err(_) => TEMPORARY.to_owned(),
         }
     }
 
@@ -331,21 +332,19 @@ impl<'a> Session<'a> {
                 return "452 4.3.1 too many large messages at once, try again later".to_owned();
             }
         }
-        if header_size(&data.source) > MAX_HEADER_SIZE {
-            return format!(
-                "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
-            );
-        }
-        if hops(&data.source) > MAX_HOPS {
-            return "554 5.4.6 too many hops: mail loop detected".to_owned();
-        }
-        let job = Job::new(Kind::Incoming, inbound::digest(&data.source));
+        let source = Arc::new(data.source);
+        let inspected = Arc::clone(&source);
+        let job = match tokio::task::spawn_blocking(move || inspect(&inspected)).await {
+            Ok(Ok(job)) => job,
+            Ok(Err(reply)) => return reply,
+            Err(_) => return TEMPORARY.to_owned(),
+        };
         let known = job.clone();
         let is_set_aside = move |reader: Reader<'_>| crashes::is_set_aside(reader, &known);
         match self.server.store.read(is_set_aside).await {
             Ok(false) => {}
             Ok(true) => return "554 5.6.0 this server cannot process the message".to_owned(),
-            Err(_) => return "451 4.3.0 temporary failure, try again later".to_owned(),
+            Err(_) => return TEMPORARY.to_owned(),
         }
         // The server is busy until the message's events have been emitted.
         let _active = self.server.activity.request();
@@ -354,18 +353,24 @@ impl<'a> Session<'a> {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
         };
-        let (resolver, now) = (&self.server.resolver, self.server.clock.now());
-        let spf = dns::evaluate_spf(resolver, self.client, &helo, local, domain);
-        let spf = timeout(CHECK_TIMEOUT, spf).await.unwrap_or(SpfVerdict::TempError);
-        let dkim = dkim::verify(resolver, &data.source, now);
-        let dkim = timeout(CHECK_TIMEOUT, dkim).await.unwrap_or(DkimVerdict::TempError);
+        let peer = Peer { ip: self.client, helo: &helo, local, domain };
+        let (store, now) = (&self.server.store, self.server.clock.now());
+        let resolver = &self.server.resolver;
+        let results = authentication::check(store, resolver, &job, Some(peer), &source, now).await;
         let id = id::new(Prefix::Request);
-        let mut source = self.trace(&id, &helo, &transaction, spf, dkim).into_bytes();
-        source.extend_from_slice(&data.source);
-        let recipients = transaction.recipients;
-        let message = IncomingMessage { organization: None, recipients, spf, dkim, source };
-        let store = &self.server.store;
-        match inbound::receive_as(store, &self.server.webhooks, message, job).await {
+        let received = match results {
+            Ok(results) => {
+                let mut traced = self.trace(&id, &helo, &transaction, results).into_bytes();
+                traced.extend_from_slice(&source);
+                drop(source);
+                let recipients = transaction.recipients;
+                let message =
+                    IncomingMessage { organization: None, recipients, results, source: traced };
+                inbound::receive(store, &self.server.webhooks, message, &job).await
+            }
+            Err(error) => Err(error),
+        };
+        match received {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
@@ -373,7 +378,7 @@ impl<'a> Session<'a> {
             Err(_) => {
                 // A sender tries again for days.
                 let _ = crashes::count_failed(store).await;
-                "451 4.3.0 temporary failure, try again later".to_owned()
+                TEMPORARY.to_owned()
             }
         }
     }
@@ -384,8 +389,7 @@ impl<'a> Session<'a> {
         id: &str,
         helo: &str,
         transaction: &Transaction,
-        spf: SpfVerdict,
-        dkim: DkimVerdict,
+        (spf, dkim): (SpfVerdict, DkimVerdict),
     ) -> String {
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
@@ -448,11 +452,25 @@ fn too_large() -> String {
     format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
 }
 
+/// The job of a message, or the reply that rejects it.
+fn inspect(source: &[u8]) -> Result<Job, String> {
+    let size = header_size(source);
+    if size > MAX_HEADER_SIZE {
+        return Err(format!(
+            "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
+        ));
+    }
+    if hops(&source[..size]) > MAX_HOPS {
+        return Err("554 5.4.6 too many hops: mail loop detected".to_owned());
+    }
+    Ok(inbound::job(source))
+}
+
 fn header_size(source: &[u8]) -> usize {
     source.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(source.len())
 }
 
-fn hops(source: &[u8]) -> usize {
-    let lines = source[..header_size(source)].split(|&byte| byte == b'\n');
+fn hops(header: &[u8]) -> usize {
+    let lines = header.split(|&byte| byte == b'\n');
     lines.filter(|line| line.get(..9).is_some_and(|l| l.eq_ignore_ascii_case(b"received:"))).count()
 }

@@ -4,7 +4,7 @@
 use super::in_progress::{Job, Kind};
 use crate::model::error::ApiError;
 use crate::store::{
-    Reader, Store, Tx, deliveries, due, local_deliveries, pending_events, relay_queue,
+    Reader, Store, Tx, deliveries, due, emails, local_deliveries, pending_events, relay_queue,
 };
 
 /// Number of crashes after which a job is set aside.
@@ -37,9 +37,10 @@ pub(crate) async fn count_failed(store: &Store) -> Result<bool, ApiError> {
 fn count(tx: &Tx<'_>, job: &Job) -> Result<(), ApiError> {
     let (kind, id) = (job.kind.as_str(), job.id.as_str());
     tx.execute(
-        "INSERT INTO crash VALUES (?1, ?2, 1)
-         ON CONFLICT (kind, job) DO UPDATE SET crashes = crashes + 1",
-        (kind, id),
+        "INSERT INTO crash (kind, job, crashes, organization) VALUES (?1, ?2, 1, ?3)
+         ON CONFLICT (kind, job) DO UPDATE SET crashes = crashes + 1,
+             organization = COALESCE(excluded.organization, organization)",
+        (kind, id, organization(tx.reader(), job)?),
     )?;
     let crashes = crashes(tx.reader(), job)?;
     if crashes < MAX_CRASHES {
@@ -58,6 +59,28 @@ fn count(tx: &Tx<'_>, job: &Job) -> Result<(), ApiError> {
         Kind::Relay => relay_queue::delete(tx, id),
         Kind::Incoming => Ok(()),
     }
+}
+
+/// The organization that a job belongs to. `None` for a message received over SMTP, which may be
+/// for several, and for a job whose data is deleted.
+fn organization(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, ApiError> {
+    match job.kind {
+        Kind::Due => {
+            due::email_of(&job.id).map_or(Ok(None), |id| emails::organization(reader, &id))
+        }
+        Kind::Relay => emails::organization(reader, &job.id),
+        Kind::Local => local_deliveries::organization(reader, &job.id),
+        Kind::Event => Ok(pending_events::organization(&job.id)),
+        Kind::Delivery => deliveries::organization(reader, &job.id),
+        Kind::Incoming => Ok(None),
+    }
+}
+
+/// Forgets a crash of an organization. Returns its size in bytes, or `None` if there is none.
+pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
+    let sql = "DELETE FROM crash WHERE (kind, job) =
+                   (SELECT kind, job FROM crash WHERE organization = ?1 LIMIT 1)";
+    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }
 
 /// Forgets all crashes.

@@ -8,8 +8,8 @@ use svc_sdk::Service;
 
 use super::webhooks::{self, Webhooks};
 use super::{
-    Reader, Store, Tx, audiences, contacts, deliveries, dns_records, domains, emails, faults,
-    idempotency, messages, pending_events, templates,
+    Reader, Store, Tx, audiences, contacts, crashes, deliveries, dns_records, domains, emails,
+    faults, idempotency, messages, pending_events, templates,
 };
 use crate::model::error::ApiError;
 use crate::model::stop::Stop;
@@ -35,7 +35,7 @@ type DeleteOwned = fn(&mut Tx<'_>, i64) -> Result<Option<i64>, ApiError>;
 
 /// The tables with rows of organizations, and how to delete one of each. The webhooks and the keys
 /// of an organization are few, so its reset deletes or keeps them itself.
-const OWNED: [(&str, DeleteOwned); 11] = [
+const OWNED: [(&str, DeleteOwned); 12] = [
     ("email", emails::delete_next),
     ("message", messages::delete_next),
     ("delivery", deliveries::delete_next),
@@ -47,6 +47,7 @@ const OWNED: [(&str, DeleteOwned); 11] = [
     ("domain", domains::delete_next),
     ("template", templates::delete_next),
     ("idempotency", idempotency::delete_next),
+    ("crash", crashes::delete_next),
 ];
 
 /// Number of rows in a slice. A row counts once more for each [`ROW`] bytes.

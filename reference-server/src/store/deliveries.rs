@@ -244,6 +244,12 @@ pub(crate) fn record(
     Ok(changed > 0)
 }
 
+/// The organization of a delivery.
+pub(super) fn organization(reader: Reader<'_>, id: &str) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT organization FROM delivery WHERE id = ?1";
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
+}
+
 /// Fails a pending delivery that cannot be attempted.
 pub(super) fn set_aside(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     tx.execute(

@@ -62,6 +62,12 @@ impl Due {
     }
 }
 
+/// The email that the work with this id is about.
+pub(super) fn email_of(id: &str) -> Option<String> {
+    let (_, Due::Email(email) | Due::Recipient { email, .. }) = Due::from_id(id)?;
+    Some(email)
+}
+
 /// Removes work that cannot be done; an email that cannot be sent has failed.
 pub(super) fn set_aside(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     let Some((at, work)) = Due::from_id(id) else { return Ok(()) };

@@ -215,6 +215,11 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
 }
 
+/// The organization of an email.
+pub(super) fn organization(reader: Reader<'_>, id: &str) -> Result<Option<i64>, ApiError> {
+    Ok(reader.find("SELECT organization FROM email WHERE id = ?1", [id], |row| row.get(0))?)
+}
+
 /// Deletes an email of an organization, with its content and its scheduled work. Returns its size
 /// in bytes, or `None` if there is none.
 pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {

@@ -6,9 +6,14 @@
 //! the same job several times. The file need not survive a failure of the machine.
 
 use std::fs::File;
+use std::future::poll_fn;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::ready;
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::data_dir::{self, JOBS_FILE};
 use super::lock::lock;
@@ -72,7 +77,7 @@ pub(crate) struct InProgress {
     failed: Mutex<Vec<Job>>,
     /// Set after a crash. From then on, the jobs are done one at a time, so that the one that
     /// ends the process is known.
-    turns: OnceLock<Mutex<()>>,
+    turns: OnceLock<Arc<AsyncMutex<()>>>,
 }
 
 #[derive(Default)]
@@ -88,7 +93,7 @@ struct Mark<'a> {
     in_progress: &'a InProgress,
     line: usize,
     job: Job,
-    _turn: Option<MutexGuard<'a, ()>>,
+    _turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl InProgress {
@@ -112,7 +117,7 @@ impl InProgress {
     pub(crate) fn begin(&self, has_crashed: bool) {
         lock(&self.lines).clear();
         if has_crashed {
-            self.turns.get_or_init(Mutex::default);
+            self.turns.get_or_init(Arc::default);
         }
     }
 
@@ -136,12 +141,34 @@ impl InProgress {
         job: Job,
         work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let mark = self.mark(job);
+        let turn = self.turns.get().map(|turns| Arc::clone(turns).blocking_lock_owned());
+        let mark = self.mark(job, turn);
         let result = work();
         if let Err(error) = &result {
             self.note(&mark.job, error);
         }
         result
+    }
+
+    /// Like [`InProgress::run`], for a part of a job that waits for the network, too: the job is
+    /// recorded only while it computes.
+    pub(crate) async fn run_async<T>(&self, job: &Job, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut waiting = None;
+        let computing = poll_fn(|cx| {
+            let turn = match self.turns.get() {
+                None => None,
+                Some(turns) => {
+                    let lock = || Box::pin(Arc::clone(turns).lock_owned());
+                    let turn = ready!(waiting.get_or_insert_with(lock).as_mut().poll(cx));
+                    waiting = None;
+                    Some(turn)
+                }
+            };
+            let _mark = self.mark(job.clone(), turn);
+            work.as_mut().poll(cx)
+        });
+        computing.await
     }
 
     /// Notes the error of a job, if it is a defect of the server.
@@ -157,9 +184,7 @@ impl InProgress {
         std::mem::take(&mut lock(&self.failed))
     }
 
-    fn mark(&self, job: Job) -> Mark<'_> {
-        let turn = self.turns.get();
-        let turn = turn.map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+    fn mark(&self, job: Job, turn: Option<OwnedMutexGuard<()>>) -> Mark<'_> {
         let mut lines = lock(&self.lines);
         let line = lines.used.iter().position(|used| !used).unwrap_or(lines.used.len());
         if line == lines.used.len() {
@@ -240,6 +265,39 @@ mod tests {
                 Ok(())
             })
             .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_job_that_waits_is_in_progress_only_while_it_computes() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || InProgress::open(directory.path()).unwrap();
+        let (in_progress, _) = open();
+        for takes_turns in [false, true] {
+            in_progress.begin(takes_turns);
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            let waits = job("waits");
+            let work = in_progress.run_async(&waits, async {
+                assert_eq!(open().1, [job("waits")]);
+                receiver.await.unwrap();
+                assert_eq!(open().1, [job("waits")]);
+            });
+            let other = async {
+                assert_eq!(open().1, []);
+                let other = job("other");
+                // It can compute while the first one waits.
+                let compute = async { assert_eq!(open().1, [job("other")]) };
+                in_progress.run_async(&other, compute).await;
+                sender.send(()).unwrap();
+            };
+            tokio::join!(work, other);
+            assert_eq!(open().1, []);
+        }
+        let poison = job("poison");
+        let panics =
+            in_progress.run_async(&poison, async { panic!("intentional panic of this test") });
+        let panicked = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        panicked.await.map(|()| ()).expect_err("a panic");
+        assert_eq!(in_progress.take_failed(), [job("poison")]);
     }
 
     #[test]

@@ -39,10 +39,15 @@ pub(crate) fn email_and_recipient(
     Ok(reader.find(sql, [message], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
+/// The organization that sent a queued message.
+pub(super) fn organization(reader: Reader<'_>, message: &str) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT organization FROM local_delivery WHERE message = ?1";
+    Ok(reader.find(sql, [message], |row| row.get(0))?)
+}
+
 /// Removes a message from the queue. Returns the organization that sent it.
 pub(crate) fn take(tx: &Tx<'_>, message: &str) -> Result<Option<i64>, ApiError> {
-    let sql = "SELECT organization FROM local_delivery WHERE message = ?1";
-    let sender = tx.find(sql, [message], |row| row.get(0))?;
+    let sender = organization(tx.reader(), message)?;
     tx.execute("DELETE FROM local_delivery WHERE message = ?1", [message])?;
     Ok(sender)
 }

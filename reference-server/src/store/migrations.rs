@@ -4,7 +4,10 @@
 
 use rusqlite::Connection;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_initial.sql"),
+    include_str!("migrations/0002_relay_and_crash.sql"),
+];
 
 /// Schema version of the first release. Versions below it were those of its development.
 pub(super) const FIRST: u32 = 4;
@@ -33,7 +36,10 @@ mod tests {
     use super::*;
 
     /// SHA-256 of each migration.
-    const FROZEN: &[&str] = &["06ec88b7356202f073a41aa0ba40e7783114f020490e59d8bd3b5169ec4faf80"];
+    const FROZEN: &[&str] = &[
+        "06ec88b7356202f073a41aa0ba40e7783114f020490e59d8bd3b5169ec4faf80",
+        "6ede1bbafee22538f5d2e2476262dfc495b561981fe123283a29c74ecd02fdff",
+    ];
 
     #[test]
     fn migrations_do_not_change() {

@@ -78,6 +78,11 @@ impl PendingEvent {
     }
 }
 
+/// The organization of the event with this [`PendingEvent::job_id`].
+pub(super) fn organization(job_id: &str) -> Option<i64> {
+    job_id.split_once(':')?.0.parse().ok()
+}
+
 /// Deletes an event whose deliveries cannot be written.
 pub(super) fn set_aside(tx: &Tx<'_>, job_id: &str) -> Result<(), ApiError> {
     if let Some((organization, id)) = job_id.split_once(':') {

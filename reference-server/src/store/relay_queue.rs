@@ -26,6 +26,28 @@ pub(crate) fn retries(tx: &Tx<'_>, email: &str) -> Result<Option<i64>, ApiError>
     Ok(tx.find("SELECT retry FROM relay WHERE email = ?1", [email], |row| row.get(0))?)
 }
 
+/// The positions of the recipients whose message the relay may have, as far as their outcomes are
+/// not recorded: the last server ended before the relay confirmed the message.
+pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>, ApiError> {
+    let sql = "SELECT handed_over FROM relay WHERE email = ?1";
+    let text: Option<Option<String>> = reader.find(sql, [email], |row| row.get(0))?;
+    let positions = text.flatten().map(|text| serde_json::from_str(&text)).transpose();
+    Ok(positions.map_err(ApiError::internal)?.unwrap_or_default())
+}
+
+/// Records that the message for the recipients at these positions is about to be at the relay;
+/// none if the outcomes are recorded.
+pub(crate) fn set_handed_over(
+    tx: &Tx<'_>,
+    email: &str,
+    positions: &[usize],
+) -> Result<(), ApiError> {
+    let text = (!positions.is_empty()).then(|| serde_json::to_string(positions)).transpose();
+    let sql = "UPDATE relay SET handed_over = ?2 WHERE email = ?1";
+    tx.execute(sql, (email, text.map_err(ApiError::internal)?))?;
+    Ok(())
+}
+
 /// Schedules a retry.
 pub(crate) fn retry(
     tx: &mut Tx<'_>,

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 mod amplification;
+mod caps;
 mod deletions;
 mod dns;
 mod doors;

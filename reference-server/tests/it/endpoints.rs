@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
 use crate::harness::Sandbox;
-use crate::receiver::{NEVER, Receiver};
+use crate::receiver::{NEVER, Receiver, within};
 
 /// The timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -90,4 +93,30 @@ async fn a_reset_does_not_wait_for_hanging_attempts() {
     sandbox.call(SEND, EMAIL).await;
     sandbox.settle().await;
     assert_eq!(receiver.received().len(), 1);
+}
+
+/// Even if the client of the reset hangs up at once.
+#[tokio::test]
+async fn a_reset_whose_client_hangs_up_aborts_the_attempts_in_progress() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[NEVER]).await;
+    webhook(&sandbox, &receiver).await;
+    sandbox.call(SEND, EMAIL).await;
+    receiver.until(1).await;
+    let started = Instant::now();
+    let mut client = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+    let request = format!(
+        "POST /_sandbox/reset HTTP/1.1\r\nhost: {}\r\ncontent-length: 0\r\n\r\n",
+        sandbox.addr()
+    );
+    client.write_all(request.as_bytes()).await.expect("written");
+    drop(client);
+    let reset = async { while sandbox.call("GET /api/v1/webhooks", "").await.body != "[]" {} };
+    within("the reset", reset).await;
+    let was_quick = started.elapsed() < ATTEMPT;
+    sandbox.settle().await;
+    // An attempt that is aborted is not counted, one that times out is.
+    let metrics = sandbox.control("GET /metrics", "").await.body;
+    let failed = r#"svc_delivery_attempts_total{service="email",outcome="failed"} 0"#;
+    assert!(metrics.contains(failed) || !was_quick, "{metrics}");
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -18,8 +19,8 @@ struct MailServer {
     /// Replies to the next `RCPT` commands, by address; then 250.
     replies: Arc<Mutex<HashMap<String, Vec<&'static str>>>>,
     accepted: Arc<Mutex<Vec<Accepted>>>,
-    /// The line that is not replied to, once.
-    hangs_at: Arc<Mutex<Option<&'static str>>>,
+    /// The line that is not replied to, once, and how often it is before.
+    hangs_at: Arc<Mutex<Option<(&'static str, usize)>>>,
     hangs: Arc<Notify>,
 }
 
@@ -66,7 +67,12 @@ impl MailServer {
                 .hangs_at
                 .lock()
                 .expect("no panic")
-                .take_if(|at| *at == line.trim_end())
+                .take_if(|(at, before)| {
+                    let is_it = *at == line.trim_end();
+                    let is_last = is_it && *before == 0;
+                    *before = before.saturating_sub(usize::from(is_it));
+                    is_last
+                })
                 .is_some()
             {
                 self.hangs.notify_one();
@@ -297,7 +303,7 @@ async fn a_stop_during_a_message() {
             on_disk.await
         };
         let sandbox = start().await;
-        *mail.hangs_at.lock().expect("no panic") = Some(line);
+        *mail.hangs_at.lock().expect("no panic") = Some((line, 0));
         let body = r#"{"from":"a@sandbox.test","to":"b@out.example","subject":"s"}"#;
         let sent = sandbox.call("POST /api/v1/emails", body).await.id();
         within("the message", mail.hangs.notified()).await;
@@ -311,5 +317,53 @@ async fn a_stop_during_a_message() {
             "did not confirm the message, and may have accepted it: this server was stopped";
         assert_eq!(found.body.contains(reason), line == ".", "{found:?}");
         assert_eq!(mail.accepted().len(), usize::from(line == "DATA"));
+    }
+}
+
+/// The directory as it is while the relay does not reply is what a killed server leaves. The first
+/// recipient has its message, and the second one may have it.
+#[tokio::test]
+async fn a_kill_after_the_final_dot() {
+    let mail = MailServer::default();
+    let url = format!("smtp://{}", mail.start().await);
+    let start = async |directory: &Path, again| {
+        let on_disk = Sandbox::with(|builder| {
+            builder.data_dir(directory).relay(&url).expect("a relay").relay_again(again)
+        });
+        on_disk.await
+    };
+    let directory = private_dir();
+    let sandbox = start(directory.path(), false).await;
+    sandbox.freeze().await;
+    // A tracked email is one message for each recipient.
+    let hook = r#"{"url":"http://127.0.0.1:1/","events":["email.opened"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", hook).await.status, 201);
+    *mail.hangs_at.lock().expect("no panic") = Some((".", 1));
+    let body = r#"{"from":"a@sandbox.test","to":["b@x.example","c@x.example"],"subject":"s","html":"<p>x</p>"}"#;
+    let sent = sandbox.call("POST /api/v1/emails", body).await.id();
+    within("the second message", mail.hangs.notified()).await;
+
+    for again in [false, true] {
+        let copy = private_dir();
+        for file in ["svc.db", "svc.db-wal"] {
+            std::fs::copy(directory.path().join(file), copy.path().join(file)).expect("copied");
+        }
+        let sandbox = start(copy.path(), again).await;
+        within("the message", sandbox.settle()).await;
+        let found = sandbox.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+        let status = if again { "sending" } else { "sent" };
+        let reason = "the relay did not confirm the message, and may have accepted it: this server ended before the reply";
+        for part in [
+            r#"{"address":"b@x.example","status":"delivered","detail":null}"#,
+            &format!(
+                r#"{{"address":"c@x.example","status":"{status}","detail":{{"reason":"{reason}"}}}}"#
+            ),
+        ] {
+            assert!(found.body.contains(part), "{part} in {found:?}");
+        }
+        assert_eq!(mail.accepted().len(), 1);
+        sandbox.advance("1d").await;
+        let to: Vec<_> = mail.accepted().iter().map(|message| message.to.concat()).collect();
+        assert_eq!(to[1..], if again { vec!["c@x.example"] } else { vec![] });
     }
 }

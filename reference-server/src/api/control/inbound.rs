@@ -1,6 +1,8 @@
 //! `POST /_sandbox/inbound`: receives a message as if it had arrived over SMTP.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
@@ -8,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{named_organization, organization, organization_param};
 use crate::api::email::one_or_many::OneOrMany;
-use crate::api::framework::{Input, Json, JsonBody};
+use crate::api::framework::{Input, Json, JsonBody, blocking};
+use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
-use crate::mail::dkim;
-use crate::mail::dns::{self, Resolver, SpfVerdict};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
+use crate::store::in_progress::Job;
 
 /// An email that arrives.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -101,7 +103,7 @@ impl InboundMessage {
 }
 
 /// The sending host of the simulated SMTP connection.
-struct Peer {
+struct SendingHost {
     ip: IpAddr,
     helo: Option<String>,
     /// The envelope sender.
@@ -137,35 +139,40 @@ pub(crate) async fn create(
 ) -> Result<Json<Received, 202>, ApiError> {
     let mut organization_name = organization_param(&input);
     let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-    let (recipients, source, peer) = if content_type.starts_with("message/rfc822") {
-        let source = inbound::with_crlf(&input.bytes().await?);
-        let recipients = parse_recipients(&input, &source)?;
-        let peer = parse_peer(&input, &source)?;
-        (recipients, source, peer)
+    let query = input.query();
+    let prepared = if content_type.starts_with("message/rfc822") {
+        let bytes = input.bytes().await?;
+        let read = move || {
+            let source = inbound::with_crlf(&bytes);
+            let recipients = parse_recipients(&query, &source)?;
+            let host = parse_peer(&query, &source)?;
+            Ok(Prepared::new((recipients, source, host)))
+        };
+        blocking::run(read).await?
     } else {
         let new = body.read(&mut input).await?;
         organization_name = named_organization(&input, new.organization.clone())?;
-        new.compose(input.app.clock.now(), parse_host(&input)?)?
+        let (now, host) = (input.app.clock.now(), parse_host(&query)?);
+        blocking::run(move || new.compose(now, host).map(Prepared::new)).await?
     };
+    let Prepared { recipients, source, host, job } = prepared;
     if recipients.len() > MAX_RECIPIENTS {
         let message =
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
         return Err(ApiError::field("to", message));
     }
-    let app = std::sync::Arc::clone(&input.app);
+    let app = Arc::clone(&input.app);
     let organization = input
         .app
         .store
         .read(move |reader| organization(reader, &app.settings, organization_name.as_deref()));
-    let dkim = dkim::verify(&input.app.resolver, &source, input.app.clock.now()).await;
-    let spf = match &peer {
-        Some(peer) => peer.check_spf(&input.app.resolver).await,
-        // Without an IP address there is nothing to check.
-        None => SpfVerdict::None,
-    };
     let organization = Some(organization.await?);
-    let message = IncomingMessage { organization, recipients, spf, dkim, source };
-    let received = inbound::receive(&input.app.store, &input.app.webhooks, message).await?;
+    let (store, resolver, now) = (&input.app.store, &input.app.resolver, input.app.clock.now());
+    let peer = host.as_ref().map(SendingHost::peer);
+    let results = authentication::check(store, resolver, &job, peer, &source, now).await?;
+    let source = Arc::unwrap_or_clone(source);
+    let message = IncomingMessage { organization, recipients, results, source };
+    let received = inbound::receive(store, &input.app.webhooks, message, &job).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));
@@ -177,9 +184,8 @@ pub(crate) async fn create(
 
 /// The recipients of a complete message: the envelope recipients in the query parameter
 /// `to`, or those in the header.
-fn parse_recipients(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiError> {
-    let to = input.query().remove("to");
-    let texts = match to {
+fn parse_recipients(query: &Query, source: &[u8]) -> Result<Vec<Address>, ApiError> {
+    let texts = match query.get("to") {
         // A `+` in a query that is not percent-encoded decodes to a space.
         Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
         None => {
@@ -194,25 +200,27 @@ fn parse_recipients(input: &Input, source: &[u8]) -> Result<Vec<Address>, ApiErr
 
 /// The sending host of a complete message: the query parameters `ip` and `helo`, and the
 /// envelope sender in `from`, which defaults to the sender in the header.
-fn parse_peer(input: &Input, source: &[u8]) -> Result<Option<Peer>, ApiError> {
-    let (ip, helo) = parse_host(input)?;
-    let sender = match input.query().remove("from") {
+fn parse_peer(query: &Query, source: &[u8]) -> Result<Option<SendingHost>, ApiError> {
+    let (ip, helo) = parse_host(query)?;
+    let sender = match query.get("from") {
         Some(text) => Some(text.replace(' ', "+")),
         None => Incoming::parse(source).and_then(|message| message.from),
     };
     let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
-    Ok(ip.map(|ip| Peer { ip, helo, sender }))
+    Ok(ip.map(|ip| SendingHost { ip, helo, sender }))
 }
+
+/// The query parameters.
+type Query = HashMap<String, String>;
 
 /// The IP address and the `HELO` name of a host.
 type Host = (Option<IpAddr>, Option<String>);
 
 /// Reads the query parameters `ip` and `helo`.
-fn parse_host(input: &Input) -> Result<Host, ApiError> {
-    let mut query = input.query();
+fn parse_host(query: &Query) -> Result<Host, ApiError> {
     let mut problems = Problems::default();
-    let ip = query.remove("ip").and_then(|text| check_ip(&text, &mut problems));
-    let helo = query.remove("helo").filter(|helo| check_helo(helo, &mut problems));
+    let ip = query.get("ip").and_then(|text| check_ip(text, &mut problems));
+    let helo = query.get("helo").filter(|helo| check_helo(helo, &mut problems)).cloned();
     problems.check()?;
     Ok((ip, helo))
 }
@@ -234,19 +242,34 @@ fn check_helo(text: &str, problems: &mut Problems) -> bool {
     is_valid
 }
 
-impl Peer {
-    async fn check_spf(&self, resolver: &Resolver) -> SpfVerdict {
+impl SendingHost {
+    fn peer(&self) -> Peer<'_> {
         let (local, domain) = match &self.sender {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
         };
-        let helo = self.helo.as_deref().unwrap_or(domain);
-        dns::evaluate_spf(resolver, self.ip, helo, local, domain).await
+        Peer { ip: self.ip, helo: self.helo.as_deref().unwrap_or(domain), local, domain }
     }
 }
 
 /// Recipients, source and sending host.
-type Composed = (Vec<Address>, Vec<u8>, Option<Peer>);
+type Composed = (Vec<Address>, Vec<u8>, Option<SendingHost>);
+
+/// A message that is ready to be received.
+struct Prepared {
+    recipients: Vec<Address>,
+    source: Arc<Vec<u8>>,
+    host: Option<SendingHost>,
+    job: Job,
+}
+
+impl Prepared {
+    /// Do not call it on an async thread if the message may be large.
+    fn new((recipients, source, host): Composed) -> Self {
+        let job = inbound::job(&source);
+        Self { recipients, source: Arc::new(source), host, job }
+    }
+}
 
 impl InboundMessage {
     /// Builds the message. `host` is from the query; fields of the body take precedence.
@@ -288,7 +311,7 @@ impl InboundMessage {
             date: now / 1000,
         };
         let source = message.source();
-        let peer = ip.map(|ip| Peer { ip, helo, sender: Some(from.address.clone()) });
-        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source, peer))
+        let host = ip.map(|ip| SendingHost { ip, helo, sender: Some(from.address.clone()) });
+        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source, host))
     }
 }

@@ -20,6 +20,7 @@ pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
     let app = &input.app;
     let slots = [
         ("templates", &app.templates),
+        ("domain_keys", &app.domain_keys),
         ("searches", &app.searches),
         ("verifications", &app.resolver.verifications),
     ];

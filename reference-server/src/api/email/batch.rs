@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, prepare, run_blocking};
+use super::emails::{accept, prepare};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
-use crate::api::framework::{Call, Json, JsonBody};
+use crate::api::framework::{Call, Json, JsonBody, blocking};
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 
@@ -56,7 +56,7 @@ enum Item {
 pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Results>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
-    let mut emails = run_blocking(move || parse(&read)).await?;
+    let mut emails = blocking::run(move || parse(&read)).await?;
     for email in &mut emails {
         if let Ok(checked) = email
             && let Err(error) = prepare(call.app(), call.organization(), checked).await

@@ -79,9 +79,11 @@ pub(crate) async fn create(
     let Some(name) = name else {
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
     };
-    // Runs on a blocking thread: it takes about 0.2 seconds.
-    let key = dkim::new_key().await.map_err(ApiError::internal)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
+    let key = {
+        let _slot = call.app().domain_keys.acquire(organization).await;
+        dkim::new_key().await.map_err(ApiError::internal)?
+    };
     call.create(&bytes, move |tx| {
         let selector = format!("svc{}", random_hex::<4>()?);
         let new = NewDomain {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::{Call, Created, JsonBody, Resource};
+use crate::api::framework::{Call, Created, JsonBody, Resource, blocking};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
@@ -23,9 +23,6 @@ use crate::store::emails::{self, Attachment, Content, Stored, View};
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
-/// Larger bodies are parsed on a blocking thread.
-const LARGE_BODY: usize = 128 << 10;
-
 pub(crate) async fn send(
     mut call: Call,
     body: JsonBody<NewEmail>,
@@ -33,7 +30,7 @@ pub(crate) async fn send(
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
-    let mut checked = if bytes.len() > LARGE_BODY { run_blocking(parse).await? } else { parse()? };
+    let mut checked = blocking::run_on(bytes.len(), parse).await?;
     prepare(call.app(), call.organization(), &mut checked).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
@@ -43,12 +40,6 @@ pub(crate) async fn send(
         Created::new(&compatibility, &email.view())
     })
     .await
-}
-
-pub(super) async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
 /// Completes an email outside of the transaction that accepts it.
@@ -61,12 +52,12 @@ pub(super) async fn prepare(
     let Some(html) = checked.content.html.take() else { return Ok(()) };
     let tracking = tracking::for_organization(app, organization);
     let clicks = tracking.as_ref().is_some_and(|tracking| tracking.clicks);
-    let is_large = html.len() > LARGE_BODY;
+    let bytes = if clicks { html.len() } else { 0 };
     let find = move || {
         let links = if clicks { links::targets(&html) } else { Vec::new() };
         Ok((html, links))
     };
-    let (html, links) = if clicks && is_large { run_blocking(find).await? } else { find()? };
+    let (html, links) = blocking::run_on(bytes, find).await?;
     checked.meta.tracking = tracking;
     checked.content.html = Some(html);
     checked.content.links = links;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
+use super::blocking;
 use super::input::{Input, object};
 use crate::model::error::ApiError;
 
@@ -35,14 +36,14 @@ pub(crate) type OptionalBody<T> = Body<T, false>;
 /// The operation has no body, but a body that was sent must be read.
 pub(crate) struct IgnoredBody;
 
-impl<T: DeserializeOwned, const REQUIRED: bool> Body<T, REQUIRED> {
+impl<T: DeserializeOwned + Send + 'static, const REQUIRED: bool> Body<T, REQUIRED> {
     pub(crate) async fn read(self, input: &mut Input) -> Result<T, ApiError> {
         let bytes = input.read(true).await?;
         if bytes.is_empty() && !REQUIRED {
             return object(b"{}");
         }
         input.expect_json()?;
-        object(&bytes)
+        blocking::run_on(bytes.len(), move || object(&bytes)).await
     }
 
     #[expect(clippy::unused_self, reason = "the value stands for the type")]

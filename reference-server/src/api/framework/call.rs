@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use svc_sdk::Operation;
 
 use super::idempotency::IdempotencyKey;
@@ -37,17 +38,20 @@ impl Call {
         IdempotencyKey::read(self.operation, self.organization(), &self.input, body)
     }
 
-    /// Runs `job`, which stores what the call creates. If the request repeats an
+    /// Runs `job`, which stores what the call creates from this body. If the request repeats an
     /// `Idempotency-Key`, returns the stored response instead.
-    pub(crate) async fn create<R, F>(&self, body: &[u8], job: F) -> Result<R, ApiError>
+    pub(crate) async fn create<R, F>(&self, body: &Bytes, job: F) -> Result<R, ApiError>
     where
         R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
         F: FnOnce(&mut Tx<'_>) -> Result<R, ApiError> + Send + 'static,
     {
         let key = self.idempotency_key(body)?;
+        // The job has what was parsed from the body, even if the client has hung up.
+        let body = body.clone();
         self.app()
             .store
             .write(move |tx| {
+                let _memory = body;
                 let Some(key) = key else { return job(tx) };
                 if let Some(response) = key.stored_response(tx)? {
                     return Ok(response.into());

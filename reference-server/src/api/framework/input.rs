@@ -11,18 +11,19 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCO
 use http::request::Parts;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::app::Shared;
+use crate::model::body_budget::{self, Reserved};
 use crate::model::error::{ApiError, Code};
+use crate::store::NO_ORGANIZATION;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// What the body takes of the server's budget, as long as the request is processed.
-    reserved: Option<OwnedSemaphorePermit>,
+    /// Whose memory the body takes.
+    pub(crate) organization: i64,
     /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
     body: Mutex<Body>,
 }
@@ -34,7 +35,8 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        Self { app, parts, params, reserved: None, body: Mutex::new(body) }
+        let organization = NO_ORGANIZATION;
+        Self { app, parts, params, organization, body: Mutex::new(body) }
     }
 
     /// A path parameter, decoded.
@@ -86,15 +88,15 @@ impl Input {
         }
         let is_large = declared.map_or_else(
             || self.parts.headers.contains_key(TRANSFER_ENCODING),
-            |length| length > FREE_BODY,
+            |length| length > body_budget::FREE,
         );
         let check_early = must_be_json && is_large;
         if check_early {
             self.expect_json()?;
         }
-        let budget = Arc::clone(&self.app.bodies);
-        let mut reserved = None;
-        reserve(&budget, &mut reserved, declared.unwrap_or(0))?;
+        let (app, organization) = (Arc::clone(&self.app), self.organization);
+        let mut reserved = Reserved::default();
+        app.bodies.reserve(organization, &mut reserved, declared.unwrap_or(0))?;
         let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
         let end = Instant::now() + limits.body_timeout;
         let mut first: Option<Bytes> = None;
@@ -116,7 +118,7 @@ impl Input {
             if have + data.len() > limits.max_body_bytes {
                 return Err(too_large());
             }
-            reserve(&budget, &mut reserved, have + data.len())?;
+            app.bodies.reserve(organization, &mut reserved, have + data.len())?;
             // Most bodies arrive in one frame, which need not be copied.
             if first.is_none() && all.is_empty() {
                 first = Some(data);
@@ -128,8 +130,7 @@ impl Input {
                 all.extend_from_slice(&data);
             }
         }
-        self.reserved = reserved;
-        Ok(first.unwrap_or_else(|| all.freeze()))
+        Ok(reserved.keep(first.unwrap_or_else(|| all.freeze())))
     }
 
     /// Returns 415 if the request declares its body as something other than JSON.
@@ -156,35 +157,6 @@ fn check_start(bytes: &[u8]) -> Result<(), ApiError> {
         Err(error) if !error.is_eof() => Err(not_json(bytes, &error)),
         _ => Ok(()),
     }
-}
-
-/// Budget for the bodies of all requests in progress, in KiB.
-pub(crate) const BODY_BUDGET: usize = 256 << 10;
-/// Bodies up to this size, in bytes, are free: many small requests must not wait for a
-/// large one.
-const FREE_BODY: usize = 64 << 10;
-
-/// Reserves memory for a body of this size, or returns 503.
-fn reserve(
-    budget: &Arc<Semaphore>,
-    reserved: &mut Option<OwnedSemaphorePermit>,
-    size: usize,
-) -> Result<(), ApiError> {
-    let have = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-    let wanted = if size <= FREE_BODY { 0 } else { size.div_ceil(1024) };
-    let Some(more) = wanted.checked_sub(have).filter(|more| *more > 0) else { return Ok(()) };
-    let more = u32::try_from(more).unwrap_or(u32::MAX);
-    match Arc::clone(budget).try_acquire_many_owned(more) {
-        Ok(permit) => match reserved {
-            Some(reserved) => reserved.merge(permit),
-            None => *reserved = Some(permit),
-        },
-        Err(_) => {
-            let message = "the server is processing too many large requests";
-            return Err(ApiError::new(Code::Unavailable, message).retry_after(1));
-        }
-    }
-    Ok(())
 }
 
 fn is_json(content_type: &HeaderValue) -> bool {

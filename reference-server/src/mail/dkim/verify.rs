@@ -1,6 +1,8 @@
 //! Verifies the DKIM signatures of incoming messages (RFC 6376 §6, RFC 8301, RFC 8463).
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
@@ -14,6 +16,9 @@ use serde::Serialize;
 
 use super::canonical::{self, Field, Form};
 use crate::mail::dns::Resolver;
+use crate::model::error::ApiError;
+use crate::store::Store;
+use crate::store::in_progress::Job;
 
 /// Result of the verification (RFC 8601 §2.7.1), from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -48,24 +53,51 @@ impl fmt::Display for DkimVerdict {
     }
 }
 
-/// Verifies the signatures of a message and returns the best result: one valid
-/// signature is enough. Lines must end in CRLF. `now` is in milliseconds.
-pub(crate) async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
-    let (head, body) = canonical::split(message);
-    let fields = canonical::fields(head);
+/// Verifies the signatures of a message, as a part of `job`, and returns the best result: one
+/// valid signature is enough. Lines must end in CRLF. `now` is in milliseconds.
+///
+/// A large message takes time to hash, once for each signature, so this computes on blocking
+/// threads.
+pub(crate) async fn verify(
+    store: &Arc<Store>,
+    job: &Job,
+    resolver: &Resolver,
+    message: &Arc<Vec<u8>>,
+    now: i64,
+) -> Result<DkimVerdict, ApiError> {
+    let parsed = Arc::clone(message);
+    let signatures = store.run_background(job, move || Ok(signatures(&parsed))).await?;
     let mut best = DkimVerdict::None;
-    // A verifier may limit the number of signatures (§6.1).
-    for field in fields.iter().filter(|field| field.is("DKIM-Signature")).take(MAX_SIGNATURES) {
-        let verdict = match Signature::parse(field) {
-            Some(signature) => signature.verify(resolver, &fields, field, body, now).await,
-            None => DkimVerdict::PermError,
+    for signature in signatures {
+        let verdict = match signature {
+            Some(signature) if signature.expires.is_none_or(|expires| expires >= now / 1000) => {
+                let name = format!("{}._domainkey.{}", signature.selector, signature.domain);
+                match store.in_progress.run_async(job, resolver.txt(&name)).await {
+                    Ok(records) => {
+                        let message = Arc::clone(message);
+                        let verify = move || Ok(signature.verify(&message, &records));
+                        store.run_background(job, verify).await?
+                    }
+                    Err(_) => DkimVerdict::TempError,
+                }
+            }
+            _ => DkimVerdict::PermError,
         };
         best = best.max(verdict);
         if best == DkimVerdict::Pass {
             break;
         }
     }
-    best
+    Ok(best)
+}
+
+/// The signatures of a message; `None` for a malformed one. A verifier may limit their number
+/// (§6.1).
+fn signatures(message: &[u8]) -> Vec<Option<Signature>> {
+    let fields = canonical::fields(canonical::split(message).0);
+    let numbered = fields.iter().enumerate();
+    let signatures = numbered.filter(|(_, field)| field.is("DKIM-Signature"));
+    signatures.take(MAX_SIGNATURES).map(|(number, field)| Signature::parse(number, field)).collect()
 }
 
 const MAX_SIGNATURES: usize = 8;
@@ -77,6 +109,8 @@ enum Algorithm {
 }
 
 struct Signature {
+    /// The number of its field in the message.
+    number: usize,
     algorithm: Algorithm,
     head_form: Form,
     body_form: Form,
@@ -92,7 +126,7 @@ struct Signature {
 }
 
 impl Signature {
-    fn parse(field: &Field<'_>) -> Option<Self> {
+    fn parse(number: usize, field: &Field<'_>) -> Option<Self> {
         let text = std::str::from_utf8(field.value()).ok()?;
         let tag = |name: &str| crate::mail::dns::tag(text, name);
         let domain = tag("d")?;
@@ -121,6 +155,7 @@ impl Signature {
             return None;
         }
         Some(Self {
+            number,
             algorithm,
             head_form: form(head_form)?,
             body_form: form(body_form)?,
@@ -134,27 +169,17 @@ impl Signature {
         })
     }
 
-    async fn verify(
-        &self,
-        resolver: &Resolver,
-        fields: &[Field<'_>],
-        own: &Field<'_>,
-        body: &[u8],
-        now: i64,
-    ) -> DkimVerdict {
-        if self.expires.is_some_and(|expires| expires < now / 1000) {
-            return DkimVerdict::PermError;
-        }
-        let name = format!("{}._domainkey.{}", self.selector, self.domain);
-        let Ok(records) = resolver.txt(&name).await else { return DkimVerdict::TempError };
+    /// Verifies the signature with a key in these DNS records.
+    fn verify(&self, message: &[u8], records: &[String]) -> DkimVerdict {
         let Some(key) = records.iter().find_map(|record| self.key(record)) else {
             return DkimVerdict::PermError;
         };
+        let (head, body) = canonical::split(message);
         let body_hash = canonical::body_hash(body, self.body_form, self.length);
         if body_hash.as_ref() != self.body_hash {
             return DkimVerdict::Fail;
         }
-        let data = self.signed_data(fields, own);
+        let data = self.signed_data(&canonical::fields(head));
         let verified = match self.algorithm {
             Algorithm::Rsa => UnparsedPublicKey::new(&RSA, key).verify(&data, &self.value),
             Algorithm::Ed25519 => {
@@ -182,18 +207,23 @@ impl Signature {
 
     /// The signed data (§3.7): the signed fields, repeated fields from the last to the
     /// first, then the signature field with an empty `b=`.
-    fn signed_data(&self, fields: &[Field<'_>], own: &Field<'_>) -> Vec<u8> {
+    fn signed_data(&self, fields: &[Field<'_>]) -> Vec<u8> {
         let mut data = Vec::new();
-        let mut used = vec![false; fields.len()];
+        // A message may have as many fields as `h=` has names.
+        let mut by_name: HashMap<Vec<u8>, Vec<&Field<'_>>> = HashMap::new();
+        for field in fields {
+            by_name.entry(field.name().to_ascii_lowercase()).or_default().push(field);
+        }
         for name in &self.signed {
-            let found = (0..fields.len()).rev().find(|&n| !used[n] && fields[n].is(name));
-            if let Some(found) = found {
-                used[found] = true;
-                fields[found].write(self.head_form, &mut data);
+            let found = by_name.get_mut(name.to_ascii_lowercase().as_bytes());
+            if let Some(field) = found.and_then(Vec::pop) {
+                field.write(self.head_form, &mut data);
                 data.extend_from_slice(b"\r\n");
             }
         }
-        Field::new(&without_signature(own.raw())).write(self.head_form, &mut data);
+        if let Some(own) = fields.get(self.number) {
+            Field::new(&without_signature(own.raw())).write(self.head_form, &mut data);
+        }
         data
     }
 }
@@ -250,13 +280,20 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::SANDBOX_KEY;
     use super::super::SigningKey;
     use super::*;
     use crate::mail::dns::{Data, Zone};
     use crate::model::dns::RecordKind;
+    use crate::store::Location;
+    use crate::store::in_progress::Kind;
+
+    async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
+        let store = Arc::new(Store::open(&Location::Memory, None).expect("opened").0);
+        let job = Job::new(Kind::Incoming, "test");
+        let message = Arc::new(message.to_vec());
+        super::verify(&store, &job, resolver, &message, now).await.expect("a verdict")
+    }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\
         Subject: Hello\r\n there\r\n\r\nHi  you \r\n\r\n";

@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::target::RelayTarget;
-use super::{Handoff, Reason};
+use super::{Envelope, Handoff, Reason};
+use crate::model::error::ApiError;
 use crate::model::stop::Stop;
 use crate::net::tls;
 
@@ -43,6 +44,8 @@ pub(super) enum ConnectionError {
     TimedOut,
     #[error("this server was stopped")]
     Stopped,
+    #[error("this server could not store that it hands over the message")]
+    NotStored,
     #[error("the server did not speak SMTP")]
     NotSmtp,
     #[error("unexpected reply: {0}")]
@@ -141,14 +144,14 @@ impl Connection {
     }
 
     /// Sends one message. Fails if the connection is unusable afterwards; rejections by
-    /// the relay are outcomes.
-    pub(super) async fn transact(
+    /// the relay are outcomes. See [`Envelope::before_end`].
+    pub(super) async fn transact<F: Future<Output = Result<(), ApiError>>>(
         &mut self,
         stop: &Stop,
-        sender: &str,
-        recipients: &[String],
+        envelope: Envelope<'_, impl FnOnce(&[Handoff]) -> F>,
         source: &[u8],
     ) -> Result<Vec<Handoff>, ConnectionError> {
+        let Envelope { sender, recipients, before_end } = envelope;
         let has_utf8 = self.extension("SMTPUTF8").is_some();
         let is_impossible = |address: &str| !address.is_ascii() && !has_utf8;
         if is_impossible(sender) {
@@ -174,6 +177,7 @@ impl Connection {
         let outcome_of_data = match reply.class() {
             3 => {
                 within(MESSAGE_TIMEOUT, self.write_message(source)).await??;
+                before_end(&outcomes).await.map_err(|_| ConnectionError::NotStored)?;
                 let ended = tokio::select! {
                     ended = self.end_message() => ended,
                     () = stop.until_cut() => Err(ConnectionError::Stopped),

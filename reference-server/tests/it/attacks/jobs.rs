@@ -107,6 +107,11 @@ async fn jobs_that_ended_three_servers() {
     let received: Vec<_> =
         receiver.received().iter().map(|one| one.header("mail-event").to_owned()).collect();
     assert_eq!(received, ["email.bounced", "email.bounced", "email.received"]);
+    // A message over SMTP belongs to no organization.
+    for (reset, left) in [(r#"{"organization":"Sandbox"}"#, 1), ("", 0)] {
+        assert_eq!(sandbox.control("POST /_sandbox/reset", reset).await.status, 204);
+        assert_set_aside(&sandbox, left).await;
+    }
 }
 
 /// A row that cannot be read stands for every defect of the server.

@@ -98,29 +98,33 @@ async fn a_body_of_a_million_values() {
 #[tokio::test]
 async fn more_large_bodies_than_memory() {
     let sandbox = Sandbox::start().await;
+    let (other, _) = sandbox.organization().await;
     let length = 60 << 20;
-    let head = format!(
-        "{SEND} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{{",
-        sandbox.addr()
-    );
-    // Four requests reserve 240 MiB. They stay open, and need not send their bodies.
+    let head = |key: &str| {
+        format!(
+            "{SEND} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{{",
+            sandbox.addr()
+        )
+    };
+    // A request reserves 120 MiB, of 192 MiB. They stay open, and need not send their bodies.
     let mut open = Vec::new();
-    let mut refused = None;
-    while refused.is_none() {
-        assert!(open.len() < 5, "no request was refused");
+    let mut refused = Vec::new();
+    for key in [KEY, KEY, &other, &other] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
-        stream.write_all(head.as_bytes()).await.expect("written");
+        stream.write_all(head(key).as_bytes()).await.expect("written");
         let mut probe = [0; 1];
         let answered = tokio::time::timeout(Duration::from_millis(500), stream.peek(&mut probe));
         if answered.await.is_ok() {
-            refused = Some(within("a response", raw::read_response(&mut stream)).await);
+            refused.push(within("a response", raw::read_response(&mut stream)).await);
         } else {
             open.push(stream);
         }
     }
-    let refused = refused.expect("checked above");
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
-    assert_eq!(open.len(), 4);
+    // One of each organization.
+    assert_eq!((open.len(), refused.len()), (2, 2), "{refused:?}");
+    for refused in refused {
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    }
     // Small requests still pass.
     let small = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
     assert_eq!(sandbox.call(SEND, small).await.status, 202);
@@ -299,14 +303,14 @@ async fn large_control_requests() {
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains(r#""omitted":900}"#), "{refused:?}");
 
-    // Bodies that take the whole budget and are not complete.
+    // Bodies that take the whole budget and are not complete: 192 MiB, at twice their size.
     let mut held = Vec::new();
-    for _ in 0..4 {
+    for mib in [64, 32] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connected");
         let head = format!(
             "PUT /_sandbox/templates/t HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{{",
             sandbox.addr(),
-            64 << 20
+            mib << 20
         );
         stream.write_all(head.as_bytes()).await.expect("written");
         held.push(stream);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
-use crate::api::framework::{Input, Json};
+use crate::api::framework::{Input, Json, blocking};
 use crate::delivery::source;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
@@ -129,7 +129,7 @@ pub(crate) async fn show(
     id: String,
 ) -> Result<Json<Message>, ApiError> {
     let (found, source) = source(app, organization, id).await?;
-    blocking(move || Json::of(&found.into_message(&source))).await
+    blocking::run(move || Json::of(&found.into_message(&source))).await
 }
 
 /// Returns the RFC 5322 source.
@@ -144,7 +144,7 @@ pub(crate) async fn raw(input: Input) -> Result<Response<Body>, ApiError> {
 pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
-    let html = blocking(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
+    let html = blocking::run(move || Ok(Incoming::parse(&source).and_then(|message| message.html)));
     let html = html.await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
@@ -159,7 +159,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) async fn links(input: Input) -> Result<Json<MessageLinks>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
-    let found = blocking(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref())));
+    let found = blocking::run(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref())));
     Json::of(&found.await?)
 }
 
@@ -208,7 +208,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
         StoredSource::Outgoing(message) => {
             let exposed = app.settings.is_exposed();
             let recipient = found.recipient.clone();
-            blocking(move || message.source(&recipient, exposed)).await?
+            blocking::run(move || message.source(&recipient, exposed)).await?
         }
     };
     Ok((found, source))
@@ -278,10 +278,4 @@ fn typed(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
