@@ -333,8 +333,7 @@ fn the_commands_repeat_the_requests_without_showing_the_secret() {
         let more = ["--old-secret-file", "old.txt"];
         let run = home.run(&args(&receiver.url, service, &more));
         assert!(!format!("{run:?}").contains(&SECRET[..10]), "a secret is shown: {run:?}");
-        let curl =
-            home.file("bin/curl", "#!/bin/sh\nexec printf '%s\\000' \"$@\"\n");
+        let curl = home.file("bin/curl", "#!/bin/sh\nexec printf '%s\\000' \"$@\"\n");
         std::fs::set_permissions(curl, std::fs::Permissions::from_mode(0o755)).expect("set");
         symlink(env!("CARGO_BIN_EXE_svc"), home.path("bin/svc")).expect("linked");
         let path = format!("{}:/usr/bin:/bin", home.path("bin").display());

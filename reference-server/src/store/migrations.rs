@@ -7,6 +7,7 @@ use rusqlite::Connection;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_relay_and_crash.sql"),
+    include_str!("migrations/0003_story.sql"),
 ];
 
 /// Schema version of the first release. Versions below it were those of its development.
@@ -39,6 +40,7 @@ mod tests {
     const FROZEN: &[&str] = &[
         "06ec88b7356202f073a41aa0ba40e7783114f020490e59d8bd3b5169ec4faf80",
         "6ede1bbafee22538f5d2e2476262dfc495b561981fe123283a29c74ecd02fdff",
+        "81800fc545457e95b4b7c73c1ecb2ce70aafda73f5a426cb5a9a6eb9d1719a42",
     ];
 
     #[test]

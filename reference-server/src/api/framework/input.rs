@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::api::app::Shared;
 use crate::model::body_budget::{self, Reserved};
 use crate::model::error::{ApiError, Code};
+use crate::model::request_log::BodyRecorder;
 use crate::store::NO_ORGANIZATION;
 
 pub(crate) struct Input {
@@ -130,7 +131,11 @@ impl Input {
                 all.extend_from_slice(&data);
             }
         }
-        Ok(reserved.keep(first.unwrap_or_else(|| all.freeze())))
+        let body = reserved.keep(first.unwrap_or_else(|| all.freeze()));
+        if let Some(recorder) = self.parts.extensions.get::<BodyRecorder>() {
+            recorder.record(&body);
+        }
+        Ok(body)
     }
 
     /// Returns 415 if the request declares its body as something other than JSON.
