@@ -6,7 +6,7 @@ import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
 import { connect, useConnected, useEvents } from './lib/live.js';
 import { current, go, href, useRoute } from './lib/route.js';
-import { Button, Dialog, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock } from './views/clock.js';
 import { Deliveries } from './views/deliveries.js';
@@ -179,7 +179,9 @@ function Shell() {
         <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
       </div>
     </nav>
-    <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}><${View} route=${route} /></main>
+    <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure} error=${organizations.error} retry=${organizations.reload} />`
+      : chosen || sandbox ? html`<${View} route=${route} />`
+      : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
     ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)} onSubmit=${async (/** @type {any} */ values) => {

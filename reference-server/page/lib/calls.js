@@ -87,6 +87,7 @@ function program(body) {
   if (body.html) lines.push(`.html(${rust(body.html)})`);
   for (const [name, value] of Object.entries(body.headers ?? {})) lines.push(`.header(${rust(name)}, ${rust(String(value))})`);
   for (const [name, value] of Object.entries(body.tags ?? {})) lines.push(`.tag(${rust(name)}, ${rust(String(value))})`);
+  for (const one of all(body.attachments)) lines.push(`// .attachment(Attachment::from_path(${rust(one.filename ?? '')})?)`);
   if (body.templateId) lines.push(`.template(${rust(body.templateId)})`);
   for (const [name, value] of Object.entries(body.variables ?? {})) lines.push(`.variable(${rust(name)}, serde_json::json!(${JSON.stringify(value)}))`);
   if (body.scheduledAt) lines.push(`.scheduled_at(${rust(body.scheduledAt)})`);

@@ -34,6 +34,8 @@ export function HtmlView({ content, title, images }) {
   }, [content]);
   let shown = content;
   for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
+  // Which colors the system prefers must not matter, so the queries for them are decided here.
+  shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) => (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
   const prefix = `<!doctype html><meta charset="utf-8"><base target="_blank">${theme === 'forced' ? FORCED_DARK : ''}`;
   return html`
     <div class="frame-bar">
@@ -43,14 +45,14 @@ export function HtmlView({ content, title, images }) {
         <${Button} kind="small" onClick=${() => setRemote(!remote)}>${remote ? 'Block' : 'Show'}<//></span>`}
     </div>
     <div class=${`stage ${width === 'full' ? '' : 'sized'}`}>
-      ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote} dark=${theme === 'dark'} width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
+      ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote} width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
     </div>`;
 }
 
 let frames = 0;
 
-/** @param {{content: string, title: string, remote: boolean, dark: boolean, width: string}} props */
-function Frame({ content, title, remote, dark, width }) {
+/** @param {{content: string, title: string, remote: boolean, width: string}} props */
+function Frame({ content, title, remote, width }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [name] = useState(() => `frame-${++frames}`);
   useEffect(() => {
@@ -61,6 +63,5 @@ function Frame({ content, title, remote, dark, width }) {
   }, [content]);
   return html`
     <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ? '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
-    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" class=${dark ? 'dark' : ''}
-      style=${{ width, maxWidth: '100%', colorScheme: dark ? 'dark' : 'light' }}></iframe>`;
+    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width, maxWidth: '100%' }}></iframe>`;
 }

@@ -54,7 +54,8 @@ async function run(signal) {
 
 /** @param {ReadableStream<Uint8Array>} stream @returns {AsyncGenerator<{id: string, data: Event}>} */
 async function* events(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (/** @type {unknown} */ (new TextDecoderStream()));
+  const reader = stream.pipeThrough(decoder).getReader();
   let text = '';
   for (;;) {
     const { value, done } = await reader.read();

@@ -37,6 +37,7 @@ function Contacts({ id, page, name, onDelete }) {
   const action = useAction();
   const shell = useContext(Page);
   const contacts = useResource(() => api.documented('GET', `/api/v1/audiences/${id}/contacts?page=${page}&pageSize=${PAGE_SIZE}`).then(items), [id, page, api.selectedOrganization()], (event) => event.type === 'request' && /^contacts\.(create|update|delete)$/.test(event.operation));
+  const shown = contacts.data ?? [];
   const turn = (/** @type {number} */ to) => () => go(href('audiences', id, { page: to > 1 ? String(to) : '' }));
   return html`<div class="detail-head"><div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(href('audiences'))} /></span><span class="spacer"></span>
       <${Button} icon="plus" onClick=${() => setAdding(true)}>Add contact<//>
@@ -45,12 +46,12 @@ function Contacts({ id, page, name, onDelete }) {
     <div class="detail-body"><div class="pad">
       ${contacts.error && html`<${Failure} error=${contacts.error} retry=${contacts.reload} />`}
       ${contacts.data?.length === 0 && html`<p class="muted">${page > 1 ? 'There are no more contacts.' : 'The audience has no contacts.'}</p>`}
-      ${contacts.data?.length > 0 && html`<div class="table-box"><table><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span class="sr">Delete</span></th></tr></thead><tbody>
-        ${contacts.data.map((/** @type {any} */ one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge} value=${topic} />`)}</div></td>
+      ${shown.length > 0 && html`<div class="table-box"><table><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span class="sr">Delete</span></th></tr></thead><tbody>
+        ${shown.map((/** @type {any} */ one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge} value=${topic} />`)}</div></td>
           <td><input type="checkbox" aria-label=${`${one.email} is subscribed`} checked=${one.subscribed} onChange=${(/** @type {any} */ event) => action(() => api.documented('PATCH', `/api/v1/contacts/${one.id}`, { subscribed: event.target.checked }))} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Delete ${one.email}`} onClick=${() => action(async () => { await api.documented('DELETE', `/api/v1/contacts/${one.id}`); contacts.reload(); }, `${one.email} was deleted`)} /></td></tr>`)}
       </tbody></table></div>`}
-      ${(page > 1 || contacts.data?.length === PAGE_SIZE) && html`<div class="actions"><${Button} disabled=${page === 1} onClick=${turn(page - 1)}>Previous<//><span class="muted">Page ${page}</span><${Button} disabled=${contacts.data?.length < PAGE_SIZE} onClick=${turn(page + 1)}>Next<//></div>`}
+      ${(page > 1 || shown.length === PAGE_SIZE) && html`<div class="actions"><${Button} disabled=${page === 1} onClick=${turn(page - 1)}>Previous<//><span class="muted">Page ${page}</span><${Button} disabled=${shown.length < PAGE_SIZE} onClick=${turn(page + 1)}>Next<//></div>`}
     </div></div>
     ${adding && html`<${FormDialog} title="Add contact" action="Add" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => {
       /** @type {any} */

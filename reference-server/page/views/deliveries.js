@@ -19,7 +19,7 @@ export function Deliveries({ route }) {
   const deliveries = useList('/_sandbox/deliveries', params, 'delivery');
   const back = href('deliveries', '', { q, state });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Event such as email.bounced, webhook:whk_…" onSearch=${(/** @type {string} */ text) => go(href('deliveries', id, { q: text, state }), true)} />
+    <div class="filters"><${Search} value=${q} hint="Event, webhook:whk_…" onSearch=${(/** @type {string} */ text) => go(href('deliveries', id, { q: text, state }), true)} />
       <select aria-label="State" value=${state} onChange=${(/** @type {any} */ event) => go(href('deliveries', id, { q, state: event.target.value }), true)}>
         <option value="">Any state</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
@@ -35,7 +35,7 @@ export function Deliveries({ route }) {
 
 /** Where the newest attempt went. @param {any} delivery */
 function urlOf(delivery) {
-  return delivery.attempts?.at(-1)?.url ?? delivery.webhook;
+  return delivery.attempts?.at(-1)?.url.replace(/^https?:\/\//, '') ?? delivery.webhook;
 }
 
 /** @param {any} attempt */

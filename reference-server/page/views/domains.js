@@ -50,10 +50,10 @@ function Domain({ domain, reload }) {
     <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'} label=${domain.verified ? 'verified' : 'not verified'} />
       <div class="actions">${own && html`<${Button} onClick=${publish}>Publish<//><${Button} onClick=${withdraw}>Withdraw<//>`}<${Button} onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
     ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then verify.</p>`}
-    <div class="table-box"><table><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
+    <div class="table-box"><table class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
       ${domain.records.map((/** @type {any} */ record) => html`<tr key=${record.kind}>
         <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' : 'none'} label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' : 'not found'}</span></td>
-        <td>${record.type}</td><td class="mono">${record.name}</td><td class="mono">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td class="right"><${Copy} text=${record.value} label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
+        <td>${record.type}</td><td class="mono record-name">${record.name}</td><td class="mono record-value">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td class="right"><${Copy} text=${record.value} label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
     </tbody></table></div>
   </section>`;
 }

@@ -1,12 +1,12 @@
 // Emails in every status, and the story of each.
 
-import { useContext, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { callsOf } from '../lib/calls.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
-import { addressOf, duration, pretty, search } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, FormDialog, Field, Head, List, Search, Section, Split, Tabs, Time, html, tone, useAction } from '../lib/ui.js';
+import { addressOf, duration, search } from '../lib/text.js';
+import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Tabs, Time, html, tone, useAction } from '../lib/ui.js';
 import { DeliveryCard } from './deliveries.js';
 import { Exchange } from './requests.js';
 
@@ -21,7 +21,7 @@ export function Emails({ route }) {
   const emails = useList('/_sandbox/emails', params, 'email');
   const back = href('emails', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, address:…, tag:kind=order, after:…" onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
+    <div class="filters"><${Search} value=${q} hint="Subject, address:, tag:, after:" onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
       <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('emails', id, { q, status: event.target.value }), true)}>
         <option value="">Any status</option>${STATUSES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
@@ -120,7 +120,7 @@ function Calls({ story }) {
   const call = calls.find((one) => one.id === shown) ?? calls[0];
   return html`<${Section} title="The same call">
     ${!complete && html`<p class="muted">The log does not have all of the request, so the content is left out: add it before you run the call.</p>`}
-    <${Tabs} label="Language" tabs=${calls.map((one) => [one.id, one.name])} value=${call.id} onChange=${setShown} />
+    <div><${Choice} label="Language" options=${calls.map((one) => [one.id, one.name])} value=${call.id} onChange=${setShown} /></div>
     <${Code} label="Call" wrap text=${call.text} />
   <//>`;
 }

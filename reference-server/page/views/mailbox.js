@@ -23,7 +23,7 @@ export function Mailbox({ route }) {
   const link = (/** @type {any} */ item) => href('mailbox', item.id, { q });
   const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, to:ada@example.test, from:…, after:…" onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
+    <div class="filters"><${Search} value=${q} hint="Subject, to:, from:, after:" onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
       <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() => { markAllRead(items[0].id); update((n) => n + 1); }} /></div>
     ${messages.error && html`<${Failure} error=${messages.error} retry=${messages.refresh} />`}
     ${messages.loaded && items.length === 0 && !messages.error ? html`<${Nothing} searched=${q} />`

@@ -17,7 +17,7 @@ export function Requests({ route }) {
   const requests = useList('/_sandbox/requests', params, 'request');
   const back = href('requests', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Operation such as emails.send, status:422, key:key_…" onSearch=${(/** @type {string} */ text) => go(href('requests', id, { q: text, status }), true)} />
+    <div class="filters"><${Search} value=${q} hint="Operation, status:422, key:…" onSearch=${(/** @type {string} */ text) => go(href('requests', id, { q: text, status }), true)} />
       <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('requests', id, { q, status: event.target.value }), true)}>
         <option value="">Any status</option>${['2xx', '4xx', '5xx'].map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
