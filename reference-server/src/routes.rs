@@ -3,14 +3,15 @@
 //! this list.
 
 mod dispatch;
+mod recording;
 
 use std::sync::LazyLock;
 
 use svc_sdk::Operation as O;
 
 use crate::api::control::{
-    clock, deliveries, dns, endpoints as e, events, extractions, faults, health, inbound, keys,
-    lease, messages, metrics, organizations, reset, templates,
+    clock, deliveries, dns, emails as sent, endpoints as e, events, extractions, faults, health,
+    inbound, keys, lease, live, messages, metrics, organizations, requests, reset, templates,
 };
 use crate::api::email::pages::Page;
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
@@ -160,6 +161,9 @@ fn control(r: &mut Routes) {
         .doc("Revoke a key", "The key is revoked with immediate effect.");
 
     r.tag("Sandbox templates");
+    r.control(e::TEMPLATES, templates::list)
+        .doc("List the templates", "Templates without their content, by ID.")
+        .query(parameters::templates);
     r.control(e::TEMPLATES_PUT, templates::put)
         .doc("Create or replace a template", "The template.")
         .links("$request.path.id", "/_sandbox/templates/{");
@@ -200,7 +204,47 @@ fn control(r: &mut Routes) {
         "The links in order, and the codes.",
     );
 
+    r.control(e::MESSAGES_ATTACHMENT, messages::attachment)
+        .doc(
+            "Get an attachment of a message; the first is 1",
+            "The bytes, with the content type that the message declares.",
+        )
+        .produces("*/*");
+
+    r.tag("Sandbox emails");
+    r.control(e::EMAILS, sent::list)
+        .doc("List the emails in every status", "Emails, newest first.")
+        .query(parameters::emails)
+        .links("$response.body#/data/0/id", "/_sandbox/emails/{");
+    r.control(e::EMAILS_STORY, sent::story).doc(
+        "Get what happened to an email",
+        "Its request, its changes, its messages, and its deliveries with their attempts.",
+    );
+
+    r.tag("Sandbox requests");
+    r.control(e::REQUESTS, requests::list)
+        .doc(
+            "List the newest requests to the documented operations",
+            "Requests with the beginning of their bodies, newest first.",
+        )
+        .query(parameters::requests)
+        .links("$response.body#/data/0/id", "/_sandbox/requests/{");
+    r.control(e::REQUESTS_GET, requests::get).doc("Get a request", "The request.");
+
     r.tag("Sandbox events");
+    r.control(e::EVENTS, live::stream)
+        .doc(
+            "Watch what changes, as server-sent events",
+            "The events of the organization, without end; each is one of `LiveEvent`.",
+        )
+        .query(parameters::stream)
+        .produces("text/event-stream");
+    r.control(e::EVENTS_WAIT, live::wait)
+        .doc(
+            "Wait for what changes",
+            "The events after a position, at once or when there is one; none after the timeout.",
+        )
+        .query(parameters::changes);
     r.control(e::EMAILS_EVENT, events::create)
         .doc("Simulate an event of an email", "The updated email.");
     r.control(e::INBOUND, inbound::create)

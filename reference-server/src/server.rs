@@ -308,6 +308,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         stop,
         delivery,
         engine: handle,
+        requests: Default::default(),
         rate_limits: std::sync::Mutex::default(),
         bodies: Arc::new(Semaphore::new(BODY_BUDGET)),
         templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),

@@ -14,6 +14,7 @@ use crate::model::addresses::Addresses;
 use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::metrics::Metrics;
+use crate::model::request_log::RequestLog;
 use crate::model::stop::Stop;
 use crate::net::slots::Slots;
 use crate::settings::Settings;
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub(crate) searches: Slots,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
+    /// The newest requests to the documented operations.
+    pub(crate) requests: RequestLog,
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
     /// Set once the sockets are bound.

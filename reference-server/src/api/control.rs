@@ -4,6 +4,7 @@
 pub(crate) mod clock;
 pub(crate) mod deliveries;
 pub(crate) mod dns;
+pub(crate) mod emails;
 pub(crate) mod endpoints;
 pub(crate) mod events;
 pub(crate) mod extractions;
@@ -13,9 +14,12 @@ pub(crate) mod health;
 pub(crate) mod inbound;
 pub(crate) mod keys;
 pub(crate) mod lease;
+pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod metrics;
 pub(crate) mod organizations;
+mod query;
+pub(crate) mod requests;
 pub(crate) mod reset;
 pub(crate) mod seed;
 pub(crate) mod templates;
@@ -37,6 +41,16 @@ pub struct Page<T> {
     pub data: Vec<T>,
     /// The cursor of the next page, or null on the last page.
     pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page of `limit` items. `found` has one more if there are more pages.
+    fn of(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(id);
+        Self { data: found, next }
+    }
 }
 
 /// The `organization` query parameter.

@@ -1,5 +1,6 @@
-//! Events of emails, emails from elsewhere, and extractions.
+//! Emails and their events, emails from elsewhere, and extractions.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -8,11 +9,15 @@ use svc_sdk::email::EmailRecord;
 
 use super::connection::Client;
 use super::request::Request;
+use crate::api::control::Page;
+use crate::api::control::emails::EmailStory;
 use crate::api::control::endpoints as e;
 use crate::api::control::events::EmailEvent;
 use crate::api::control::extractions::Extraction;
 use crate::api::control::extractions::New;
 use crate::api::control::inbound::{InboundMessage, Received};
+use crate::model::status::Status as EmailStatus;
+use crate::store::emails::EmailSummary;
 
 impl Client {
     /// The emails of the organization.
@@ -36,9 +41,52 @@ impl Client {
 pub struct Emails<'a>(&'a Client);
 
 impl Emails<'_> {
+    /// Lists the emails in every status, newest first.
+    pub fn list(&self) -> Request<Page<EmailSummary>> {
+        self.0.json(&e::EMAILS, &[])
+    }
+
+    /// Returns what happened to an email: its request, its changes, its messages, and its
+    /// deliveries with their attempts.
+    pub fn story(&self, id: &str) -> Request<EmailStory> {
+        self.0.json(&e::EMAILS_STORY, &[id])
+    }
+
     /// Makes an event of an email happen, and notifies the webhooks.
     pub fn simulate(&self, id: &str, event: &EmailEvent) -> Request<EmailRecord> {
         self.0.json(&e::EMAILS_EVENT, &[id]).with_body(&e::EMAILS_EVENT, event)
+    }
+}
+
+impl Request<Page<EmailSummary>> {
+    /// Selects the emails with this status.
+    pub fn status(self, status: EmailStatus) -> Self {
+        self.query("status", status.as_str())
+    }
+
+    /// Selects the emails from or to this address.
+    pub fn address(self, address: impl AsRef<str>) -> Self {
+        self.query("address", address)
+    }
+
+    /// Selects the emails whose subject contains this text, in any case.
+    pub fn subject(self, part: impl AsRef<str>) -> Self {
+        self.query("subject", part)
+    }
+
+    /// Selects the emails with a tag, given as `name` or as `name=value`.
+    pub fn tag(self, tag: impl AsRef<str>) -> Self {
+        self.query("tag", tag)
+    }
+
+    /// Selects the emails after this time, or after the email with this ID.
+    pub fn after(self, time_or_id: impl fmt::Display) -> Self {
+        self.query("after", time_or_id.to_string())
+    }
+
+    /// Selects the emails before this time, or before the email with this ID.
+    pub fn before(self, time_or_id: impl fmt::Display) -> Self {
+        self.query("before", time_or_id.to_string())
     }
 }
 

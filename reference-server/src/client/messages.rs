@@ -65,6 +65,13 @@ impl Messages<'_> {
         self.0.request(&e::MESSAGES_HTML, &[id], |response| Ok(response.text().into_owned()))
     }
 
+    /// Returns the bytes of an attachment; the first of a message is 1.
+    pub fn attachment(&self, id: &str, number: usize) -> Request<Bytes> {
+        let number = number.to_string();
+        let parameters = [id, &number];
+        self.0.request(&e::MESSAGES_ATTACHMENT, &parameters, |response| Ok(response.body.clone()))
+    }
+
     /// Returns the links and the one-time codes of a message.
     pub fn links(&self, id: &str) -> Request<MessageLinks> {
         self.0.json(&e::MESSAGES_LINKS, &[id])

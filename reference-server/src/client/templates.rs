@@ -2,8 +2,9 @@
 
 use super::connection::Client;
 use super::request::Request;
+use crate::api::control::Page;
 use crate::api::control::endpoints as e;
-use crate::api::control::templates::{NewTemplate, Template};
+use crate::api::control::templates::{NewTemplate, Template, TemplateSummary};
 
 impl Client {
     /// The templates of emails.
@@ -17,6 +18,11 @@ impl Client {
 pub struct Templates<'a>(&'a Client);
 
 impl Templates<'_> {
+    /// Lists the templates without their content, by ID.
+    pub fn list(&self) -> Request<Page<TemplateSummary>> {
+        self.0.json(&e::TEMPLATES, &[])
+    }
+
     /// Creates or replaces a template.
     pub fn put(&self, id: &str, template: &NewTemplate) -> Request<Template> {
         self.0.json(&e::TEMPLATES_PUT, &[id]).with_body(&e::TEMPLATES_PUT, template)

@@ -58,7 +58,9 @@ pub(crate) fn change(
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
-        post::emit(tx, &delivery.webhooks, organization, event, |tx| {
+        email.note(now, status, Some(event.as_str()), Some(position));
+        let of = Some(email.id.as_str());
+        post::emit(tx, &delivery.webhooks, organization, event, of, |tx| {
             let recipient = &email.recipients[position];
             let data = payload::outgoing(email, recipient, event, detail, now)?;
             Part::new(data).store(tx, b"")

@@ -163,7 +163,7 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    post::emit(tx, webhooks, organization, Event::EmailReceived, |tx| {
+    post::emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf: message.spf,

@@ -42,7 +42,7 @@ pub(crate) fn deliver(
     let owners = owners(tx, delivery, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());
-    messages::insert_outgoing(tx, email.organization, &id, recipient, &email.id, domain)?;
+    messages::insert_outgoing(tx, &id, recipient, email, domain)?;
     let is_notified = |(_, organization): &(String, i64)| {
         *organization != email.organization
             || !delivery.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()

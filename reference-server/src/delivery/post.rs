@@ -17,7 +17,7 @@ use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
 use crate::store::in_progress::{Job, Kind};
-use crate::store::pending_events::{self, PendingEvent};
+use crate::store::pending_events::{self, NewPendingEvent, PendingEvent};
 use crate::store::webhooks::{Webhook, Webhooks};
 
 /// The data of an event as JSON, in two parts.
@@ -53,23 +53,31 @@ impl Part {
     }
 }
 
-/// Queues an event for every active webhook that subscribes to it. Calls `data` only if
-/// there is one.
+/// Queues an event for every active webhook that subscribes to it. `email` is the ID of the email
+/// that it is about. Calls `data` only if there is a webhook.
 pub(crate) fn emit(
     tx: &mut Tx<'_>,
     webhooks: &Webhooks,
     organization: i64,
     event: Event,
+    email: Option<&str>,
     data: impl FnOnce(&Tx<'_>) -> Result<Data, ApiError>,
 ) -> Result<(), ApiError> {
     let subscribers = webhooks.subscribers(organization, event);
     let Some(last) = subscribers.last() else { return Ok(()) };
     let data = data(tx)?;
     if deliveries::has_room(tx, subscribers.len()) {
-        return write_all(tx, event, &subscribers, &data).map(drop);
+        return write_all(tx, event, &subscribers, email, &data).map(drop);
     }
-    let (shared, rest) = (data.shared, &data.rest);
-    pending_events::insert(tx, organization, event.as_str(), shared, rest, &last.id)
+    let new = NewPendingEvent {
+        organization,
+        event: event.as_str(),
+        email,
+        shared: data.shared,
+        data: &data.rest,
+        last: &last.id,
+    };
+    pending_events::insert(tx, &new)
 }
 
 /// Like [`emit`], in this transaction in any case. Returns the ids of the deliveries.
@@ -85,17 +93,18 @@ pub(crate) fn emit_at_once(
         return Ok(Vec::new());
     }
     let data = data.store(tx, b"")?;
-    write_all(tx, event, &subscribers, &data)
+    write_all(tx, event, &subscribers, None, &data)
 }
 
 fn write_all(
     tx: &mut Tx<'_>,
     event: Event,
     subscribers: &[Arc<Webhook>],
+    email: Option<&str>,
     data: &Data,
 ) -> Result<Vec<String>, ApiError> {
     let now = tx.now;
-    subscribers.iter().map(|webhook| write(tx, event, webhook, now, data)).collect()
+    subscribers.iter().map(|webhook| write(tx, event, webhook, now, email, data)).collect()
 }
 
 /// Writes one delivery of an event at `created`. Returns its id.
@@ -104,6 +113,7 @@ fn write(
     event: Event,
     webhook: &Webhook,
     created: Millis,
+    email: Option<&str>,
     data: &Data,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Delivery);
@@ -113,6 +123,7 @@ fn write(
         webhook: &webhook.id,
         service: event.service(),
         event: event.as_str(),
+        email,
         body: &body(event.as_str(), &id, created, data)?,
     };
     deliveries::insert_pending(tx, &new, created)?;
@@ -194,7 +205,7 @@ fn write_pending(
     subscribers.truncate(limit);
     let data = Data { shared: pending.shared, rest: std::mem::take(&mut pending.data) };
     for webhook in &subscribers {
-        write(tx, event, webhook, pending.created_at, &data)?;
+        write(tx, event, webhook, pending.created_at, pending.email.as_deref(), &data)?;
     }
     match subscribers.last() {
         Some(webhook) if !is_last => pending_events::advance(tx, &pending, &webhook.id)?,

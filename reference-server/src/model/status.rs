@@ -13,19 +13,41 @@ use crate::model::event::Event;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EmailStatus")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+#[non_exhaustive]
+pub enum Status {
+    /// Waits to be sent.
     Queued,
+    /// In progress.
     Sending,
+    /// Handed over, with an unknown outcome.
     Sent,
+    /// In the mailbox of the recipient.
     Delivered,
+    /// Refused by the recipient's server.
     Bounced,
+    /// Not sent.
     Failed,
+    /// Marked as spam by the recipient.
     Complained,
+    /// Cancelled before it was sent.
     Cancelled,
 }
 
 impl Status {
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// All statuses.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::Sending,
+        Self::Sent,
+        Self::Delivered,
+        Self::Bounced,
+        Self::Failed,
+        Self::Complained,
+        Self::Cancelled,
+    ];
+
+    /// The name, such as `delivered`.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::Sending => "sending",
@@ -38,17 +60,13 @@ impl Status {
         }
     }
 
+    /// The status with this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
     pub(crate) fn from_text(text: &str) -> Self {
-        match text {
-            "sending" => Self::Sending,
-            "sent" => Self::Sent,
-            "delivered" => Self::Delivered,
-            "bounced" => Self::Bounced,
-            "failed" => Self::Failed,
-            "complained" => Self::Complained,
-            "cancelled" => Self::Cancelled,
-            _ => Self::Queued,
-        }
+        Self::parse(text).unwrap_or(Self::Queued)
     }
 
     /// Severity: the status of an email is the most severe status of its recipients.
@@ -69,10 +87,14 @@ impl Status {
 /// State of one recipient.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Recipient")]
-pub(crate) struct RecipientState {
-    pub(crate) address: String,
-    pub(crate) status: Status,
-    pub(crate) detail: Option<Value>,
+#[non_exhaustive]
+pub struct RecipientState {
+    /// The address.
+    pub address: String,
+    /// The status.
+    pub status: Status,
+    /// Of a bounce `{type, reason}`, of a click `{url}`, of other events `{reason}`.
+    pub detail: Option<Value>,
 }
 
 /// The status of an email with these recipients.

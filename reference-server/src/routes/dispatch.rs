@@ -10,13 +10,15 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
-use http::Response;
+use http::{Method, Response};
 use http_body_util::BodyExt as _;
 use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
-use crate::api::app::Shared;
+use super::recording::Recording;
+use crate::api::app::{App, Shared};
 use crate::api::control::guard::{check_query, guard};
+use crate::api::control::live::Change;
 use crate::api::framework::auth;
 use crate::api::framework::call::Call;
 use crate::api::framework::fault;
@@ -30,7 +32,7 @@ use crate::api::tracking;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::memory;
-use crate::store::faults;
+use crate::store::faults::{self, FaultUpdate};
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -80,26 +82,45 @@ async fn handle_control(
     let known = (route.query)(&input.app.settings.compatibility);
     let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
         Ok(()) => {
-            let owner = named_in_query(&input);
-            within_memory(owner, handler(input)).await
+            let (owner, app) = (named_in_query(&input), Arc::clone(&input.app));
+            let response = within_memory(owner, handler(input)).await;
+            if response.is_ok() {
+                publish_change(&app, route);
+            }
+            response
         }
         Err(error) => Err(error),
     };
     result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
 }
 
+/// Tells the clients that watch what a control request may have changed.
+fn publish_change(app: &App, route: &Route) {
+    let method = route.method();
+    let path = route.path().strip_prefix("/_sandbox/");
+    if let Some(path) = path.filter(|_| method != Method::GET) {
+        app.store.wake.log.publish(None, "change", || Change {
+            resource: path.split('/').next().unwrap_or_default().to_owned(),
+            method: method.to_string(),
+        });
+    }
+}
+
 /// Handles a request to a documented operation, and measures how long it takes.
 async fn handle_documented(
-    input: Input,
+    mut input: Input,
     operation: Operation,
     handler: &impl Fn(Call) -> Handled,
 ) -> Response<Body> {
     let started = Instant::now();
     let app = Arc::clone(&input.app);
+    let mut recording = Recording::start(&mut input, operation, started);
     let format = app.settings.compatibility.error_format;
     let response = match auth::authenticate(&app, operation.service(), &input.parts) {
         Ok(key) => {
+            recording.authenticated(&key);
             let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
+            recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
             let aborter = input.parts.extensions.get::<ConnectionAborter>().cloned();
             // These checks follow authentication, in the order of
@@ -125,7 +146,7 @@ async fn handle_documented(
         Err(error) => response::error(&error, format),
     };
     app.metrics.request(operation, response.status(), started.elapsed());
-    response
+    recording.respond(response).await
 }
 
 /// Counts a large response toward the memory of the organization, until it has been sent

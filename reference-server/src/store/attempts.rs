@@ -1,9 +1,12 @@
 //! The table `attempt`: the attempts of webhook deliveries.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
 /// An attempt to insert.
@@ -50,6 +53,49 @@ pub(crate) fn put(tx: &Tx<'_>, delivery: &str, new: &NewAttempt<'_>) -> Result<(
             &new.error,
         ),
     )?;
+    publish(tx, delivery, new)
+}
+
+/// An attempt that was made, as the clients that watch see it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AttemptMade")]
+#[non_exhaustive]
+pub struct AttemptMade {
+    /// The ID of the delivery.
+    pub delivery: String,
+    /// Its number; the first is 1.
+    pub number: i64,
+    /// When it started, by the server's clock.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds of real time.
+    pub duration_ms: i64,
+    /// The URL of the request.
+    pub url: String,
+    /// The status of the response; null if there was none.
+    pub status: Option<i64>,
+    /// Why there was no response.
+    pub error: Option<String>,
+}
+
+/// Tells the clients that watch.
+fn publish(tx: &Tx<'_>, delivery: &str, new: &NewAttempt<'_>) -> Result<(), ApiError> {
+    if !tx.is_watched() {
+        return Ok(());
+    }
+    let sql = "SELECT organization FROM delivery WHERE id = ?1";
+    let organization: Option<i64> = tx.find(sql, [delivery], |row| row.get(0))?;
+    if organization.is_some() {
+        tx.publish(organization, "attempt", || AttemptMade {
+            delivery: delivery.to_owned(),
+            number: new.number,
+            started_at: new.started_at.into(),
+            duration_ms: new.duration_ms,
+            url: new.url.to_owned(),
+            status: new.status.map(i64::from),
+            error: new.error.clone(),
+        });
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use super::keys::service_from;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::model::worker::Worker;
 use crate::store::{Reader, Tx, bodies};
 
@@ -71,6 +72,8 @@ pub(crate) struct NewDelivery<'a> {
     pub(crate) webhook: &'a str,
     pub(crate) service: Service,
     pub(crate) event: &'a str,
+    /// The email that it is about.
+    pub(crate) email: Option<&'a str>,
     pub(crate) body: &'a Body,
 }
 
@@ -133,8 +136,8 @@ fn insert(
 ) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO delivery (id, organization, webhook, service, event, state, attempts,
-                               retry, due_at, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?7, ?8)",
+                               retry, due_at, created_at, updated_at, email)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'pending', 0, 0, ?6, ?7, ?8, ?9)",
         (
             new.id,
             new.organization,
@@ -144,6 +147,7 @@ fn insert(
             due_at,
             created_at,
             tx.now,
+            new.email,
         ),
     )?;
     let Body { head, shared, tail } = new.body;
@@ -152,7 +156,7 @@ fn insert(
         "INSERT INTO delivery_body (delivery, body, shared, tail) VALUES (?1, ?2, ?3, ?4)",
         (new.id, head, shared, tail),
     )?;
-    Ok(())
+    publish(tx, new.id)
 }
 
 /// A due delivery that was read ahead.
@@ -241,6 +245,7 @@ pub(crate) fn record(
          WHERE id = ?1 AND state = 'pending'",
         (id, state.as_str(), attempts, retry, next, tx.now),
     )?;
+    publish(tx, id)?;
     Ok(changed > 0)
 }
 
@@ -251,7 +256,7 @@ pub(super) fn set_aside(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
          WHERE id = ?1 AND state = 'pending'",
         (id, tx.now),
     )?;
-    Ok(())
+    publish(tx, id)
 }
 
 /// Drops a delivery if it is pending.
@@ -261,17 +266,16 @@ pub(crate) fn drop_pending(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
          WHERE id = ?1 AND state = 'pending'",
         (id, tx.now),
     )?;
-    Ok(())
+    publish(tx, id)
 }
 
 /// Drops a pending delivery to a webhook. Returns its size, or `None` if there is none.
 pub(super) fn drop_next(tx: &mut Tx<'_>, webhook: &str) -> Result<Option<i64>, ApiError> {
-    let dropped = tx.execute(
-        "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2 WHERE id =
-             (SELECT id FROM delivery WHERE webhook = ?1 AND due_at IS NOT NULL LIMIT 1)",
-        (webhook, tx.now),
-    )?;
-    Ok((dropped > 0).then_some(0))
+    let sql = "UPDATE delivery SET state = 'dropped', due_at = NULL, updated_at = ?2 WHERE id =
+                   (SELECT id FROM delivery WHERE webhook = ?1 AND due_at IS NOT NULL LIMIT 1)
+               RETURNING id";
+    let dropped: Option<String> = tx.find(sql, (webhook, tx.now), |row| row.get(0))?;
+    dropped.map(|id| publish(tx, &id).map(|()| 0)).transpose()
 }
 
 /// Deletes a delivery of an organization. Returns its size in bytes, or `None` if there is none.
@@ -297,7 +301,71 @@ pub(crate) fn repeat(tx: &mut Tx<'_>, delivery: &Delivery, retry: i64) -> Result
         (&delivery.id, retry, tx.now),
     )?;
     tx.worker_due(Worker::Webhook(delivery.webhook.clone()), tx.now);
+    publish(tx, &delivery.id)
+}
+
+/// A delivery that changed, as the clients that watch see it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DeliveryChange")]
+#[non_exhaustive]
+pub struct DeliveryChange {
+    /// The event ID.
+    pub id: String,
+    /// The ID of the webhook.
+    pub webhook: String,
+    /// `email` or `extraction`.
+    pub service: String,
+    /// The name of the event, such as `email.delivered`.
+    pub event: String,
+    /// The ID of the email that the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
+    /// Whether the webhook accepted it.
+    pub state: State,
+    /// The number of attempts so far.
+    pub attempt_count: i64,
+    /// When the next attempt is due.
+    pub next_due_at: Option<Timestamp>,
+    /// When the event occurred.
+    pub created_at: Timestamp,
+    /// When the delivery last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Tells the clients that watch.
+fn publish(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
+    if !tx.is_watched() {
+        return Ok(());
+    }
+    let sql = format!("SELECT {COLUMNS}, email, organization FROM delivery WHERE id = ?1");
+    let found = tx.find(&sql, [id], |row| Ok((read(row)?, row.get(9)?, row.get(10)?)))?;
+    let Some((delivery, email_id, organization)) = found else { return Ok(()) };
+    tx.publish(Some(organization), "delivery", || DeliveryChange {
+        id: delivery.id,
+        webhook: delivery.webhook,
+        service: delivery.service.as_str().to_owned(),
+        event: delivery.event,
+        email_id,
+        state: delivery.state,
+        attempt_count: delivery.attempts,
+        next_due_at: delivery.due_at.map(Timestamp::from),
+        created_at: delivery.created_at.into(),
+        updated_at: delivery.updated_at.into(),
+    });
     Ok(())
+}
+
+/// The deliveries of the events of an email, oldest first.
+pub(crate) fn of_email(
+    reader: Reader<'_>,
+    email: &str,
+    limit: i64,
+) -> Result<Vec<Delivery>, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery WHERE email = ?1 ORDER BY id LIMIT ?2");
+    let mut statement = reader.statement(&sql)?;
+    let rows = statement.query_map((email, limit), read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
 /// Which deliveries to list.

@@ -97,6 +97,13 @@ pub(crate) struct FaultUpdate {
     hit: Option<FaultHit>,
 }
 
+impl FaultUpdate {
+    /// The ID of the fault, if the request was affected.
+    pub(crate) fn hit(&self) -> Option<&str> {
+        self.hit.as_ref().map(|_| self.fault.as_str())
+    }
+}
+
 impl Faults {
     /// Stores a fault. It takes effect when the transaction commits.
     pub(crate) fn add(self: &Arc<Self>, tx: &mut Tx<'_>, fault: &Fault) -> Result<(), ApiError> {

@@ -1,26 +1,45 @@
 //! The tables `message` and `message_source`: delivered messages, one for each recipient. The
 //! sources of received messages are in the table `body`.
 
+use rusqlite::Row;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::model::error::ApiError;
+use crate::model::id::Prefix;
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
+use crate::store::emails::{Meta, Stored};
 use crate::store::{Reader, Tx, bodies};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
 pub(crate) fn insert_outgoing(
     tx: &mut Tx<'_>,
-    organization: i64,
     id: &str,
     recipient: &str,
-    email: &str,
+    email: &Stored,
     domain: Option<&str>,
 ) -> Result<(), ApiError> {
+    let organization = email.organization;
     tx.execute(
         "INSERT INTO message (organization, id, recipient, email, domain, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (organization, id, recipient, email, domain, tx.now),
+        (organization, id, recipient, &email.id, domain, tx.now),
     )?;
     tx.message_stored(organization, recipient);
+    tx.publish(Some(organization), "message", || {
+        MessageSummary {
+            id: id.to_owned(),
+            direction: Direction::Outgoing,
+            email_id: Some(email.id.clone()),
+            from: email.meta.from.clone(),
+            recipient: recipient.to_owned(),
+            subject: email.meta.subject.clone(),
+            created_at: tx.now.into(),
+        }
+        .shortened()
+    });
     Ok(())
 }
 
@@ -52,7 +71,73 @@ pub(crate) fn insert_incoming(
         (new.id, new.sender, new.subject, new.source),
     )?;
     tx.message_stored(organization, new.recipient);
+    tx.publish(Some(organization), "message", || {
+        MessageSummary {
+            id: new.id.to_owned(),
+            direction: Direction::Incoming,
+            email_id: None,
+            from: new.sender.to_owned(),
+            recipient: new.recipient.to_owned(),
+            subject: new.subject.to_owned(),
+            created_at: tx.now.into(),
+        }
+        .shortened()
+    });
     Ok(())
+}
+
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MessageDirection", inline)]
+#[non_exhaustive]
+pub enum Direction {
+    /// From an email of this server.
+    Outgoing,
+    /// From elsewhere.
+    Incoming,
+}
+
+impl Direction {
+    pub(crate) fn of(email: Option<&String>) -> Self {
+        if email.is_some() { Self::Outgoing } else { Self::Incoming }
+    }
+}
+
+/// A message in a list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MessageSummary {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// Where it comes from.
+    pub direction: Direction,
+    /// The ID of its email; only for an outgoing message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The address that it was delivered to.
+    pub recipient: String,
+    /// The subject; empty if there is none.
+    pub subject: String,
+    /// When it arrived.
+    pub created_at: Timestamp,
+}
+
+impl MessageSummary {
+    /// The message with the first characters of its headers: those of a received message may be
+    /// large.
+    pub(crate) fn shortened(mut self) -> Self {
+        const MAX: usize = 1_000;
+        for text in [&mut self.from, &mut self.subject] {
+            if let Some((end, _)) = text.char_indices().nth(MAX) {
+                text.truncate(end);
+            }
+        }
+        self
+    }
 }
 
 /// A message without its source.
@@ -97,7 +182,7 @@ pub(super) fn delete_next_of_domain(
     domain: &str,
 ) -> Result<Option<i64>, ApiError> {
     let sql = "SELECT organization, id FROM message WHERE domain = ?1 LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
     let found: Option<(i64, String)> = tx.find(sql, [domain], read)?;
     found.map(|(organization, id)| delete(tx, organization, &id)).transpose()
 }
@@ -130,16 +215,6 @@ pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<Str
     Ok(reader.find(sql, [organization], |row| row.get(0))?)
 }
 
-/// A message as a list shows it.
-pub(crate) struct Head {
-    pub(crate) message: Message,
-    /// The `meta` of the email, as JSON; `None` for a received message.
-    pub(crate) meta: Option<String>,
-    /// Of a received message.
-    pub(crate) sender: Option<String>,
-    pub(crate) subject: Option<String>,
-}
-
 /// Whether the domain that received the message exists: the messages of a deleted one are removed
 /// later. 3 is the number of domains in the table `deleted`.
 const PRESENT: &str = "NOT EXISTS (SELECT 1 FROM deleted WHERE kind = 3 AND id = m.domain)";
@@ -162,9 +237,7 @@ fn list_statement(to_one_recipient: bool) -> String {
         ("", "AND ?4 IS NULL")
     };
     format!(
-        "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject
-         FROM message m {hint} LEFT JOIN email e ON e.id = m.email
-         LEFT JOIN message_source s ON s.message = m.id
+        "SELECT {SUMMARY} FROM message m {hint} {JOINS}
          WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient} AND {PRESENT}
          ORDER BY m.id DESC"
     )
@@ -176,21 +249,68 @@ pub(crate) fn each(
     organization: i64,
     range: &Range<'_>,
     recipient: Option<&str>,
-    mut take: impl FnMut(Head) -> Result<bool, ApiError>,
+    mut take: impl FnMut(MessageSummary) -> Result<bool, ApiError>,
 ) -> Result<(), ApiError> {
     let mut statement = reader.statement(&list_statement(recipient.is_some()))?;
     let mut rows = statement.query((organization, range.after, range.before, recipient))?;
     while let Some(row) = rows.next()? {
-        let message = Message {
-            id: row.get(0)?,
-            recipient: row.get(1)?,
-            email: row.get(2)?,
-            created_at: row.get(3)?,
-        };
-        let head = Head { message, meta: row.get(4)?, sender: row.get(5)?, subject: row.get(6)? };
-        if !take(head)? {
+        if !take(summary(row)?)? {
             break;
         }
     }
     Ok(())
+}
+
+/// The messages of an email, in the order of its recipients. `recipients` are those that may have
+/// one: a recipient without one would cost a search of the whole mailbox.
+pub(crate) fn of_email<'a>(
+    reader: Reader<'_>,
+    organization: i64,
+    email: &str,
+    recipients: impl Iterator<Item = &'a str>,
+) -> Result<Vec<MessageSummary>, ApiError> {
+    let sql = format!(
+        "SELECT {SUMMARY} FROM message m INDEXED BY message_recipient {JOINS}
+         WHERE m.organization = ?1 AND m.recipient = ?2 AND m.id > ?3 AND m.email = ?4 AND {PRESENT}
+         ORDER BY m.id LIMIT 1"
+    );
+    // IDs sort by creation.
+    let after = email.replacen(Prefix::Email.as_str(), Prefix::Message.as_str(), 1);
+    let mut found = Vec::new();
+    for recipient in recipients {
+        let mut statement = reader.statement(&sql)?;
+        let mut rows = statement.query((organization, recipient, &after, email))?;
+        if let Some(row) = rows.next()? {
+            found.push(summary(row)?.shortened());
+        }
+    }
+    Ok(found)
+}
+
+const SUMMARY: &str = "m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject";
+const JOINS: &str = "LEFT JOIN email e ON e.id = m.email
+         LEFT JOIN message_source s ON s.message = m.id";
+
+/// Reads the columns of [`SUMMARY`].
+fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
+    let email_id: Option<String> = row.get(2)?;
+    let (from, subject) = match row.get::<_, Option<String>>(4)? {
+        Some(meta) => {
+            let meta: Meta = serde_json::from_str(&meta).map_err(ApiError::internal)?;
+            (meta.from, meta.subject)
+        }
+        None => {
+            let text = |column| row.get::<_, Option<String>>(column);
+            (text(5)?.unwrap_or_default(), text(6)?.unwrap_or_default())
+        }
+    };
+    Ok(MessageSummary {
+        id: row.get(0)?,
+        direction: Direction::of(email_id.as_ref()),
+        email_id,
+        from,
+        recipient: row.get(1)?,
+        subject,
+        created_at: row.get::<_, Millis>(3)?.into(),
+    })
 }

@@ -4,7 +4,8 @@
 
 use rusqlite::Connection;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_initial.sql"), include_str!("migrations/0002_story.sql")];
 
 /// Schema version of the first release. Versions below it were those of its development.
 pub(super) const FIRST: u32 = 4;
@@ -33,7 +34,10 @@ mod tests {
     use super::*;
 
     /// SHA-256 of each migration.
-    const FROZEN: &[&str] = &["06ec88b7356202f073a41aa0ba40e7783114f020490e59d8bd3b5169ec4faf80"];
+    const FROZEN: &[&str] = &[
+        "06ec88b7356202f073a41aa0ba40e7783114f020490e59d8bd3b5169ec4faf80",
+        "81800fc545457e95b4b7c73c1ecb2ce70aafda73f5a426cb5a9a6eb9d1719a42",
+    ];
 
     #[test]
     fn migrations_do_not_change() {

@@ -10,6 +10,7 @@ pub(crate) struct PendingEvent {
     pub(crate) organization: i64,
     pub(crate) id: String,
     pub(crate) event: String,
+    pub(crate) email: Option<String>,
     pub(crate) created_at: Millis,
     /// The id of the shared bytes before `data`.
     pub(crate) shared: Option<i64>,
@@ -19,20 +20,34 @@ pub(crate) struct PendingEvent {
     pub(crate) last: String,
 }
 
-/// Stores an event that no delivery has been written for; `last` is the id of the newest
-/// webhook.
-pub(crate) fn insert(
-    tx: &mut Tx<'_>,
-    organization: i64,
-    event: &str,
-    shared: Option<i64>,
-    data: &[u8],
-    last: &str,
-) -> Result<(), ApiError> {
+/// An event that no delivery has been written for.
+pub(crate) struct NewPendingEvent<'a> {
+    pub(crate) organization: i64,
+    pub(crate) event: &'a str,
+    /// The email that it is about.
+    pub(crate) email: Option<&'a str>,
+    pub(crate) shared: Option<i64>,
+    pub(crate) data: &'a [u8],
+    /// The id of the newest webhook.
+    pub(crate) last: &'a str,
+}
+
+/// Stores an event.
+pub(crate) fn insert(tx: &mut Tx<'_>, new: &NewPendingEvent<'_>) -> Result<(), ApiError> {
     tx.execute(
-        "INSERT INTO pending_event (organization, id, event, created_at, shared, data, after, last)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7)",
-        (organization, id::new(Prefix::Delivery), event, tx.now, shared, data, last),
+        "INSERT INTO pending_event (organization, id, event, created_at, shared, data, after, last,
+                                    email)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7, ?8)",
+        (
+            new.organization,
+            id::new(Prefix::Delivery),
+            new.event,
+            tx.now,
+            new.shared,
+            new.data,
+            new.last,
+            new.email,
+        ),
     )?;
     tx.worker_due(Worker::Events, tx.now);
     Ok(())
@@ -48,7 +63,7 @@ pub(crate) fn next_after(
 }
 
 fn first_after(reader: Reader<'_>, organization: i64) -> Result<Option<PendingEvent>, ApiError> {
-    let sql = "SELECT organization, id, event, created_at, shared, data, after, last
+    let sql = "SELECT organization, id, event, created_at, shared, data, after, last, email
                FROM pending_event WHERE organization > ?1 ORDER BY organization, id LIMIT 1";
     Ok(reader.find(sql, [organization], |row| {
         Ok(PendingEvent {
@@ -60,6 +75,7 @@ fn first_after(reader: Reader<'_>, organization: i64) -> Result<Option<PendingEv
             data: row.get(5)?,
             after: row.get(6)?,
             last: row.get(7)?,
+            email: row.get(8)?,
         })
     })?)
 }

@@ -56,6 +56,40 @@ pub(crate) fn find(
     })?)
 }
 
+/// A template without its content.
+pub(crate) struct Head {
+    pub(crate) id: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) has_html: bool,
+    pub(crate) has_text: bool,
+    pub(crate) created_at: Millis,
+    pub(crate) updated_at: Millis,
+}
+
+/// Lists the templates of an organization after this one, by ID.
+pub(crate) fn list(
+    reader: Reader<'_>,
+    organization: i64,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Head>, ApiError> {
+    let mut statement = reader.statement(
+        "SELECT id, subject, html IS NOT NULL, text IS NOT NULL, created_at, updated_at
+         FROM template WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+    )?;
+    let rows = statement.query_map((organization, after, limit), |row| {
+        Ok(Head {
+            id: row.get(0)?,
+            subject: row.get(1)?,
+            has_html: row.get(2)?,
+            has_text: row.get(3)?,
+            created_at: row.get(4)?,
+            updated_at: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Deletes a template of an organization. Returns its size in bytes, or `None` if there is none.
 pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
     let sql = "DELETE FROM template WHERE organization = ?1 AND id =

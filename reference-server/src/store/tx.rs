@@ -1,15 +1,18 @@
 //! The transaction as a job sees it, and the effects that follow its commit.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
+use serde::Serialize;
 use tokio::sync::{Notify, Semaphore, broadcast};
 
 use super::lock::lock;
 use super::pressure::Pressure;
 use super::reader::Reader;
 use crate::model::error::{ApiError, Code};
+use crate::model::event_log::{EventLog, NewEvent};
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 
@@ -19,6 +22,7 @@ pub(crate) struct Tx<'a> {
     /// Time of the server's clock at which the job runs.
     pub(crate) now: Millis,
     pressure: &'a Pressure,
+    log: &'a EventLog,
     pub(super) effects: Effects,
 }
 
@@ -30,12 +34,19 @@ pub(super) struct Effects {
     workers: Vec<(Worker, Millis)>,
     /// The organization and the recipient of each stored message.
     messages: Vec<(i64, String)>,
+    /// For the clients that watch.
+    events: RefCell<Vec<NewEvent>>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(connection: &'a Connection, now: Millis, pressure: &'a Pressure) -> Self {
-        Self { connection, now, pressure, effects: Effects::default() }
+    pub(super) fn new(
+        connection: &'a Connection,
+        now: Millis,
+        pressure: &'a Pressure,
+        log: &'a EventLog,
+    ) -> Self {
+        Self { connection, now, pressure, log, effects: Effects::default() }
     }
 
     /// How many units of work a background job may do; see [`Pressure::share`].
@@ -128,6 +139,24 @@ impl<'a> Tx<'a> {
         self.effects.messages.push((organization, recipient.to_owned()));
     }
 
+    /// Whether a client watches what changes.
+    pub(super) fn is_watched(&self) -> bool {
+        self.log.is_watched()
+    }
+
+    /// Tells the clients that watch, after the commit. `data` is created only if there are any.
+    pub(crate) fn publish<T: Serialize>(
+        &self,
+        organization: Option<i64>,
+        kind: &'static str,
+        data: impl FnOnce() -> T,
+    ) {
+        if self.is_watched() {
+            let event = NewEvent::new(organization, kind, &data());
+            self.effects.events.borrow_mut().extend(event);
+        }
+    }
+
     /// Wakes all clients that wait for a message, because organizations have other numbers now.
     pub(super) fn organizations_renumbered(&mut self) {
         self.effects.messages.push((NO_ORGANIZATION, String::new()));
@@ -158,6 +187,10 @@ impl Effects {
             // Fails if no client waits.
             let _ = wake.messages.send(Arc::new(self.messages));
         }
+        let events = self.events.into_inner();
+        if !events.is_empty() {
+            wake.log.add(events);
+        }
         let earliest_due = if self.recheck_due { Some(Millis::MIN) } else { self.earliest_due };
         if earliest_due.is_none() && self.workers.is_empty() {
             return;
@@ -176,7 +209,6 @@ impl Effects {
 pub(crate) const NO_ORGANIZATION: i64 = 0;
 
 /// Collects what committed jobs made due, until the engine takes it.
-#[derive(Debug)]
 pub(crate) struct Wake {
     earliest_due: AtomicI64,
     workers: Mutex<Vec<(Worker, Millis)>>,
@@ -186,6 +218,8 @@ pub(crate) struct Wake {
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// Limits how many waiting clients look for their message at the same time.
     pub(crate) searches: Semaphore,
+    /// For the clients that watch what changes.
+    pub(crate) log: Arc<EventLog>,
 }
 
 impl Default for Wake {
@@ -196,6 +230,7 @@ impl Default for Wake {
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
             searches: Semaphore::new(4),
+            log: Arc::default(),
         }
     }
 }

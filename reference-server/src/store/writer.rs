@@ -80,7 +80,7 @@ fn commit(
     while result.is_ok()
         && let Some(job) = group.pop_front()
     {
-        let mut tx = Tx::new(connection, clock.now(), queue.pressure());
+        let mut tx = Tx::new(connection, clock.now(), queue.pressure(), &wake.log);
         match run_one(connection, job, &mut tx) {
             Ok(Some(finished)) => done.push((finished, tx.effects)),
             // The job panicked. The dropped result channel reports this to the caller.

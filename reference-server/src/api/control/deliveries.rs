@@ -110,15 +110,9 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
     let organization = input.app.store.read(resolve).await?;
     let may_scan = filter.may_scan();
     let page = move |reader: Reader<'_>| {
-        let mut found = deliveries::list(reader, organization, &filter, limit + 1)?;
-        let more = found.len() as i64 > limit;
-        found.truncate(limit as usize);
-        let next = found.last().filter(|_| more).map(|last| last.id.clone());
-        let views = found.into_iter().map(|delivery| {
-            let attempts = attempts::list(reader, &delivery.id, false)?;
-            Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
-        });
-        Ok(Page { data: views.collect::<Result<_, ApiError>>()?, next })
+        let found = deliveries::list(reader, organization, &filter, limit + 1)?;
+        let page = Page::of(found, limit as usize, |last| last.id.clone());
+        Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
     let page = if may_scan {
         let _slot = input.app.searches.acquire(organization).await;
@@ -127,6 +121,26 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
         input.app.store.read(page).await?
     };
     Json::of(&page)
+}
+
+/// The deliveries of the events of an email, oldest first.
+pub(super) fn of_email(
+    reader: Reader<'_>,
+    email: &str,
+    limit: i64,
+) -> Result<Vec<Delivery>, ApiError> {
+    with_attempts(reader, deliveries::of_email(reader, email, limit)?)
+}
+
+fn with_attempts(
+    reader: Reader<'_>,
+    found: Vec<deliveries::Delivery>,
+) -> Result<Vec<Delivery>, ApiError> {
+    let view = |delivery: deliveries::Delivery| {
+        let attempts = attempts::list(reader, &delivery.id, false)?;
+        Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
+    };
+    found.into_iter().map(view).collect()
 }
 
 pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {

@@ -9,20 +9,23 @@ use super::Page;
 use super::clock::{self, Clock};
 use super::deliveries::Delivery;
 use super::dns::{Publish, Published};
+use super::emails::EmailStory;
 use super::events::EmailEvent;
 use super::extractions::{self, Extraction};
 use super::faults::{Fault, NewFault};
 use super::health::Health;
 use super::inbound::{InboundMessage, Received};
 use super::keys::{Key, NewKey};
+use super::live::LiveEvents;
 use super::messages::{Message, MessageLinks, MessageSummary};
 use super::metrics::Ready;
 use super::organizations::{self, Organization, OrganizationSummary};
+use super::requests::LoggedRequest;
 use super::reset::Reset;
-use super::templates::{NewTemplate, Template};
+use super::templates::{NewTemplate, Template, TemplateSummary};
 use crate::api::framework::Json;
 use crate::api::framework::endpoint::{Endpoint, Returns};
-use crate::store::emails;
+use crate::store::emails::{self, EmailSummary};
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -52,6 +55,7 @@ endpoints! {
     KEYS_CREATE: of_organization POST "/_sandbox/keys" NewKey => Key;
     KEYS_DELETE: of_organization DELETE "/_sandbox/keys/{id}" () => ();
 
+    TEMPLATES: of_organization GET "/_sandbox/templates" () => Page<TemplateSummary>;
     TEMPLATES_PUT: of_organization PUT "/_sandbox/templates/{id}" NewTemplate => Template;
     TEMPLATES_GET: of_organization GET "/_sandbox/templates/{id}" () => Template;
     TEMPLATES_DELETE: of_organization DELETE "/_sandbox/templates/{id}" () => ();
@@ -67,9 +71,19 @@ endpoints! {
     MESSAGES_HTML: of_organization GET "/_sandbox/messages/{id}/html" () => Bytes;
     MESSAGES_LINKS: of_organization GET "/_sandbox/messages/{id}/links" () => MessageLinks;
 
+    MESSAGES_ATTACHMENT: of_organization GET "/_sandbox/messages/{id}/attachments/{n}" () => Bytes;
+
+    EMAILS: of_organization GET "/_sandbox/emails" () => Page<EmailSummary>;
+    EMAILS_STORY: of_organization GET "/_sandbox/emails/{id}/story" () => EmailStory;
     EMAILS_EVENT: of_organization POST "/_sandbox/emails/{id}/events" EmailEvent => EmailRecord;
     INBOUND: of_organization POST "/_sandbox/inbound" InboundMessage => Received;
     EXTRACTIONS: of_organization POST "/_sandbox/extractions" extractions::New => Extraction;
+
+    REQUESTS: of_organization GET "/_sandbox/requests" () => Page<LoggedRequest>;
+    REQUESTS_GET: of_organization GET "/_sandbox/requests/{id}" () => LoggedRequest;
+
+    EVENTS: of_organization GET "/_sandbox/events" () => Bytes;
+    EVENTS_WAIT: of_organization GET "/_sandbox/events/wait" () => LiveEvents;
 
     DELIVERIES: of_organization GET "/_sandbox/deliveries" () => Page<Delivery>;
     DELIVERIES_GET: of_organization GET "/_sandbox/deliveries/{id}" () => Delivery;

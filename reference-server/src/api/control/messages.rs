@@ -14,20 +14,17 @@ use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::time;
 use crate::store::NO_ORGANIZATION;
-pub use search::MessageSummary;
+pub use crate::store::messages::{Direction, MessageSummary};
 use search::{Found, Search};
-pub use view::{Direction, Message, MessageAttachment, MessageLinks};
-pub(crate) use view::{get, html, links, raw};
+pub use view::{Message, MessageAttachment, MessageLinks};
+pub(crate) use view::{attachment, get, html, links, raw};
 
 /// Lists one page of the matching messages, newest first.
 pub(crate) async fn list(input: Input) -> Result<Json<Page<MessageSummary>>, ApiError> {
     let search = Search::from_query(&input)?;
     let limit = search.limit;
-    let mut found = search.run(&input.app, limit + 1).await?.messages;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| more).map(|last| last.id.clone());
-    Json::of(&Page { data: found, next })
+    let found = search.run(&input.app, limit + 1).await?.messages;
+    Json::of(&Page::of(found, limit, |last| last.id.clone()))
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
+use crate::api::control::live::{Reset, ResetReason};
 use crate::api::control::organizations::insert_keys;
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
@@ -49,10 +50,12 @@ pub(crate) fn reset_organization(
     tx.after_commit(move || {
         context.webhooks.remove_organization(organization);
         context.faults.remove_organization(organization);
+        context.requests.clear(Some(organization));
         for owner in owners {
             context.zone.withdraw(&owner, None);
         }
     });
+    tx.publish(Some(organization), "reset", || Reset { reason: ResetReason::Deleted });
     let name = organizations::get(tx.reader(), renumbered)?.name;
     if name == SANDBOX && app.settings.seed {
         create_keys_and_domain(tx, app, renumbered)?;
@@ -71,9 +74,11 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
         context.keys.clear();
         context.webhooks.clear();
         context.faults.clear();
+        context.requests.clear(None);
         context.verified.clear();
         context.zone.clear();
     });
+    tx.publish(None, "reset", || Reset { reason: ResetReason::Deleted });
     if app.settings.seed {
         create(tx, app)?;
     }

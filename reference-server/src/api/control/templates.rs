@@ -1,4 +1,4 @@
-//! `/_sandbox/templates/{id}`: the templates that the `templateId` of an email refers to
+//! `/_sandbox/templates`: the templates that the `templateId` of an email refers to
 //! (`docs/undocumented/email-service.md#templates`).
 
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{named_organization, organization, organization_param};
+use super::query::Query;
+use super::{Page, named_organization, organization, organization_param};
 use crate::api::framework::{Input, Json, JsonBody, NoContent};
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
@@ -75,6 +76,47 @@ pub struct Template {
     pub created_at: Timestamp,
     /// When it was last stored.
     pub updated_at: Timestamp,
+}
+
+/// A template in a list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TemplateSummary {
+    /// The ID, which the `templateId` of an email names.
+    pub id: String,
+    /// The subject.
+    pub subject: Option<String>,
+    /// Whether it has an HTML part.
+    pub has_html: bool,
+    /// Whether it has a text part.
+    pub has_text: bool,
+    /// When it was first stored.
+    pub created_at: Timestamp,
+    /// When it was last stored.
+    pub updated_at: Timestamp,
+}
+
+/// Lists one page of the templates, by ID.
+pub(crate) async fn list(input: Input) -> Result<Json<Page<TemplateSummary>>, ApiError> {
+    let mut query = Query::of(&input);
+    let (limit, cursor) = (query.limit(), query.text("cursor").unwrap_or_default());
+    query.check()?;
+    let (app, name) = (Arc::clone(&input.app), organization_param(&input));
+    let found = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        templates::list(reader, organization, &cursor, limit as i64 + 1)
+    });
+    let view = |head: templates::Head| TemplateSummary {
+        id: head.id,
+        subject: head.subject,
+        has_html: head.has_html,
+        has_text: head.has_text,
+        created_at: head.created_at.into(),
+        updated_at: head.updated_at.into(),
+    };
+    let found = found.await?.into_iter().map(view).collect();
+    Json::of(&Page::of(found, limit, |last| last.id.clone()))
 }
 
 /// Creates or replaces a template.

@@ -126,6 +126,7 @@ pub(super) fn accept(
         updated_at: tx.now,
         meta: checked.meta,
         recipients: checked.recipients,
+        history: Vec::new(),
     };
     emails::insert(tx, &email, &checked.content)?;
     due::add(tx, due_at, &Due::Email(email.id.clone()))?;
@@ -195,6 +196,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<View<'static>>, ApiErr
             email.status = Status::Cancelled;
             email.due_at = None;
             email.updated_at = tx.now;
+            email.note(tx.now, Status::Cancelled, None, None);
             for recipient in &mut email.recipients {
                 recipient.status = Status::Cancelled;
             }

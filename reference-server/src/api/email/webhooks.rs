@@ -184,6 +184,7 @@ async fn test_once(
             webhook: &webhook_id,
             service: Service::Email,
             event: Event::TEST,
+            email: None,
             body: &stored_body,
         };
         deliveries::insert_under_way(tx, &new, now)?;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::app::Shared;
 use crate::model::error::{ApiError, Code};
+use crate::model::request_log::BodyRecorder;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,
@@ -129,7 +130,11 @@ impl Input {
             }
         }
         self.reserved = reserved;
-        Ok(first.unwrap_or_else(|| all.freeze()))
+        let body = first.unwrap_or_else(|| all.freeze());
+        if let Some(recorder) = self.parts.extensions.get::<BodyRecorder>() {
+            recorder.record(&body);
+        }
+        Ok(body)
     }
 
     /// Returns 415 if the request declares its body as something other than JSON.

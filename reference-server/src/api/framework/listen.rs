@@ -28,6 +28,7 @@ use crate::api::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
+use crate::model::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.
 pub(crate) const LEASE_PATH: &str = "/_sandbox/lease";
@@ -171,6 +172,7 @@ async fn respond(
     let line = tracing::enabled!(tracing::Level::WARN)
         .then(|| (request.method().clone(), request.uri().path().to_owned()));
     request.extensions_mut().insert(aborter);
+    request.extensions_mut().insert(RequestId(id.clone()));
     let result = if head_size(&request) > MAX_BUFFER {
         let message = "the request line and the headers are larger than 64 KiB";
         let error = ApiError::new(Code::HeadersTooLarge, message);

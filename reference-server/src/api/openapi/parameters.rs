@@ -2,10 +2,12 @@
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
+use svc_sdk::Operation;
 
 use crate::api::control::deliveries::STATES;
 use crate::model::compatibility::Compatibility;
 use crate::model::schema::{Duration, IpAddress, Mailbox};
+use crate::model::status::Status;
 
 pub(crate) fn messages(_: &Compatibility) -> Vec<Value> {
     vec![
@@ -15,10 +17,7 @@ pub(crate) fn messages(_: &Compatibility) -> Vec<Value> {
         query(
             "after",
             "Only messages after this time, or after the message with this ID.",
-            json!({"anyOf": [
-                {"type": "string", "format": "date-time"},
-                {"type": "string", "pattern": "^msg_"},
-            ]}),
+            position("^msg_"),
         ),
         limit(),
         cursor(json!({"type": "string", "pattern": "^msg_"})),
@@ -33,6 +32,75 @@ pub(crate) fn waiting(compatibility: &Compatibility) -> Vec<Value> {
         schema::<Duration>(),
     ));
     parameters
+}
+
+pub(crate) fn emails(_: &Compatibility) -> Vec<Value> {
+    let statuses = Status::ALL.map(Status::as_str);
+    vec![
+        query("status", "The status.", json!({"type": "string", "enum": statuses})),
+        query("address", "The address of the sender or of any recipient.", schema::<Mailbox>()),
+        query("subject", "A part of the subject, case-insensitive.", text()),
+        query("tag", "The name of a tag, or its name and value as `name=value`.", text()),
+        query(
+            "after",
+            "Only emails after this time, or after the email with this ID.",
+            position("^eml_"),
+        ),
+        query(
+            "before",
+            "Only emails before this time, or before the email with this ID.",
+            position("^eml_"),
+        ),
+        limit(),
+        cursor(json!({"type": "string", "pattern": "^eml_"})),
+    ]
+}
+
+pub(crate) fn requests(_: &Compatibility) -> Vec<Value> {
+    let operations = Operation::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
+    vec![
+        query("operation", "The operation.", json!({"type": "string", "enum": operations})),
+        query(
+            "status",
+            "The status of the response, such as `202`, or a class, such as `4xx`.",
+            json!({"type": "string", "pattern": "^([1-5]xx|[1-5][0-9][0-9])$"}),
+        ),
+        query("key", "The ID of the key.", text()),
+        query(
+            "after",
+            "Only requests after this time, or after the request with this ID.",
+            position("^req_"),
+        ),
+        limit(),
+        cursor(json!({"type": "string", "pattern": "^req_"})),
+    ]
+}
+
+pub(crate) fn templates(_: &Compatibility) -> Vec<Value> {
+    vec![limit(), cursor(text())]
+}
+
+pub(crate) fn stream(_: &Compatibility) -> Vec<Value> {
+    vec![query(
+        "after",
+        "The `id` of the last event that was received, unless the header `Last-Event-ID` has it.",
+        text(),
+    )]
+}
+
+pub(crate) fn changes(_: &Compatibility) -> Vec<Value> {
+    vec![
+        query(
+            "after",
+            "The `next` of the last response. Without it, the events begin now.",
+            text(),
+        ),
+        query(
+            "timeout",
+            "How long to wait, in real time, at most `60s`. Default: `20s`.",
+            schema::<Duration>(),
+        ),
+    ]
 }
 
 pub(crate) fn inbound(_: &Compatibility) -> Vec<Value> {
@@ -68,6 +136,14 @@ pub(crate) fn deliveries(_: &Compatibility) -> Vec<Value> {
         limit(),
         cursor(json!({"type": "string", "format": "uuid"})),
     ]
+}
+
+/// A time, or an ID with this pattern.
+fn position(pattern: &str) -> Value {
+    json!({"anyOf": [
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "pattern": pattern},
+    ]})
 }
 
 fn limit() -> Value {

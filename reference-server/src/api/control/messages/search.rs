@@ -3,22 +3,13 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::view::Direction;
 use crate::api::app::Shared;
+use crate::api::control::query::{Position, Query, parse_address};
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::Input;
-use crate::model::address::Mailbox;
-use crate::model::error::{ApiError, Problems};
-use crate::model::time::{self, Millis};
-use crate::model::timestamp::Timestamp;
+use crate::model::error::ApiError;
 use crate::store::Reader;
-use crate::store::messages::{self, Range};
-
-const DEFAULT_LIMIT: usize = 20;
-const MAX_LIMIT: usize = 100;
+use crate::store::messages::{self, MessageSummary, Range};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
@@ -29,18 +20,12 @@ pub(super) struct Search {
     from: Option<String>,
     /// A part of the subject, in lower case.
     subject: Option<String>,
-    after: Option<After>,
+    after: Option<Position>,
     pub(super) limit: usize,
     /// Selects messages older than this one.
     cursor: Option<String>,
     /// Selects messages newer than this one.
     pub(super) since: Option<String>,
-}
-
-#[derive(Clone)]
-enum After {
-    Time(Millis),
-    Message(String),
 }
 
 /// What a search has found.
@@ -51,28 +36,6 @@ pub(super) struct Found {
     pub(super) messages: Vec<MessageSummary>,
 }
 
-/// A message in a list.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct MessageSummary {
-    /// The ID, `msg_…`.
-    pub id: String,
-    /// Where it comes from.
-    pub direction: Direction,
-    /// The ID of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_id: Option<String>,
-    /// The sender.
-    pub from: String,
-    /// The address that it was delivered to.
-    pub recipient: String,
-    /// The subject; empty if there is none.
-    pub subject: String,
-    /// When it arrived.
-    pub created_at: Timestamp,
-}
-
 impl Search {
     /// Whether a message for this recipient can be one that is searched for.
     pub(super) fn may_match(&self, recipient: &str) -> bool {
@@ -80,56 +43,19 @@ impl Search {
     }
 
     pub(super) fn from_query(input: &Input) -> Result<Self, ApiError> {
-        let mut query = input.query();
-        let mut problems = Problems::default();
-        let mut address = |name: &str| {
-            let text = query.remove(name)?;
-            match parse_address(&text) {
-                Some(address) => Some(address),
-                None => {
-                    problems.add(name, "must be an address such as ada@example.test");
-                    None
-                }
-            }
-        };
-        let (to, from) = (address("to"), address("from"));
-        let after = query.remove("after").and_then(|text| {
-            // A `+` in a query that is not percent-encoded decodes to a space.
-            let time = time::parse(&text).or_else(|| time::parse(&text.replace(' ', "+")));
-            let after = match time {
-                Some(time) => Some(After::Time(time)),
-                None => text.starts_with("msg_").then_some(After::Message(text)),
-            };
-            if after.is_none() {
-                problems.add("after", "must be an ISO 8601 date-time or a message ID");
-            }
-            after
-        });
-        let limit = match query.remove("limit") {
-            None => DEFAULT_LIMIT,
-            Some(text) => match text.parse() {
-                Ok(limit @ 1..=MAX_LIMIT) => limit,
-                _ => {
-                    problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
-                    DEFAULT_LIMIT
-                }
-            },
-        };
-        let cursor = query.remove("cursor");
-        if cursor.as_deref().is_some_and(|cursor| !cursor.starts_with("msg_")) {
-            problems.add("cursor", "must be the `next` value of the previous page");
-        }
-        problems.check()?;
-        Ok(Self {
+        let mut query = Query::of(input);
+        let search = Self {
             organization: organization_param(input),
-            to,
-            from,
-            subject: query.remove("subject").map(|text| text.to_lowercase()),
-            after,
-            limit,
-            cursor,
+            to: query.address("to"),
+            from: query.address("from"),
+            subject: query.text("subject").map(|text| text.to_lowercase()),
+            after: query.position("after", "msg_", "a message"),
+            limit: query.limit(),
+            cursor: query.cursor("msg_"),
             since: None,
-        })
+        };
+        query.check()?;
+        Ok(search)
     }
 
     /// Returns the organization, its newest message before the search, and the newest `count`
@@ -161,37 +87,21 @@ impl Search {
         count: usize,
     ) -> Result<Vec<MessageSummary>, ApiError> {
         let oldest = match &self.after {
-            Some(After::Message(id)) => id.as_str(),
+            Some(Position::Id(id)) => id.as_str(),
             _ => "",
         };
         let oldest = oldest.max(self.since.as_deref().unwrap_or_default());
         let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
         let range = Range { after: oldest, before };
         let mut found = Vec::new();
-        messages::each(reader, organization, &range, self.to.as_deref(), |head| {
-            let messages::Head { message, meta, sender, subject } = head;
+        messages::each(reader, organization, &range, self.to.as_deref(), |message| {
             // The server's clock never goes backwards, so all further messages are older.
-            let created_at = message.created_at;
-            if matches!(self.after, Some(After::Time(after)) if created_at <= after) {
+            if matches!(self.after, Some(Position::Time(after)) if message.created_at <= after.into())
+            {
                 return Ok(false);
             }
-            let (from, subject) = match meta {
-                Some(meta) => {
-                    let head: Head = serde_json::from_str(&meta).map_err(ApiError::internal)?;
-                    (head.from, head.subject)
-                }
-                None => (sender.unwrap_or_default(), subject.unwrap_or_default()),
-            };
-            if self.matches(&from, &subject) {
-                found.push(MessageSummary {
-                    id: message.id,
-                    direction: Direction::of(message.email.as_ref()),
-                    email_id: message.email,
-                    from: shortened(from),
-                    recipient: message.recipient,
-                    subject: shortened(subject),
-                    created_at: created_at.into(),
-                });
+            if self.matches(&message.from, &message.subject) {
+                found.push(message.shortened());
             }
             Ok(found.len() < count)
         })?;
@@ -206,27 +116,4 @@ impl Search {
         self.from.as_ref().is_none_or(sender)
             && self.subject.as_ref().is_none_or(|part| subject.to_lowercase().contains(part))
     }
-}
-
-/// The first characters of a header. That of a received message may be large.
-fn shortened(mut text: String) -> String {
-    const MAX: usize = 1_000;
-    if let Some((end, _)) = text.char_indices().nth(MAX) {
-        text.truncate(end);
-    }
-    text
-}
-
-/// The part of an email's `meta` that a list shows.
-#[derive(Deserialize)]
-struct Head {
-    from: String,
-    subject: String,
-}
-
-/// The bare address of a mailbox. A space in it was a `+` that was not percent-encoded in
-/// the query.
-fn parse_address(text: &str) -> Option<String> {
-    let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
-    mailbox.ok().map(|mailbox| mailbox.address.as_str().to_owned())
 }

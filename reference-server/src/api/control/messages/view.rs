@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,25 +24,7 @@ use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails;
-use crate::store::messages;
-
-/// Where a message comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "MessageDirection", inline)]
-#[non_exhaustive]
-pub enum Direction {
-    /// From an email of this server.
-    Outgoing,
-    /// From elsewhere.
-    Incoming,
-}
-
-impl Direction {
-    pub(super) fn of(email: Option<&String>) -> Self {
-        if email.is_some() { Self::Outgoing } else { Self::Incoming }
-    }
-}
+use crate::store::messages::{self, Direction};
 
 /// A message with its content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -154,6 +139,37 @@ pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
 const HTML_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox allow-popups; default-src 'none'; img-src * data:; style-src * 'unsafe-inline'; font-src *",
 );
+
+/// Returns an attachment. Whatever its type is, a browser saves it, or shows it as an image, but
+/// does not run it.
+pub(crate) async fn attachment(input: Input) -> Result<Response<Body>, ApiError> {
+    let (organization, id) = find(&input).await?;
+    let position = input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let (_, source) = source(&input.app, organization, id).await?;
+    let found = blocking(move || {
+        let message = Incoming::parse(&source).unwrap_or_default();
+        Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
+    });
+    let attachment = found.await?.ok_or_else(|| ApiError::not_found("attachment"))?;
+    let mut response = typed("application/octet-stream", attachment.content);
+    let headers = response.headers_mut();
+    if let Ok(content_type) = HeaderValue::try_from(attachment.content_type) {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    let name = attachment.filename.as_deref().unwrap_or("attachment");
+    // RFC 6266: the name in UTF-8.
+    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    let disposition = format!("attachment; filename*=UTF-8''{name}");
+    headers.insert(
+        CONTENT_DISPOSITION,
+        HeaderValue::try_from(disposition).map_err(ApiError::internal)?,
+    );
+    headers.insert(CONTENT_SECURITY_POLICY, ATTACHMENT_POLICY);
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    Ok(response)
+}
+
+const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
 
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(input: Input) -> Result<Json<MessageLinks>, ApiError> {

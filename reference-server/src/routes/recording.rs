@@ -1,0 +1,93 @@
+//! [`Recording`]: a documented request on its way into the request log.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, HttpBody as _};
+use http::Response;
+use http_body_util::BodyExt as _;
+use svc_sdk::Operation;
+
+use crate::api::app::{App, Shared};
+use crate::api::control::requests::RequestHandled;
+use crate::api::framework::input::Input;
+use crate::model::request_log::{BodyRecorder, LoggedBody, LoggedRequest, RequestId};
+use crate::store::keys::{Key, SEEDED};
+
+/// A request in progress. It is added to the log when this is dropped, without a status if the
+/// client is gone or a fault has cut the connection.
+pub(super) struct Recording {
+    app: Shared,
+    request: Option<LoggedRequest>,
+    organization: Option<i64>,
+    started: Instant,
+    body: BodyRecorder,
+}
+
+impl Recording {
+    pub(super) fn start(input: &mut Input, operation: Operation, started: Instant) -> Self {
+        let body = BodyRecorder::default();
+        input.parts.extensions.insert(body.clone());
+        let id = input.parts.extensions.get::<RequestId>();
+        let id = id.map(|RequestId(id)| id.clone()).unwrap_or_default();
+        let path = input.parts.uri.path_and_query().map_or("", |path| path.as_str());
+        let now = input.app.clock.now();
+        let request = LoggedRequest::new(id, operation, path, &input.parts.headers, now);
+        let app = Arc::clone(&input.app);
+        Self { app, request: Some(request), organization: None, started, body }
+    }
+
+    /// The request has this key.
+    pub(super) fn authenticated(&mut self, key: &Key) {
+        self.organization = Some(key.organization);
+        if let Some(request) = &mut self.request {
+            request.key = Some(key.id.clone());
+        }
+    }
+
+    pub(super) fn affected_by(&mut self, fault: Option<&str>) {
+        if let Some(request) = &mut self.request {
+            request.fault = fault.map(str::to_owned);
+        }
+    }
+
+    /// Records the response, and returns it.
+    pub(super) async fn respond(mut self, response: Response<Body>) -> Response<Body> {
+        let (parts, mut body) = response.into_parts();
+        let mut start = None;
+        // The body of a documented response is in memory, so this neither waits nor copies it.
+        // A fault may replace it by a stream.
+        if body.size_hint().exact().is_some_and(|size| size > 0)
+            && let Ok(collected) = std::mem::take(&mut body).collect().await
+        {
+            let bytes = collected.to_bytes();
+            start = LoggedBody::of(&bytes);
+            body = Body::from(bytes);
+        }
+        if let Some(request) = &mut self.request {
+            (request.status, request.response_body) = (Some(parts.status.as_u16()), start);
+        }
+        Response::from_parts(parts, body)
+    }
+}
+
+/// The number of the seeded organization.
+fn seeded(app: &App) -> Option<i64> {
+    let key = app.keys.find(SEEDED[0].as_bytes()).filter(|_| app.settings.seed);
+    key.map(|key| key.organization)
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let Some(mut request) = self.request.take() else { return };
+        request.duration = self.started.elapsed();
+        request.request_body = self.body.take();
+        let request = Arc::new(request);
+        // The seeded organization lists the requests without a valid key.
+        if let Some(organization) = self.organization.or_else(|| seeded(&self.app)) {
+            let log = &self.app.store.wake.log;
+            log.publish(Some(organization), "request", || RequestHandled::from(&*request));
+            self.app.requests.add(organization, request);
+        }
+    }
+}
