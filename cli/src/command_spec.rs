@@ -93,6 +93,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local),
     spec("config show", &[], Effect::Local),
     spec("config path", &[], Effect::Local),
+    spec("watch", &[], Effect::Local),
     spec(
         "listen",
         &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
@@ -114,10 +115,16 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("sandbox keys list", &[], Effect::Reads),
     spec("sandbox keys delete", &[], Effect::Dangerous),
     spec("sandbox templates put", &[], Effect::Changes),
+    spec("sandbox templates list", &[], Effect::Reads),
     spec("sandbox templates get", &[], Effect::Reads),
     spec("sandbox templates delete", &[], Effect::Dangerous),
     spec("sandbox dns publish", &[], Effect::Changes),
     spec("sandbox dns withdraw", &[], Effect::Changes),
+    spec("sandbox requests list", &[], Effect::Reads),
+    spec("sandbox requests tail", &[], Effect::Local),
+    spec("sandbox requests get", &[], Effect::Reads),
+    spec("sandbox emails list", &[], Effect::Reads),
+    spec("sandbox emails story", &[], Effect::Reads),
     spec("sandbox messages list", &[], Effect::Reads),
     spec("sandbox messages wait", &[], Effect::Reads),
     spec("sandbox messages get", &[], Effect::Reads),
@@ -155,13 +162,19 @@ pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
 pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
     matches!(
         spec.path,
-        "sandbox serve" | "listen" | "contacts import" | "bulk send" | "bulk resume"
+        "sandbox serve"
+            | "sandbox requests tail"
+            | "watch"
+            | "listen"
+            | "contacts import"
+            | "bulk send"
+            | "bulk resume"
     )
 }
 
 /// Whether the command uses only the local server.
 pub(crate) fn is_sandbox(spec: &CommandSpec) -> bool {
-    spec.path.starts_with("sandbox ")
+    spec.path.starts_with("sandbox ") || spec.path == "watch"
 }
 
 /// Refuses options that have no effect on this command.

@@ -25,6 +25,7 @@ pub mod sign;
 pub mod trigger;
 pub mod verify;
 pub mod version;
+pub mod watch;
 pub mod webhooks;
 pub mod whoami;
 
@@ -38,7 +39,10 @@ pub const SECTIONS: [(&str, &[&str]); 5] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
-    ("Development", &["sandbox", "listen", "replay", "trigger", "certify", "verify", "sign"]),
+    (
+        "Development",
+        &["sandbox", "watch", "listen", "replay", "trigger", "certify", "verify", "sign"],
+    ),
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
 ];
 
@@ -66,6 +70,7 @@ pub enum Command {
     Doctor(doctor::Doctor),
     #[command(subcommand)]
     Config(config::Command),
+    Watch(watch::Watch),
     Listen(Box<listen::Listen>),
     Replay(replay::Replay),
     Trigger(trigger::Trigger),
@@ -98,6 +103,7 @@ impl Command {
             Self::Whoami(args) => args.run(context).await,
             Self::Doctor(args) => args.run(context).await,
             Self::Config(command) => command.run(context).await,
+            Self::Watch(args) => args.run(context).await,
             Self::Listen(args) => args.run(context).await,
             Self::Replay(args) => args.run(context).await,
             Self::Trigger(args) => args.run(context).await,

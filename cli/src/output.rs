@@ -315,6 +315,25 @@ impl Printer {
             .try_init();
     }
 
+    /// A function that prints a line for people to standard error, in the order of the calls. It
+    /// does not wait until the line is printed. `None` unless standard error is a terminal, or with
+    /// `--quiet`.
+    #[cfg(feature = "sandbox")]
+    pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
+        /// Further lines are lost, if the terminal does not take them.
+        const MAX_WAITING: usize = 1000;
+        if self.quiet || !self.is_table() || !self.streams.stderr_is_terminal {
+            return None;
+        }
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
+        std::thread::spawn(move || {
+            for line in receiver {
+                write_stderr(&format!("{}\n", one_line(&line)));
+            }
+        });
+        Some(move |line| drop(sender.try_send(line)))
+    }
+
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.stderr_is_terminal && !self.streams.dumb;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::mail::relay::RelayTarget;
 use crate::model::compatibility::Compatibility;
+use crate::model::request_log::OnRequest;
 use crate::smtp::Certificate;
 use crate::store::Location;
 
@@ -31,6 +32,7 @@ pub(crate) struct Settings {
     /// Requests per second for each key.
     pub(crate) rate_limit: Option<u32>,
     pub(crate) compatibility: Compatibility,
+    pub(crate) on_request: Option<OnRequest>,
     pub(crate) limits: Limits,
 }
 
@@ -94,6 +96,7 @@ impl Default for Settings {
             discoverable: true,
             rate_limit: None,
             compatibility: Compatibility::default(),
+            on_request: None,
             limits: Limits::default(),
         }
     }

@@ -3,13 +3,16 @@
 pub mod clock;
 pub mod deliveries;
 pub mod dns;
+pub mod emails;
 pub mod event;
 pub mod extraction;
 pub mod faults;
+pub mod follow;
 pub mod inbound;
 pub mod keys;
 pub mod messages;
 pub mod organizations;
+pub mod requests;
 pub mod reset;
 pub mod serve;
 pub mod status;
@@ -40,6 +43,10 @@ pub enum Command {
     #[command(subcommand)]
     Dns(dns::Command),
     #[command(subcommand)]
+    Requests(requests::Command),
+    #[command(subcommand)]
+    Emails(emails::Command),
+    #[command(subcommand)]
     Messages(messages::Command),
     Event(event::Event),
     Inbound(inbound::Inbound),
@@ -63,6 +70,8 @@ impl Command {
             Self::Keys(command) => command.run(context).await,
             Self::Templates(command) => command.run(context).await,
             Self::Dns(command) => command.run(context).await,
+            Self::Requests(command) => command.run(context).await,
+            Self::Emails(command) => command.run(context).await,
             Self::Messages(command) => command.run(context).await,
             Self::Event(args) => args.run(context).await,
             Self::Inbound(args) => args.run(context).await,

@@ -35,6 +35,13 @@ impl Events<'_> {
     /// its restart, the response has a `Reset`.
     pub fn after(&self, position: impl AsRef<str>) -> Request<LiveEvents> {
         let request = self.0.json(&e::EVENTS_WAIT, &[]).query("after", position);
-        request.query("timeout", duration_text(DEFAULT_TIMEOUT)).waits(DEFAULT_TIMEOUT)
+        request.waits(DEFAULT_TIMEOUT)
+    }
+}
+
+impl Request<LiveEvents> {
+    /// Sets how long to wait for a change, in real time, at most 60 seconds. Default: 20 seconds.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.query("timeout", duration_text(timeout)).waits(timeout)
     }
 }

@@ -1,13 +1,17 @@
 //! [`RequestLog`]: the newest requests to the documented operations, in memory.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use svc_sdk::Operation;
 
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 
 /// Maximum number of requests of an organization in the log, and of their bytes.
 const MAX_REQUESTS: usize = 1000;
@@ -36,6 +40,16 @@ struct Requests {
     bytes: usize,
 }
 
+/// What the program that runs the server does with each request.
+#[derive(Clone)]
+pub(crate) struct OnRequest(pub(crate) Arc<dyn Fn(&RequestHandled) + Send + Sync>);
+
+impl fmt::Debug for OnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnRequest")
+    }
+}
+
 /// A request with the beginning of its bodies.
 pub(crate) struct LoggedRequest {
     /// Its `X-Request-Id`.
@@ -55,6 +69,42 @@ pub(crate) struct LoggedRequest {
     pub(crate) user_agent: Option<String>,
     pub(crate) request_body: Option<LoggedBody>,
     pub(crate) response_body: Option<LoggedBody>,
+}
+
+/// A request to a documented operation, without its bodies.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RequestHandled {
+    /// The ID, `req_…`, which is the `X-Request-Id` of the response.
+    pub id: String,
+    /// `email` or `extraction`.
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    pub service: String,
+    /// The operation, such as `emails.send`.
+    pub operation: String,
+    /// The method.
+    pub method: String,
+    /// The path with the query.
+    pub path: String,
+    /// The ID of the key; null if the request had no valid one.
+    pub key: Option<String>,
+    /// The status of the response; null if none was sent, because the client was gone or a fault
+    /// cut the connection.
+    pub status: Option<u16>,
+    /// How long it took, in milliseconds of real time.
+    pub duration_ms: f64,
+    /// When it began, by the server's clock.
+    pub started_at: Timestamp,
+    /// The ID of the fault that affected it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// The `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The `User-Agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
 }
 
 /// The beginning of a body.
@@ -127,6 +177,26 @@ impl LoggedRequest {
         let texts = [&self.idempotency_key, &self.user_agent];
         let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
         size_of::<Self>() + self.id.len() + self.path.len() + texts + bodies
+    }
+}
+
+impl From<&LoggedRequest> for RequestHandled {
+    fn from(request: &LoggedRequest) -> Self {
+        let operation = request.operation;
+        Self {
+            id: request.id.clone(),
+            service: operation.service().as_str().to_owned(),
+            operation: operation.name().to_owned(),
+            method: operation.method().as_str().to_owned(),
+            path: request.path.clone(),
+            key: request.key.clone(),
+            status: request.status,
+            duration_ms: request.duration.as_micros() as f64 / 1000.0,
+            started_at: request.started_at.into(),
+            fault: request.fault.clone(),
+            idempotency_key: request.idempotency_key.clone(),
+            user_agent: request.user_agent.clone(),
+        }
     }
 }
 

@@ -9,9 +9,10 @@ use http_body_util::BodyExt as _;
 use svc_sdk::Operation;
 
 use crate::api::app::{App, Shared};
-use crate::api::control::requests::RequestHandled;
 use crate::api::framework::input::Input;
-use crate::model::request_log::{BodyRecorder, LoggedBody, LoggedRequest, RequestId};
+use crate::model::request_log::{
+    BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestHandled, RequestId,
+};
 use crate::store::keys::{Key, SEEDED};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
@@ -83,6 +84,9 @@ impl Drop for Recording {
         request.duration = self.started.elapsed();
         request.request_body = self.body.take();
         let request = Arc::new(request);
+        if let Some(OnRequest(function)) = &self.app.settings.on_request {
+            function(&RequestHandled::from(&*request));
+        }
         // The seeded organization lists the requests without a valid key.
         if let Some(organization) = self.organization.or_else(|| seeded(&self.app)) {
             let log = &self.app.store.wake.log;

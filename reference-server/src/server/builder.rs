@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::start_error::StartError;
 use super::{Server, start};
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
+use crate::model::request_log::{OnRequest, RequestHandled};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
@@ -100,6 +102,17 @@ impl Builder {
     /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.
     pub fn relay_again(mut self, again: bool) -> Self {
         self.settings.relay_again = again;
+        self
+    }
+
+    /// Calls a function after each request to a documented operation, for example to print it.
+    ///
+    /// It must return at once: the response waits for it.
+    pub fn on_request(
+        mut self,
+        function: impl Fn(&RequestHandled) + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.on_request = Some(OnRequest(Arc::new(function)));
         self
     }
 

@@ -81,13 +81,17 @@ async fn emails(s: &Sandbox) {
     s.settle().await;
     s.call(&format!("GET /api/v1/emails/{sent}"), "").await;
     s.control(&format!("POST /_sandbox/emails/{sent}/events"), r#"{"event":"complained"}"#).await;
+    s.control(&format!("GET /_sandbox/emails/{sent}/story"), "").await;
 
     let message = s.control("GET /_sandbox/messages/wait?subject=hi", "").await.id();
     s.control("GET /_sandbox/messages?limit=1", "").await;
     let sent = s.control("GET /_sandbox/messages?to=bob@example.test", "").await.id();
-    for part in ["", "/raw", "/html", "/links"] {
+    for part in ["", "/raw", "/html", "/links", "/attachments/1"] {
         s.control(&format!("GET /_sandbox/messages/{sent}{part}"), "").await;
     }
+    s.control("GET /_sandbox/emails?status=cancelled", "").await;
+    let request = s.control("GET /_sandbox/requests?operation=emails.send", "").await.id();
+    s.control(&format!("GET /_sandbox/requests/{request}"), "").await;
     s.control(&format!("GET /_sandbox/messages/{message}"), "").await;
     let incoming = r#"{"from":"ada@example.test","to":"help@sandbox.test","subject":"Help"}"#;
     let incoming = s.control("POST /_sandbox/inbound", incoming).await.id();
@@ -98,6 +102,8 @@ async fn control(s: &Sandbox) {
     for path in ["/readyz", "/metrics", "/_sandbox/health", "/_sandbox/lease", "/_sandbox/clock"] {
         s.control(&format!("GET {path}"), "").await;
     }
+    s.control("GET /_sandbox/events", "").await;
+    s.control("GET /_sandbox/events/wait", "").await;
     s.control("POST /_sandbox/organizations", "").await;
     s.control("GET /_sandbox/organizations", "").await;
     let (key, _) = s.email_key(r#""emails:read""#).await;
@@ -106,6 +112,7 @@ async fn control(s: &Sandbox) {
     s.control(&format!("DELETE /_sandbox/keys/{key}"), "").await;
     s.control("PUT /_sandbox/templates/welcome", r#"{"html":"Hello {{ name }}"}"#).await;
     s.control("GET /_sandbox/templates/welcome", "").await;
+    s.control("GET /_sandbox/templates", "").await;
     s.control("DELETE /_sandbox/templates/welcome", "").await;
 
     let fault = r#"{"operation":"audiences.list","status":503,"latency":"1ms"}"#;

@@ -1,5 +1,6 @@
 //! The `svc sandbox messages` commands: messages in the local mailbox.
 
+mod attachments;
 pub mod get;
 pub mod list;
 pub mod wait;

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
+use svc_reference_server::client::RequestHandled;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,7 +13,8 @@ use crate::input::address;
 
 /// Run the local server in the foreground
 ///
-/// Prints one line of JSON with its addresses when it is ready, and logs to standard error. The
+/// Prints one line of JSON with its addresses when it is ready, and logs to standard error. On a
+/// terminal it prints a line for each request there, unless --quiet is given. The
 /// seeded keys are mk_test_sandbox (email service) and sk_test_sandbox (extraction service). Ctrl-C
 /// or SIGTERM stops the server; the data is kept.
 #[derive(Args, Debug)]
@@ -152,6 +155,9 @@ impl Serve {
                 .compatibility(setting)
                 .map_err(|error| Failure::usage(format!("--set {setting}: {error}")))?;
         }
+        if let Some(print) = context.out.lines() {
+            builder = builder.on_request(move |request| print(line(request)));
+        }
         let server = builder.start().await.map_err(|error| match &error {
             StartError::InUse { .. } => Failure::other(error.to_string())
                 .code("data_directory_in_use")
@@ -205,6 +211,14 @@ impl Serve {
             None => Ok(std::env::var("SVC_RELAY").ok().filter(|url| !url.is_empty())),
         }
     }
+}
+
+/// The line of a request to a documented operation.
+fn line(request: &RequestHandled) -> String {
+    let status = request.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
+    let RequestHandled { method, path, duration_ms, .. } = request;
+    let at = DateTime::from(request.started_at).with_timezone(&Local).format("%H:%M:%S");
+    format!("{at}  {status}  {method} {path} in {duration_ms} ms")
 }
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.

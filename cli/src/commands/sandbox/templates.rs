@@ -2,6 +2,7 @@
 
 pub mod delete;
 pub mod get;
+pub mod list;
 pub mod put;
 
 use clap::Subcommand;
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Put(put::Put),
+    List(list::List),
     Get(get::Get),
     Delete(delete::Delete),
 }
@@ -21,6 +23,7 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Put(args) => args.run(context).await,
+            Self::List(args) => args.run(context).await,
             Self::Get(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
         }

@@ -363,7 +363,7 @@ const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"]
 /// Finds an operation by its name, such as `emails.send`, or by its service and name,
 /// such as `extraction webhooks.list`. A name that both services have refers to the email
 /// service.
-fn operation(name: &str) -> Option<Operation> {
+pub(super) fn operation(name: &str) -> Option<Operation> {
     let all = Operation::ALL.iter().copied();
     let email_first = all.rev();
     email_first

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::Operation;
 
 use super::query::{Position, Query};
-use super::{Page, organization, organization_param};
+use super::{Page, faults, organization, organization_param};
 use crate::api::framework::{Input, Json};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
+pub use crate::model::request_log::RequestHandled;
 use crate::model::request_log::{self, LoggedBody, RequestLog};
-use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails::Stored;
 
@@ -32,42 +32,6 @@ pub struct LoggedRequest {
     pub response_body: Option<RecordedBody>,
 }
 
-/// A request to a documented operation, without its bodies.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct RequestHandled {
-    /// The ID, `req_…`, which is the `X-Request-Id` of the response.
-    pub id: String,
-    /// `email` or `extraction`.
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    pub service: String,
-    /// The operation, such as `emails.send`.
-    pub operation: String,
-    /// The method.
-    pub method: String,
-    /// The path with the query.
-    pub path: String,
-    /// The ID of the key; null if the request had no valid one.
-    pub key: Option<String>,
-    /// The status of the response; null if none was sent, because the client was gone or a fault
-    /// cut the connection.
-    pub status: Option<u16>,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: f64,
-    /// When it began, by the server's clock.
-    pub started_at: Timestamp,
-    /// The ID of the fault that affected it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<String>,
-    /// The `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// The `User-Agent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_agent: Option<String>,
-}
-
 /// The beginning of a body. Secrets in it are replaced by `[redacted]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RecordedBody")]
@@ -84,11 +48,8 @@ pub struct RecordedBody {
 /// Lists one page of the matching requests, newest first.
 pub(crate) async fn list(input: Input) -> Result<Json<Page<LoggedRequest>>, ApiError> {
     let mut query = Query::of(&input);
-    let operation = query.choice(
-        "operation",
-        |name| Operation::ALL.iter().copied().find(|operation| operation.to_string() == name),
-        || "an operation such as emails.send".to_owned(),
-    );
+    let operation = query
+        .choice("operation", faults::operation, || "an operation such as emails.send".to_owned());
     let expected = || "a status such as 202, or a class such as 4xx".to_owned();
     let status = query.choice("status", Statuses::parse, expected);
     let key = query.text("key");
@@ -174,26 +135,6 @@ impl From<&request_log::LoggedRequest> for LoggedRequest {
             summary: RequestHandled::from(request),
             request_body: request.request_body.as_ref().map(RecordedBody::from),
             response_body: request.response_body.as_ref().map(RecordedBody::from),
-        }
-    }
-}
-
-impl From<&request_log::LoggedRequest> for RequestHandled {
-    fn from(request: &request_log::LoggedRequest) -> Self {
-        let operation = request.operation;
-        Self {
-            id: request.id.clone(),
-            service: operation.service().as_str().to_owned(),
-            operation: operation.to_string(),
-            method: operation.method().as_str().to_owned(),
-            path: request.path.clone(),
-            key: request.key.clone(),
-            status: request.status,
-            duration_ms: request.duration.as_micros() as f64 / 1000.0,
-            started_at: request.started_at.into(),
-            fault: request.fault.clone(),
-            idempotency_key: request.idempotency_key.clone(),
-            user_agent: request.user_agent.clone(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
-use svc_sdk::Operation;
 
 use crate::api::control::deliveries::STATES;
+use crate::api::control::faults::OperationName;
 use crate::model::compatibility::Compatibility;
 use crate::model::schema::{Duration, IpAddress, Mailbox};
 use crate::model::status::Status;
@@ -57,9 +57,8 @@ pub(crate) fn emails(_: &Compatibility) -> Vec<Value> {
 }
 
 pub(crate) fn requests(_: &Compatibility) -> Vec<Value> {
-    let operations = Operation::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
     vec![
-        query("operation", "The operation.", json!({"type": "string", "enum": operations})),
+        query("operation", "The operation.", schema::<OperationName>()),
         query(
             "status",
             "The status of the response, such as `202`, or a class, such as `4xx`.",

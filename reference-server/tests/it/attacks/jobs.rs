@@ -77,7 +77,7 @@ async fn jobs_that_ended_three_servers() {
             let jobs = format!(
                 "INSERT INTO message VALUES (1, 'msg_1', 'a@sandbox.test', '{relayed}', NULL, 1);
                  INSERT INTO local_delivery VALUES ('msg_1', 1, 0);
-                 INSERT INTO pending_event VALUES (1, '1', 'email.clicked', 0, NULL, x'7b7d', '', 'z');"
+                 INSERT INTO pending_event VALUES (1, '1', 'email.clicked', 0, NULL, x'7b7d', '', 'z', NULL);"
             );
             database().execute_batch(&jobs).expect("inserted");
         }

@@ -39,7 +39,7 @@ async fn fifty_clients_of_one_organization_with_its_most_expensive_requests() {
     for insert in [
         "message SELECT 1, printf('msg_%05d', n), 'a@sandbox.test', NULL, NULL, 1",
         "message_source SELECT printf('msg_%05d', n), 'b@x.test', 'subject', 1",
-        "delivery SELECT printf('%05d', n), 1, 'whk', 'email', 'email.sent', 'delivered', 1, 1, NULL, 1, 1",
+        "delivery SELECT printf('%05d', n), 1, 'whk', 'email', 'email.sent', 'delivered', 1, 1, NULL, 1, 1, NULL",
     ] {
         let (table, values) = insert.split_once(' ').expect("a table");
         let sql = format!(

@@ -1,0 +1,136 @@
+//! Prints what changes on the local server, as it changes.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Local};
+use svc_reference_server::client::{Client, LiveEvent, LiveEvents, Timestamp};
+
+use crate::context::Context;
+use crate::control;
+use crate::failure::Failure;
+use crate::output::{one_line, to_value};
+use crate::stop::StopSignal;
+
+/// The pause before the server is asked again after a failure.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Prints the events that `wanted` selects, until a signal stops the command.
+///
+/// # Errors
+///
+/// If the first request fails. Later the server may be stopped and started again.
+pub async fn follow(
+    context: &Context,
+    organization: Option<&str>,
+    wanted: impl Fn(&LiveEvent) -> bool,
+) -> Result<(), Failure> {
+    // Before the first line is printed: its reader may stop the command at once.
+    let mut stop = StopSignal::listen()?;
+    let follow = async {
+        let client = control::client(context, organization).await?;
+        let begun = client.events().begin().into_parts();
+        let begun = (begun.decode)(&context.run(begun.call).await?)?;
+        context.out.hint("watching; press Ctrl-C to stop");
+        print_all(context, &client, begun.next, wanted).await
+    };
+    tokio::select! {
+        ended = follow => ended,
+        _ = stop.recv() => Ok(()),
+    }
+}
+
+/// Prints the events after a position.
+async fn print_all(
+    context: &Context,
+    client: &Client,
+    mut position: String,
+    wanted: impl Fn(&LiveEvent) -> bool,
+) -> Result<(), Failure> {
+    let mut is_connected = true;
+    loop {
+        let LiveEvents { data, next, .. } = match client.events().after(&position).await {
+            Ok(events) => events,
+            Err(error) if error.status().is_some_and(|status| status.is_client_error()) => {
+                return Err(svc_sdk::Error::from(error).into());
+            }
+            Err(_) => {
+                if std::mem::take(&mut is_connected) {
+                    context.out.note("the server does not respond; waiting for it");
+                }
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
+        if !std::mem::replace(&mut is_connected, true) {
+            context.out.note("the server responds again");
+        }
+        position = next;
+        for event in &data {
+            if let LiveEvent::Reset(reset) = event {
+                let reason = to_value(reset);
+                let reason = reason["reason"].as_str().unwrap_or_default();
+                context.out.note(&format!("events may be missing: {reason}"));
+            }
+            if wanted(event) {
+                print(context, event)?;
+            }
+        }
+    }
+}
+
+/// Prints an event: on one line for people, with a status in its color.
+fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
+    let value = to_value(event);
+    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let (at, what, after) = match event {
+        LiveEvent::Request(request) => {
+            let before = format!("{}  {:<8}  ", clock(request.started_at), "request");
+            let about = format!(
+                "  {} {} in {} ms",
+                request.method,
+                one_line(&request.path),
+                request.duration_ms
+            );
+            return match request.status {
+                Some(status) => context.out.http_event(&before, status, &about, &value),
+                None => context.out.event(&format!("{before}---{about}, no response"), &value),
+            };
+        }
+        LiveEvent::Attempt(attempt) => {
+            let before = format!("{}  {:<8}  ", clock(attempt.started_at), "attempt");
+            let about = format!(
+                "  number {} to {} in {} ms",
+                attempt.number, attempt.url, attempt.duration_ms
+            );
+            return match attempt.status.and_then(|status| u16::try_from(status).ok()) {
+                Some(status) => context.out.http_event(&before, status, &about, &value),
+                None => {
+                    let error = attempt.error.as_deref().unwrap_or("no response");
+                    context.out.event(&format!("{before}---{about}: {error}"), &value)
+                }
+            };
+        }
+        LiveEvent::Email(email) => {
+            let to = email.to.join(", ");
+            (email.updated_at, text("status"), format!("{} to {to}: {}", email.id, email.subject))
+        }
+        LiveEvent::Message(message) => {
+            let about = format!("{} to {}: {}", message.id, message.recipient, message.subject);
+            (message.created_at, text("direction"), about)
+        }
+        LiveEvent::Delivery(delivery) => {
+            let about = format!("{} of {}", delivery.id, delivery.event);
+            (delivery.updated_at, text("state"), about)
+        }
+        // The others have no line of their own.
+        _ if context.out.is_table() => return Ok(()),
+        _ => return context.out.event("", &value),
+    };
+    let kind = value["type"].as_str().unwrap_or_default();
+    context.out.event(&format!("{}  {kind:<8}  {what:<9}  {after}", clock(at)), &value)
+}
+
+/// The local time of day.
+fn clock(at: Timestamp) -> String {
+    DateTime::from(at).with_timezone(&Local).format("%H:%M:%S").to_string()
+}

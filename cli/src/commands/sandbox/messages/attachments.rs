@@ -1,0 +1,78 @@
+//! Saves the attachments of a message.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use svc_reference_server::client::{MessageAttachment, Messages};
+
+use crate::context::Context;
+use crate::control;
+use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+
+/// Table columns of a saved attachment.
+const VIEW: View = View(&[
+    Column::text("PATH", "/path"),
+    Column::new("BYTES", "/size", Show::Number),
+    Column::text("TYPE", "/contentType"),
+]);
+
+pub(super) async fn save(
+    context: &Context,
+    messages: Messages<'_>,
+    id: &str,
+    directory: &Path,
+) -> Result<(), Failure> {
+    let Some(message) = control::send(context, messages.get(id)).await? else { return Ok(()) };
+    let failed = |error: io::Error| {
+        Failure::other(format!("cannot save to {}: {error}", directory.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let mut saved: Vec<Value> = Vec::new();
+    for (attachment, number) in message.attachments.iter().zip(1..) {
+        let bytes = control::send(context, messages.attachment(id, number)).await?;
+        let bytes = bytes.unwrap_or_default();
+        let (path, mut file) = create(directory, &file_name(attachment, number)).map_err(failed)?;
+        file.write_all(&bytes).map_err(failed)?;
+        saved.push(json!({
+            "path": path.display().to_string(),
+            "filename": attachment.filename,
+            "contentType": attachment.content_type,
+            "size": bytes.len(),
+        }));
+    }
+    context.out.list(&saved, VIEW, "the message has no attachments")
+}
+
+/// Creates a file, with a number if there is one with this name.
+fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
+        _ => (name, String::new()),
+    };
+    let mut path = directory.join(name);
+    for number in 2.. {
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                path = directory.join(format!("{stem} ({number}){extension}"));
+            }
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+/// A name within the directory: the sender chose the name of the attachment.
+fn file_name(attachment: &MessageAttachment, number: usize) -> String {
+    const MAX: usize = 100;
+    let name = attachment.filename.as_deref().unwrap_or_default();
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_safe = |letter: &char| !letter.is_control() && !"<>:\"|?*".contains(*letter);
+    let name: String = name.chars().filter(is_safe).take(MAX).collect();
+    match name.trim_matches(['.', ' ']) {
+        "" => format!("attachment-{number}"),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,38 @@
+//! The `svc watch` command.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Watch requests, emails, deliveries and attempts of the local server
+///
+/// Prints one line for each, as it happens. Piped, each line is JSON and has everything that
+/// changes. If the server is started again at the same address, the command continues. Ctrl-C or
+/// SIGTERM ends it.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc watch
+  svc watch -o ndjson --jq 'select(.type == \"email\")'
+
+Scope: none (local server)")]
+pub struct Watch {
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Watch {
+    #[cfg(feature = "sandbox")]
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        super::sandbox::follow::follow(context, self.organization.as_deref(), |_| true).await
+    }
+
+    /// Fails: this build does not include the local server.
+    #[cfg(not(feature = "sandbox"))]
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let _ = self.organization;
+        crate::sandbox::Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
+    }
+}

@@ -1,0 +1,263 @@
+//! The emails in every status, an email's story, and the request log of the control interface.
+
+use std::time::Duration;
+
+use svc_reference_server::Server;
+use svc_reference_server::client::{
+    DeliveryState, DropPoint, EmailEvent, EmailStatus, EmailSummary, LoggedRequest, NewFault,
+    NewKey, Page, Request,
+};
+use svc_sdk::email::{Attachment, Email};
+use svc_sdk::{EmailClient, Operation};
+
+use crate::harness::{KEY, Sandbox};
+use crate::raw;
+use crate::receiver::{Receiver, within};
+
+fn email(to: &str, subject: &str) -> Email {
+    Email::new("Shop <hello@sandbox.test>", to, subject).text("Hello")
+}
+
+#[tokio::test]
+async fn lists_emails_in_every_status() {
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let (emails, sent) = (sandbox.emails(), client.emails());
+    let first = email("Ada <ada@example.test>", "Welcome, Ada").tag("campaign", "spring");
+    let first = sent.send(&first).await.unwrap().id;
+    sent.send(&email("bounced@x.test", "Lost").cc("Ada@example.test")).await.unwrap();
+    server.until_idle().await;
+    sandbox.clock().freeze().await.unwrap();
+    let at = "2999-01-01T00:00:00Z";
+    let later = sent.send(&email("bob@example.test", "Later").scheduled_at(at)).await.unwrap();
+    let cancelled = email("bob@example.test", "Never").scheduled_at(at);
+    let cancelled = sent.send(&cancelled).await.unwrap();
+    sent.cancel(&cancelled.id).await.unwrap();
+
+    let subjects = async |request: Request<Page<EmailSummary>>| {
+        let page = request.await.unwrap();
+        page.data.into_iter().map(|email| email.subject).collect::<Vec<_>>()
+    };
+    assert_eq!(subjects(emails.list()).await, ["Never", "Later", "Lost", "Welcome, Ada"]);
+    for (status, expected) in [
+        (EmailStatus::Delivered, &["Welcome, Ada"][..]),
+        (EmailStatus::Bounced, &["Lost"]),
+        (EmailStatus::Queued, &["Later"]),
+        (EmailStatus::Cancelled, &["Never"]),
+        (EmailStatus::Sending, &[]),
+    ] {
+        assert_eq!(subjects(emails.list().status(status)).await, expected, "{status:?}");
+    }
+    let list = || emails.list();
+    assert_eq!(subjects(list().address("ADA@example.test")).await, ["Lost", "Welcome, Ada"]);
+    assert_eq!(subjects(list().address("hello@sandbox.test").limit(1)).await, ["Never"]);
+    assert_eq!(subjects(list().subject("LATE")).await, ["Later"]);
+    assert_eq!(subjects(list().tag("campaign")).await, ["Welcome, Ada"]);
+    assert_eq!(subjects(list().tag("campaign=spring")).await, ["Welcome, Ada"]);
+    assert!(subjects(list().tag("campaign=fall")).await.is_empty());
+    assert_eq!(subjects(list().after(&first).before(&cancelled.id)).await, ["Later", "Lost"]);
+    assert_eq!(subjects(list().after(&later.id)).await, ["Never"]);
+    assert!(subjects(list().before("2000-01-01")).await.is_empty());
+    assert!(subjects(list().after("2999-01-01")).await.is_empty());
+
+    let page = emails.list().limit(3).await.unwrap();
+    let rest = emails.list().cursor(page.next.unwrap()).await.unwrap();
+    assert_eq!((rest.data[0].id.as_str(), rest.next), (first.as_str(), None));
+
+    // Nothing of another organization.
+    let other = server.create_organization("Other").await.unwrap();
+    assert!(subjects(sandbox.of(&other.id).emails().list()).await.is_empty());
+    let error = sandbox.of(&other.id).emails().story(&first).await.unwrap_err();
+    assert_eq!(error.code(), Some("not_found"));
+}
+
+#[tokio::test]
+async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let receiver = Receiver::start(&[500, 200]).await;
+    let events = ["email.delivered", "email.opened"];
+    let hook = serde_json::json!({"url": receiver.url(), "events": events});
+    client.raw("POST", "/api/v1/webhooks").json(&hook).await.unwrap();
+    sandbox.clock().freeze().await.unwrap();
+    let sent = client.emails().send(&email("ada@example.test", "Hi")).await.unwrap();
+    client.emails().send(&email("ada@example.test", "Another")).await.unwrap();
+    sandbox.clock().advance(Duration::from_secs(60)).await.unwrap();
+    sandbox.emails().simulate(&sent.id, &EmailEvent::new("opened")).await.unwrap();
+    server.until_idle().await;
+
+    let story = sandbox.emails().story(&sent.id).await.unwrap();
+    assert_eq!((story.email.id.as_str(), story.email.status), (&*sent.id, EmailStatus::Delivered));
+    assert_eq!(story.recipients[0].address, "ada@example.test");
+    let request = story.request.expect("the request");
+    assert_eq!(request.summary.operation, "emails.send");
+    assert!(request.request_body.expect("a body").text.contains(r#""subject":"Hi""#));
+    let changes: Vec<_> = story.timeline.iter().map(|change| change.event.as_deref()).collect();
+    let expected = [None, Some("email.sent"), Some("email.delivered"), Some("email.opened")];
+    assert_eq!(changes, expected);
+    assert_eq!(story.timeline[0].status, EmailStatus::Queued);
+    assert_eq!(story.timeline[2].recipient.as_deref(), Some("ada@example.test"));
+    let open = *story.timeline[3].at - *story.timeline[0].at;
+    assert_eq!(open.num_seconds(), 60);
+    assert_eq!(story.messages.len(), 1);
+    assert_eq!(story.messages[0].subject, "Hi");
+    let events: Vec<_> = story.deliveries.iter().map(|one| one.event.as_str()).collect();
+    assert_eq!(events, ["email.delivered", "email.opened"]);
+    assert!(story.deliveries.iter().all(|delivery| delivery.state == DeliveryState::Delivered));
+    let attempts = story.deliveries[0].attempts.as_ref().expect("attempts");
+    assert!(!attempts.is_empty() && attempts.len() <= 2, "{attempts:?}");
+}
+
+#[tokio::test]
+async fn an_emails_story_survives_a_restart() {
+    let directory = crate::harness::private_dir();
+    let start = async || Server::builder().data_dir(directory.path()).start().await.unwrap();
+    let server = start().await;
+    let sent = server.email_client().unwrap();
+    let sent = sent.emails().send(&email("bounced@x.test", "Hi")).await.unwrap();
+    server.until_idle().await;
+    server.stop().await;
+    let server = start().await;
+    let story = server.client().unwrap().emails().story(&sent.id).await.unwrap();
+    assert_eq!(story.timeline.last().unwrap().event.as_deref(), Some("email.bounced"));
+    assert!(story.request.is_none(), "the request log is in memory");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn requests_are_logged_with_their_bodies_and_without_secrets() {
+    let sandbox = Sandbox::start().await;
+    let server = &sandbox.server;
+    let control = server.client().unwrap();
+    let hook = r#"{"url":"https://ada:pw123@shop.test/hook","events":["email.sent"]}"#;
+    let created = sandbox.call("POST /api/v1/webhooks", hook).await;
+    let secret = created.between(r#""signingSecret":""#);
+    let large = format!(
+        r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{}"}}"#,
+        "x".repeat(5000)
+    );
+    let headers =
+        format!("authorization: Bearer {KEY}\r\nidempotency-key: once\r\nuser-agent: test/1\r\n");
+    let sent = sandbox.raw("POST /api/v1/emails?trace=1", &headers, &large).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.with_key("mk_wrong_key_123", "GET /api/v1/domains", "").await;
+    assert_eq!(sandbox.call("POST /api/v1/emails", "{").await.status, 400);
+
+    let raw = sandbox.control("GET /_sandbox/requests", "").await;
+    for secret in [secret.as_str(), KEY, "mk_wrong_key_123", "pw123"] {
+        assert!(!raw.body.contains(secret), "{secret} in {}", raw.body);
+    }
+    let all = control.requests().list().await.unwrap().data;
+    let seen: Vec<_> =
+        all.iter().map(|one| (one.summary.operation.as_str(), one.summary.status)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("emails.send", Some(400)),
+            ("domains.list", Some(401)),
+            ("emails.send", Some(202)),
+            ("webhooks.create", Some(201)),
+        ]
+    );
+    let [invalid, unknown_key, send, webhook] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(unknown_key.summary.key, None);
+    assert_eq!(Some(send.summary.id.as_str()), sent.header("x-request-id"));
+    assert_eq!(send.summary.path, "/api/v1/emails?trace=1");
+    assert_eq!(send.summary.idempotency_key.as_deref(), Some("once"));
+    assert_eq!(send.summary.user_agent.as_deref(), Some("test/1"));
+    let body = send.request_body.as_ref().expect("a body");
+    assert_eq!((body.size, body.text.len(), body.truncated), (large.len(), 4096, true));
+    assert_eq!(send.response_body.as_ref().expect("a body").text, sent.body);
+    assert_eq!(invalid.request_body.as_ref().expect("a body").text, "{");
+    let body = &webhook.request_body.as_ref().expect("a body").text;
+    assert_eq!(body, r#"{"url":"https://ada:[redacted]@shop.test/hook","events":["email.sent"]}"#);
+
+    let ids = async |request: Request<Page<LoggedRequest>>| {
+        let page = request.await.unwrap();
+        page.data.into_iter().map(|one| one.summary.id).collect::<Vec<_>>()
+    };
+    let list = || control.requests().list();
+    assert_eq!(ids(list().operation(Operation::EmailsSend)).await.len(), 2);
+    assert_eq!(ids(list().status("4xx")).await.len(), 2);
+    assert_eq!(ids(list().status(202)).await, [send.summary.id.clone()]);
+    assert_eq!(ids(list().after(&send.summary.id)).await.len(), 2);
+    assert_eq!(ids(list().key(send.summary.key.as_deref().unwrap())).await.len(), 3);
+    let page = list().limit(3).await.unwrap();
+    assert_eq!(ids(list().cursor(page.next.unwrap())).await, [webhook.summary.id.clone()]);
+    let one = control.requests().get(&send.summary.id).await.unwrap();
+    assert_eq!(one.summary.id, send.summary.id);
+    assert_eq!(sandbox.control("GET /_sandbox/requests?status=9xx", "").await.status, 422);
+    assert_eq!(sandbox.control("GET /_sandbox/requests/req_none", "").await.status, 404);
+
+    // Another organization sees none of it, not even the request without a valid key.
+    let other = server.create_organization("Other").await.unwrap();
+    assert!(ids(control.of(&other.id).requests().list()).await.is_empty());
+    control.reset_organization("Sandbox").await.unwrap();
+    assert!(ids(list()).await.is_empty(), "the log survived a reset");
+}
+
+#[tokio::test]
+async fn a_request_without_a_response_is_logged_with_its_fault() {
+    let sandbox = Sandbox::start().await;
+    let control = sandbox.server.client().unwrap();
+    let fault = NewFault::new().drop_connection(DropPoint::After);
+    let fault = control.faults().add(&fault).await.unwrap();
+    sandbox.expect_faults();
+    let text = format!(
+        "GET /api/v1/domains HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\r\n",
+        sandbox.addr()
+    );
+    assert!(raw::try_send(sandbox.addr(), text.as_bytes()).await.is_none());
+    let logged = async {
+        loop {
+            if let Some(logged) = control.requests().list().await.unwrap().data.pop() {
+                return logged;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let logged = within("the request in the log", logged).await;
+    assert_eq!((logged.summary.status, logged.summary.fault), (None, Some(fault.id)));
+}
+
+#[tokio::test]
+async fn requests_belong_to_the_organization_of_their_key() {
+    let server = Server::start().await.unwrap();
+    let (one, two) = (server.tenant("One").await.unwrap(), server.tenant("Two").await.unwrap());
+    one.email.domains().list().await.unwrap();
+    let key = one.sandbox.keys().create(&NewKey::email(["domains:manage"])).await.unwrap();
+    let client = EmailClient::builder(server.base_url(), key.key.unwrap()).build().unwrap();
+    client.domains().list().await.unwrap();
+    let seen = one.sandbox.requests().list().await.unwrap().data;
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0].summary.key.as_deref(), Some(key.id.as_str()));
+    assert!(two.sandbox.requests().list().await.unwrap().data.is_empty());
+}
+
+#[tokio::test]
+async fn attachments_are_never_run_by_a_browser() {
+    let sandbox = Sandbox::start().await;
+    let control = sandbox.server.client().unwrap();
+    let page = "<script>alert(1)</script>";
+    let mail = email("ada@example.test", "Files")
+        .attachment(Attachment::from_bytes("Grüße \"1\".html", page))
+        .attachment(Attachment::from_bytes("notes.txt", "hello"));
+    let client = sandbox.server.email_client().unwrap();
+    client.emails().send(&mail).await.unwrap();
+    let message = control.messages().wait_for("ada@example.test").await.unwrap();
+    let path = format!("GET /_sandbox/messages/{}/attachments", message.id);
+    let got = sandbox.control(&format!("{path}/1"), "").await;
+    assert_eq!((got.status, got.body.as_str()), (200, page));
+    assert_eq!(got.header("content-type"), Some("text/html"));
+    assert_eq!(
+        got.header("content-disposition"),
+        Some("attachment; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%221%22%2Ehtml")
+    );
+    assert_eq!(got.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(got.header("content-security-policy"), Some("sandbox; default-src 'none'"));
+    assert_eq!(got.header("cross-origin-resource-policy"), Some("same-origin"));
+    assert_eq!(control.messages().attachment(&message.id, 2).await.unwrap(), "hello");
+    for none in ["0", "3", "x"] {
+        assert_eq!(sandbox.control(&format!("{path}/{none}"), "").await.status, 404, "{none}");
+    }
+}
