@@ -101,6 +101,7 @@ function Shell() {
         if (event.key === 'Escape' && /** @type {HTMLElement} */ (event.target).id === 'search') /** @type {HTMLElement} */ (event.target).blur();
         return;
       }
+      if (event.key === 'Escape') setMenu(false);
       if (event.key === '?') setHelp(true);
       if (event.key === '/') {
         const search = document.getElementById('search');

@@ -31,7 +31,7 @@ export function useResource(load, deps, concerns = () => false) {
   useEffect(() => {
     reload();
   }, [key]);
-  const throttled = useThrottle(reload, 250);
+  const throttled = useThrottle(reload, 500);
   useEvents((event) => {
     if (event.type === 'reset' || concerns(event)) throttled();
   });

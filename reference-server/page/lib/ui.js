@@ -363,7 +363,7 @@ export function Split({ list, detail, open }) {
 
 /** Names and values. @param {{rows: [string, any][]}} props */
 export function Facts({ rows }) {
-  return html`<dl class="facts">${rows.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 /** A part of a view that has a title. @param {any} props */

@@ -10,7 +10,7 @@ import { Badge, Button, Empty, Failure, Field, FormDialog, Head, List, Page, Spl
 export function Audiences({ route }) {
   const { id } = route;
   const [adding, setAdding] = useState(false);
-  const audiences = useResource(() => api.documented('GET', '/api/v1/audiences').then(items), [api.selectedOrganization()], (event) => event.type === 'request' && /^audiences\.(create|delete)$/.test(event.operation));
+  const audiences = useResource(() => api.documented('GET', '/api/v1/audiences').then(items), [api.selectedOrganization()], (event) => event.type === 'request' && /\baudiences\.(create|delete)$/.test(event.operation));
   const found = audiences.data?.find((/** @type {any} */ one) => one.id === id);
   const list = audiences.error ? html`<${Failure} error=${audiences.error} retry=${audiences.reload} />`
     : audiences.data?.length === 0 ? html`<${Empty} title="No audience">An audience is a named list of contacts.<//>`
@@ -36,7 +36,7 @@ function Contacts({ id, page, name, onDelete }) {
   const [adding, setAdding] = useState(false);
   const action = useAction();
   const shell = useContext(Page);
-  const contacts = useResource(() => api.documented('GET', `/api/v1/audiences/${id}/contacts?page=${page}&pageSize=${PAGE_SIZE}`).then(items), [id, page, api.selectedOrganization()], (event) => event.type === 'request' && /^contacts\.(create|update|delete)$/.test(event.operation));
+  const contacts = useResource(() => api.documented('GET', `/api/v1/audiences/${id}/contacts?page=${page}&pageSize=${PAGE_SIZE}`).then(items), [id, page, api.selectedOrganization()], (event) => event.type === 'request' && /\bcontacts\.(create|update|delete)$/.test(event.operation));
   const shown = contacts.data ?? [];
   const turn = (/** @type {number} */ to) => () => go(href('audiences', id, { page: to > 1 ? String(to) : '' }));
   return html`<div class="detail-head"><div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(href('audiences'))} /></span><span class="spacer"></span>

@@ -25,7 +25,7 @@ export function Deliveries({ route }) {
       </select></div>
     ${deliveries.error && html`<${Failure} error=${deliveries.error} retry=${deliveries.refresh} />`}
     ${deliveries.loaded && deliveries.items.length === 0 && !deliveries.error
-      ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) && html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command" wrap text="svc --sandbox webhooks listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
+      ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) && html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command" wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
       : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back} onEnd=${deliveries.more} linkOf=${(/** @type {any} */ item) => href('deliveries', item.id, { q, state })}
         row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
           <div class="line second"><span>${urlOf(item)}</span><span class="tail">${item.attemptCount} ${item.attemptCount === 1 ? 'attempt' : 'attempts'}</span><${Badge} value=${item.state} /></div>`} />`}`;

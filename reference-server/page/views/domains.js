@@ -11,7 +11,7 @@ const RESERVED = /\.(test|example|invalid|localhost)$/;
 export function Domains() {
   const [adding, setAdding] = useState(false);
   const domains = useResource(() => api.documented('GET', '/api/v1/domains').then(items), [api.selectedOrganization()],
-    (event) => (event.type === 'request' && /^domains\.(create|delete|verify)$/.test(event.operation)) || (event.type === 'change' && event.resource === 'dns'));
+    (event) => (event.type === 'request' && /\bdomains\.(create|delete|verify)$/.test(event.operation)) || (event.type === 'change' && event.resource === 'dns'));
   return html`
     <${Head} title="Domains"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Add domain<//><//>
     <div class="scroll"><div class="cards narrow">

@@ -37,7 +37,7 @@ export function Faults() {
           <${Button} kind="quiet" icon="trash" label="Remove the fault" onClick=${() => action(async () => { await api.del(`/_sandbox/faults/${fault.id}`); faults.reload(); }, 'The fault was removed')} /></header>
         <div class="card-body">
           ${fault.hits.length === 0 ? html`<p class="muted">No request met it yet.</p>` : html`<p>${fault.hits.length} ${fault.hits.length === 1 ? 'request' : 'requests'} met it.</p>
-            <ul class="actions">${fault.hits.slice(-8).map((/** @type {any} */ hit) => html`<li class="muted">${hit.operation} at <${Time} at=${hit.at} /></li>`)}</ul>`}
+            <ul class="actions">${fault.hits.slice(-8).map((/** @type {any} */ hit) => html`<li class="muted">${hit.operation.replace(/^email /, '')} at <${Time} at=${hit.at} /></li>`)}</ul>`}
           ${fault.body !== undefined && html`<${Code} label="Body" wrap text=${typeof fault.body === 'string' ? fault.body : JSON.stringify(fault.body, null, 2)} />`}
         </div></section>`)}
     </div></div>
