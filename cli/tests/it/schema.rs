@@ -280,6 +280,7 @@ fn local_server(checker: &mut Checker) {
     checker.run(&format!("sandbox keys delete {} --yes", text(&key, "/id")));
     checker.run("sandbox templates put welcome --subject Hi");
     checker.run("sandbox templates get welcome");
+    checker.run("sandbox templates list");
     checker.run("sandbox templates delete welcome --yes");
     checker.run(
         "sandbox inbound --from a@b.test --to hello@sandbox.test --subject s --html <p>Hi</p>",
@@ -287,8 +288,15 @@ fn local_server(checker: &mut Checker) {
     let messages = checker.run("sandbox messages list");
     let id = text(&messages, "/0/id");
     checker.run("sandbox messages wait");
-    for part in ["", " --raw", " --html", " --links"] {
+    for part in ["", " --raw", " --html", " --links", " --attachments saved"] {
         checker.run(&format!("sandbox messages get {id}{part}"));
+    }
+    let emails = checker.run("sandbox emails list --status delivered");
+    checker.run(&format!("sandbox emails story {}", text(&emails, "/0/id")));
+    let requests = checker.run("sandbox requests list --operation emails.send --status 2xx");
+    checker.run(&format!("sandbox requests get {}", text(&requests, "/0/id")));
+    for words in [&["watch"][..], &["sandbox", "requests", "tail"]] {
+        watch(checker, words);
     }
     for command in ["show", "freeze", "advance 1s", "resume"] {
         checker.run(&format!("sandbox clock {command}"));
@@ -299,6 +307,28 @@ fn local_server(checker: &mut Checker) {
     checker.fail(SEND, 9);
     checker.run("sandbox faults remove");
     checker.run("sandbox reset --yes");
+}
+
+/// A command that prints what changes until it is stopped.
+fn watch(checker: &mut Checker, words: &[&str]) {
+    let command = &mut checker.home.command(&[words, &["--json"]].concat());
+    let mut watching = command.stdout(Stdio::piped()).spawn().expect("starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("text");
+    checker.check(words, &serde_json::from_str(&next()).expect("JSON"));
+    checker.run("--sandbox audiences list");
+    let event = loop {
+        let event = serde_json::from_str::<Value>(&next()).expect("JSON");
+        checker.check(words, &event);
+        if event["type"] == "request" {
+            break event;
+        }
+    };
+    assert_eq!(event["operation"], "audiences.list");
+    let pid = watching.id().to_string();
+    let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.expect("kill runs").success());
+    assert!(watching.wait().expect("ends").success());
 }
 
 #[test]

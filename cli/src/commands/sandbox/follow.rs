@@ -30,7 +30,9 @@ pub async fn follow(
         let client = control::client(context, organization).await?;
         let begun = client.events().begin().into_parts();
         let begun = (begun.decode)(&context.run(begun.call).await?)?;
-        context.out.hint("watching; press Ctrl-C to stop");
+        for event in &begun.data {
+            context.out.event("ready; press Ctrl-C to stop", &to_value(event))?;
+        }
         print_all(context, &client, begun.next, wanted).await
     };
     tokio::select! {

@@ -15,7 +15,6 @@ pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::new("STATUS", "/status", Show::HttpStatus),
     Column::text("OPERATION", "/operation"),
-    Column::new("MS", "/durationMs", Show::Number),
     Column::new("STARTED", "/startedAt", Show::Time),
     Column::text("PATH", "/path").droppable(),
     Column::id("KEY", "/key").droppable(),

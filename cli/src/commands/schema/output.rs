@@ -33,6 +33,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "extraction webhooks create" => webhook("secret"),
         "extraction webhooks rotate" => rotated("secret"),
         "extraction webhooks list" => list(webhook("secret")),
+        "watch" => sandbox::watched(),
         "api" => json!({"description": "the response of the service"}),
         _ if path.ends_with(" delete") => own_object(&[("id", string()), ("deleted", boolean())]),
         _ => return sandbox::of(path).or_else(|| own::of(path)),

@@ -8,6 +8,7 @@ const SETTLED: &str = "sandbox clock advance 1m";
 const MESSAGE: &str = "message=sandbox messages list --jq .[0].id";
 const HOOK: &str =
     "hook=--sandbox webhooks create $application/hooks --event email.delivered --jq .id";
+const WATCHED: Act = Act::Run("--sandbox audiences list");
 const DELIVERY: &str = "delivery=sandbox deliveries list --jq .[0].id";
 
 /// The server itself, and its clock.
@@ -88,6 +89,10 @@ pub fn mail_rows() -> Vec<Row> {
             .wrong("sandbox templates put")
             .never(NotFound, "it creates what it names")
             .also("an invalid template", 6, "sandbox templates put welcome --text '{{ name'"),
+        Row::control("sandbox templates list", "sandbox templates list")
+            .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
+            .wrong("sandbox templates list all")
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox templates get", "sandbox templates get welcome")
             .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
             .wrong("sandbox templates get")
@@ -100,6 +105,42 @@ pub fn mail_rows() -> Vec<Row> {
             .when("[y/N] ", YES)
             .also("not confirmed", 2, "sandbox templates delete welcome")
             .when("[y/N] ", NO),
+        Row::control("sandbox requests list", "sandbox requests list")
+            .wide()
+            .given(SENT)
+            .wrong("sandbox requests list --operation emails.fetch")
+            .never(NotFound, "it takes no id")
+            .also("no match", 0, "sandbox requests list --status 5xx"),
+        Row::control("sandbox requests tail", "sandbox requests tail")
+            .when("ready", WATCHED)
+            .when("/api/v1/audiences", Act::Signal("-TERM"))
+            .wrong("sandbox requests tail 3")
+            .never(NotFound, "it takes no id"),
+        Row::control("sandbox requests get", "sandbox requests get $request")
+            .wide()
+            .given(SENT)
+            .given("request=sandbox requests list --jq .[0].id")
+            .wrong("sandbox requests get")
+            .not_found("sandbox requests get req_missing"),
+        Row::control("watch", "watch")
+            .when("ready", WATCHED)
+            .when("/api/v1/audiences", Act::Signal("-TERM"))
+            .wrong("watch emails")
+            .never(NotFound, "it takes no id"),
+        Row::control("sandbox emails list", "sandbox emails list")
+            .wide()
+            .given(SENT)
+            .given(SETTLED)
+            .wrong("sandbox emails list --status lost")
+            .never(NotFound, "it takes no id")
+            .also("no match", 0, "sandbox emails list --status bounced"),
+        Row::control("sandbox emails story", "sandbox emails story $email")
+            .wide()
+            .given(HOOK)
+            .given(SENT)
+            .given(SETTLED)
+            .wrong("sandbox emails story")
+            .not_found("sandbox emails story eml_missing"),
         Row::control("sandbox messages list", "sandbox messages list")
             .given(SENT)
             .given(SETTLED)
@@ -121,7 +162,8 @@ pub fn mail_rows() -> Vec<Row> {
             .wrong("sandbox messages get $message --raw --links")
             .not_found("sandbox messages get msg_missing")
             .also("the links", 0, "sandbox messages get $message --links")
-            .also("the HTML body", 0, "sandbox messages get $message --html"),
+            .also("the HTML body", 0, "sandbox messages get $message --html")
+            .also("without attachments", 0, "sandbox messages get $message --attachments saved"),
         Row::control("sandbox event", "sandbox event $email bounced --detail 'mailbox full'")
             .given(SENT)
             .given(SETTLED)

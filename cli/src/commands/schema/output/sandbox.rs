@@ -4,6 +4,17 @@ use serde_json::{Value, json};
 
 use super::{boolean, integer, list, nullable, one_of, own_object, service_object, string};
 
+/// The schema of a type of the local server. A build without it has none.
+macro_rules! derived {
+    ($name:ident) => {{
+        #[cfg(feature = "sandbox")]
+        let schema = schema_of::<svc_reference_server::client::$name>();
+        #[cfg(not(feature = "sandbox"))]
+        let schema = json!({"description": stringify!($name)});
+        schema
+    }};
+}
+
 pub(super) fn of(path: &str) -> Option<Value> {
     Some(match path.strip_prefix("sandbox ")? {
         "serve" => json!({
@@ -39,99 +50,67 @@ pub(super) fn of(path: &str) -> Option<Value> {
             "required": ["stopped"],
             "additionalProperties": false,
         }),
-        "organizations create" => service_object(&[
-            ("id", string()),
-            ("name", string()),
-            ("email_key", string()),
-            ("extraction_key", string()),
-        ]),
-        "organizations list" => list(service_object(&[
-            ("id", string()),
-            ("name", string()),
-            ("balance_cents", integer()),
-        ])),
-        "keys create" => key(),
-        "keys list" => list(key()),
-        "templates put" | "templates get" => service_object(&[
-            ("id", string()),
-            ("subject", nullable("string")),
-            ("html", nullable("string")),
-            ("text", nullable("string")),
-        ]),
-        "dns publish" => {
-            service_object(&[("published", list(service_object(&[("kind", string())])))])
-        }
+        "organizations create" => derived!(Organization),
+        "organizations list" => list(derived!(OrganizationSummary)),
+        "keys create" => derived!(Key),
+        "keys list" => list(derived!(Key)),
+        "templates put" | "templates get" => derived!(Template),
+        "templates list" => list(derived!(TemplateSummary)),
+        "dns publish" => derived!(Published),
         "dns withdraw" | "faults remove" | "reset" => own_object(&[("ok", boolean())]),
-        "messages list" => list(message()),
-        "messages wait" => message(),
+        "emails list" => list(derived!(EmailSummary)),
+        "emails story" => derived!(EmailStory),
+        "requests list" => list(derived!(LoggedRequest)),
+        "requests get" => derived!(LoggedRequest),
+        "requests tail" => json!({
+            "description": "one line each: `ready`, then every request",
+            "anyOf": [derived!(LiveEvent)],
+        }),
+        "messages list" => list(derived!(MessageSummary)),
+        "messages wait" => derived!(Message),
         "messages get" => json!({"anyOf": [
-            message(),
+            derived!(Message),
             own_object(&[("text", json!({"type": "string", "description": "with --raw or --html"}))]),
-            service_object(&[("links", list(string())), ("codes", list(string()))]),
+            derived!(MessageLinks),
+            json!({
+                "description": "with --attachments: the saved files",
+                "type": "array",
+                "items": own_object(&[
+                    ("path", string()),
+                    ("filename", nullable("string")),
+                    ("contentType", string()),
+                    ("size", integer()),
+                ]),
+            }),
         ]}),
         "event" => {
             service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
         }
-        "inbound" => service_object(&[(
-            "messages",
-            list(service_object(&[("id", string()), ("recipient", string())])),
-        )]),
-        "extraction" => {
-            service_object(&[("id", string()), ("event", string()), ("deliveries", list(string()))])
-        }
-        "deliveries list" => list(delivery()),
-        "deliveries get" => delivery(),
-        "deliveries replay" => service_object(&[]),
-        "clock show" | "clock freeze" | "clock advance" | "clock resume" => service_object(&[
-            ("now", string()),
-            ("frozen", boolean()),
-            ("settled", boolean()),
-            ("next_due", nullable("string")),
-        ]),
-        "faults add" | "faults get" => fault(),
-        "faults list" => list(fault()),
+        "inbound" => derived!(Received),
+        "extraction" => derived!(Extraction),
+        "deliveries list" => list(derived!(Delivery)),
+        "deliveries get" | "deliveries replay" => derived!(Delivery),
+        "clock show" | "clock freeze" | "clock advance" | "clock resume" => derived!(Clock),
+        "faults add" | "faults get" => derived!(Fault),
+        "faults list" => list(derived!(Fault)),
         _ => return None,
     })
 }
 
-fn key() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("service", one_of(&["email", "extraction"])),
-        ("mode", string()),
-        ("scopes", list(string())),
-        ("scope", string()),
-        ("key", json!({"type": "string", "description": "only when the key is created"})),
-    ])
+/// One line each: what changes on the local server.
+pub(super) fn watched() -> Value {
+    json!({
+        "description": "one line each: `ready`, then whatever changes",
+        "anyOf": [derived!(LiveEvent)],
+    })
 }
 
-fn message() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("direction", one_of(&["outgoing", "incoming"])),
-        ("emailId", nullable("string")),
-        ("from", string()),
-        ("recipient", string()),
-        ("subject", nullable("string")),
-    ])
-}
-
-fn delivery() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("webhook", nullable("string")),
-        ("event", string()),
-        ("state", string()),
-        ("attemptCount", integer()),
-        ("nextDueAt", nullable("string")),
-        ("attempts", list(service_object(&[("number", integer()), ("startedAt", string())]))),
-    ])
-}
-
-fn fault() -> Value {
-    service_object(&[
-        ("id", string()),
-        ("remaining", nullable("integer")),
-        ("hits", list(service_object(&[]))),
-    ])
+#[cfg(feature = "sandbox")]
+fn schema_of<T: schemars::JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    settings.into_generator().into_root_schema_for::<T>().to_value()
 }
