@@ -1,4 +1,4 @@
-//! The HTTP interfaces: both services, and the control interface.
+//! The HTTP interfaces: both services, the control interface, and its page.
 
 pub(crate) mod app;
 pub(crate) mod control;
@@ -6,5 +6,6 @@ pub(crate) mod email;
 pub(crate) mod extraction;
 pub(crate) mod framework;
 pub(crate) mod openapi;
+pub(crate) mod page;
 pub(crate) mod tracking;
 pub(crate) mod webhooks;

@@ -154,7 +154,7 @@ const SERVER_LAYERS: [&[&str]; 14] = [
     &["api::app", "api::framework"],
     &["api::tracking", "api::webhooks", "api::email", "api::extraction"],
     &["api::control"],
-    &["api::openapi"],
+    &["api::openapi", "api::page"],
     &["routes"],
     &["client"],
     &["server"],

@@ -27,6 +27,7 @@ use crate::api::framework::listen::ConnectionAborter;
 use crate::api::framework::response;
 use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
+use crate::api::page;
 use crate::api::tracking;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
@@ -58,7 +59,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         };
         router = router.route(route.path(), on(filter, handler));
     }
-    openapi::routes(tracking::routes(router), &ROUTES)
+    openapi::routes(page::routes(tracking::routes(router)), &ROUTES)
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
             let message = format!("this path does not support the method {}", request.method());
             response::error(

@@ -31,6 +31,7 @@ mod logs;
 mod messages;
 mod misbehaving_clients;
 mod openapi;
+mod page;
 mod raw;
 mod receiver;
 mod relay;

@@ -16,6 +16,20 @@ use crate::model::error::{ApiError, Code, Problems};
 
 /// Returns an error if the request may not use the control interface.
 pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
+    guard_origin(input)?;
+    let Some(token) = &input.app.control_token else { return Ok(()) };
+    let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
+        return Ok(());
+    }
+    let message =
+        "others can reach the server, so the control interface requires the control token";
+    Err(ApiError::new(Code::Unauthorized, message))
+}
+
+/// Returns an error if the request comes from a web page of another site, or if its `Host` is
+/// not this server.
+pub(crate) fn guard_origin(input: &Input) -> Result<(), ApiError> {
     let Some(addresses) = input.app.addresses.get() else {
         return Err(ApiError::new(Code::Unavailable, "the server is starting"));
     };
@@ -34,20 +48,15 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
     let mut origins = input.parts.headers.get_all(ORIGIN).iter();
     if let Some(origin) = origins.next() {
         let origin = origin.to_str().unwrap_or_default();
-        let same = origin.strip_prefix("http://").is_some_and(is_own);
+        // A named host may be that of a proxy, which adds TLS.
+        let same = origin.strip_prefix("http://").is_some_and(is_own)
+            || origin.strip_prefix("https://").is_some_and(|host| is_named_host(host, hosts));
         if !same || origins.next().is_some() {
             let message = "web pages of another origin may not use the control interface";
             return Err(ApiError::new(Code::Forbidden, message));
         }
     }
-    let Some(token) = &input.app.control_token else { return Ok(()) };
-    let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
-        return Ok(());
-    }
-    let message =
-        "others can reach the server, so the control interface requires the control token";
-    Err(ApiError::new(Code::Unauthorized, message))
+    Ok(())
 }
 
 /// Whether `host`, with or without a port, is a name that the server was given.

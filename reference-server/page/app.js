@@ -1,0 +1,259 @@
+// The page: navigation, the organization, the keys, and the view that the URL names.
+
+import { render } from 'preact';
+import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hooks';
+import * as api from './lib/api.js';
+import { useResource } from './lib/data.js';
+import { connect, useConnected, useEvents } from './lib/live.js';
+import { current, go, href, useRoute } from './lib/route.js';
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
+import { Audiences } from './views/audiences.js';
+import { Clock } from './views/clock.js';
+import { Deliveries } from './views/deliveries.js';
+import { Domains } from './views/domains.js';
+import { Emails } from './views/emails.js';
+import { Faults } from './views/faults.js';
+import { Keys } from './views/keys.js';
+import { Mailbox } from './views/mailbox.js';
+import { Requests } from './views/requests.js';
+import { Templates } from './views/templates.js';
+
+/** @type {[string, import('./lib/ui.js').IconName, string, any][]} */
+const VIEWS = [
+  ['mailbox', 'mailbox', 'Mailbox', Mailbox],
+  ['emails', 'emails', 'Emails', Emails],
+  ['deliveries', 'deliveries', 'Deliveries', Deliveries],
+  ['domains', 'domains', 'Domains', Domains],
+  ['audiences', 'audiences', 'Audiences', Audiences],
+  ['templates', 'templates', 'Templates', Templates],
+  ['requests', 'requests', 'Requests', Requests],
+  ['faults', 'faults', 'Faults', Faults],
+  ['clock', 'clock', 'Clock', Clock],
+  ['keys', 'keys', 'Keys', Keys],
+];
+
+function App() {
+  const [needsToken, setNeedsToken] = useState(false);
+  const [toasts, setToasts] = useState(/** @type {{id: number, text: string, kind: string}[]} */ ([]));
+  const [question, setQuestion] = useState(/** @type {import('./lib/ui.js').Question | null} */ (null));
+  const next = useRef(0);
+  const toast = useCallback((/** @type {string} */ text, kind = 'good') => {
+    const id = ++next.current;
+    setToasts((old) => [...old, { id, text, kind }]);
+    setTimeout(() => setToasts((old) => old.filter((one) => one.id !== id)), kind === 'bad' ? 8000 : 3000);
+  }, []);
+  useEffect(() => api.whenUnauthorized(() => setNeedsToken(true)), []);
+  const page = { toast, ask: setQuestion };
+  return html`<${Page.Provider} value=${page}>
+    ${needsToken ? html`<${Token} onDone=${() => setNeedsToken(false)} />` : html`<${Shell} />`}
+    ${question && html`<${FormDialog} title=${question.title} action=${question.action} danger=${question.danger} onClose=${() => setQuestion(null)} onSubmit=${question.run}><p>${question.text}</p><//>`}
+    <div class="toasts" role="status" aria-live="polite">${toasts.map((one) => html`<div key=${one.id} class=${`toast ${one.kind}`}>${one.text}</div>`)}</div>
+  <//>`;
+}
+
+/** Asks for the control token. @param {{onDone: () => void}} props */
+function Token({ onDone }) {
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const submit = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    api.setToken(new FormData(event.target).get('token')?.toString().trim() ?? '');
+    try {
+      await api.get('/_sandbox/organizations');
+      onDone();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<main class="token"><form onSubmit=${submit}>
+    <h1>Control token</h1>
+    <p>Others can reach this server, so its page needs the control token: the <code>control_token</code> of the line that the server printed at its start. This tab keeps it until it is closed.</p>
+    <${Field} label="Control token"><input name="token" type="password" autocomplete="off" required autofocus /><//>
+    ${error && html`<${Failure} error=${error.status === 401 ? { message: 'This is not the control token of this server.' } : error} />`}
+    <button type="submit" class="button primary"><span>Open</span></button>
+  </form></main>`;
+}
+
+function Shell() {
+  const route = useRoute();
+  const [palette, setPalette] = useState(false);
+  const [help, setHelp] = useState(false);
+  const [menu, setMenu] = useState(false);
+  const [creating, setCreating] = useState(false);
+  const page = useContext(Page);
+  const action = useAction();
+  const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' && /^(organizations|reset)$/.test(event.resource));
+  const chosen = route.params.organization ?? null;
+  if (api.selectedOrganization() !== chosen) api.selectOrganization(chosen);
+  useEffect(() => {
+    connect();
+  }, [chosen]);
+  const connected = useConnected();
+
+  useEffect(() => setMenu(false), [route.view, route.id]);
+  useEffect(() => {
+    const keys = (/** @type {KeyboardEvent} */ event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        setPalette(true);
+        return;
+      }
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) {
+        if (event.key === 'Escape' && /** @type {HTMLElement} */ (event.target).id === 'search') /** @type {HTMLElement} */ (event.target).blur();
+        return;
+      }
+      if (event.key === 'Escape') setMenu(false);
+      if (event.key === '?') setHelp(true);
+      if (event.key === '/') {
+        const search = document.getElementById('search');
+        if (search) event.preventDefault();
+        search?.focus();
+      }
+    };
+    addEventListener('keydown', keys);
+    return () => removeEventListener('keydown', keys);
+  }, []);
+
+  const list = organizations.data ?? [];
+  const name = list.find((/** @type {any} */ one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
+  const known = VIEWS.find(([id]) => id === route.view);
+  const [, , title, View] = known ?? VIEWS[0];
+  useEffect(() => {
+    document.title = `${title} · ${name}`;
+  }, [title, name]);
+
+  /** @param {string} id */
+  const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
+  const sandbox = list.find((/** @type {any} */ one) => one.name === 'Sandbox');
+  // Without seed data there is no default organization.
+  useEffect(() => {
+    if (organizations.data && !chosen && !sandbox && list.length > 0) choose(list.at(-1).id);
+  }, [organizations.data]);
+  const reset = () => page.ask({
+    title: `Empty ${name}?`,
+    text: `All emails, messages, deliveries, domains, audiences, templates and faults of ${name} are deleted. Its keys stay valid.`,
+    action: 'Delete everything', danger: true,
+    run: async () => {
+      await api.post('/_sandbox/reset', { organization: chosen ?? 'Sandbox' });
+      page.toast(`${name} is empty`);
+    },
+  });
+  /** @type {[string, string, () => void][]} */
+  const commands = [
+    ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
+    ...list.map((/** @type {any} */ one) => [one.name, 'Organization', () => choose(one === sandbox ? '' : one.id)]),
+    ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen')],
+    ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
+    ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) => /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() => api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
+    ['New organization', 'Organization', () => setCreating(true)],
+    ['Remove all faults', 'Faults', () => action(() => api.del('/_sandbox/faults'), 'All faults were removed')],
+    [`Empty ${name}…`, 'Reset', reset],
+    ['Switch between dark and light', 'Page', switchTheme],
+    ['Keyboard shortcuts', 'Page', () => setHelp(true)],
+  ];
+
+  return html`<div class=${`shell ${menu ? 'menu-open' : ''}`}>
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to content</a>
+    <header class="bar">
+      <${Button} kind="quiet" icon="menu" label="Navigation" aria-expanded=${menu ? 'true' : 'false'} onClick=${() => setMenu(!menu)} />
+      <strong>${title}</strong>
+      <${Button} kind="quiet" icon="search" label="Commands" onClick=${() => setPalette(true)} />
+    </header>
+    <div class="scrim" onClick=${() => setMenu(false)}></div>
+    <nav class="nav" aria-label="Views">
+      <div class="organization">
+        <label class="sr" for="organization">Organization</label>
+        <select id="organization" value=${chosen ?? sandbox?.id ?? ''} onChange=${(/** @type {any} */ event) => {
+          if (event.target.value === 'new') {
+            event.target.value = chosen ?? sandbox?.id ?? '';
+            setCreating(true);
+          } else choose(event.target.value === sandbox?.id ? '' : event.target.value);
+        }}>
+          ${list.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}
+          <option value="new">New organization…</option>
+        </select>
+      </div>
+      <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon} name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
+      <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ? 'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
+      <div class="nav-foot">
+        <p class=${`live ${connected ? 'on' : ''}`} role="status">${connected ? 'Live' : 'Connecting…'}</p>
+        <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
+        <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
+      </div>
+    </nav>
+    <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure} error=${organizations.error} retry=${organizations.reload} />`
+      : chosen || sandbox ? html`<${View} route=${route} />`
+      : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
+    ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
+    ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
+    ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)} onSubmit=${async (/** @type {any} */ values) => {
+      const created = await api.post('/_sandbox/organizations', { name: values.name });
+      await organizations.reload();
+      choose(created.id);
+    }}><p>An organization has emails, domains, keys and everything else of its own.</p>
+      <${Field} label="Name"><input name="name" required maxlength="200" autofocus /><//><//>`}
+  </div>`;
+}
+
+/** @param {{commands: [string, string, () => void][], onClose: () => void}} props */
+function Palette({ commands, onClose }) {
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const id = text.trim();
+  const view = id.startsWith('msg_') ? 'mailbox' : id.startsWith('eml_') ? 'emails' : id.startsWith('req_') ? 'requests' : /^[0-9a-f-]{36}$/.test(id) ? 'deliveries' : '';
+  /** @type {[string, string, () => void][]} */
+  const found = view
+    ? [[`Open ${id}`, 'Go to', () => go(href(view, id))]]
+    : commands.filter(([label, group]) => words.every((word) => `${group} ${label}`.toLowerCase().includes(word)));
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
+  }, [at]);
+  /** @param {[string, string, () => void]} command */
+  const run = (command) => {
+    onClose();
+    command[2]();
+  };
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      setAt((at + step + found.length) % Math.max(found.length, 1));
+    }
+    if (event.key === 'Enter' && found[at]) {
+      event.preventDefault();
+      run(found[at]);
+    }
+  };
+  return html`<${Dialog} title="Commands" onClose=${onClose}>
+    <input class="palette-input" role="combobox" aria-expanded="true" aria-controls="palette" aria-activedescendant=${found[at] ? `command-${at}` : undefined} aria-label="Command or ID"
+      placeholder="A view, an organization, an action, or an ID" value=${text} autofocus onKeyDown=${keys} onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
+    <div class="palette" id="palette" role="listbox" aria-label="Commands" tabindex="-1" ref=${list}>
+      ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]} aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() => run(command)}><span>${command[0]}</span><small>${command[1]}</small></div>`)}
+    </div>
+    ${found.length === 0 && html`<p class="muted">No command matches.</p>`}
+  <//>`;
+}
+
+/** @param {{onClose: () => void}} props */
+function Help({ onClose }) {
+  const keys = [['j', 'next item'], ['k', 'previous item'], ['Enter', 'open the item'], ['Esc', 'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'], ['?', 'this list']];
+  return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}>
+    <dl class="shortcuts">${keys.map(([key, meaning]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`)}</dl>
+  <//>`;
+}
+
+const THEME = 'svc.theme';
+
+function switchTheme() {
+  const dark = getComputedStyle(document.documentElement).colorScheme === 'dark'
+    || (!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
+  const theme = dark ? 'light' : 'dark';
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem(THEME, theme);
+}
+
+const theme = localStorage.getItem(THEME);
+if (theme) document.documentElement.dataset.theme = theme;
+api.selectOrganization(current().params.organization ?? null);
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

@@ -1,0 +1,117 @@
+// Data of the views: loaded from the control interface, and kept current by events.
+
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { get } from './api.js';
+import { useEvents, useThrottle } from './live.js';
+
+/** @typedef {import('./live.js').Event} Event */
+
+/**
+ * Loads a value, and loads it again when an event concerns it.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @param {any[]} deps
+ * @param {(event: Event) => boolean} [concerns]
+ */
+export function useResource(load, deps, concerns = () => false) {
+  const [state, setState] = useState(
+    /** @type {{data: T | null, error: any, key: string}} */ ({ data: null, error: null, key: '' }),
+  );
+  const turn = useRef(0);
+  const key = JSON.stringify(deps);
+  const reload = useCallback(async () => {
+    const mine = ++turn.current;
+    try {
+      const data = await load();
+      if (mine === turn.current) setState({ data, error: null, key });
+    } catch (error) {
+      if (mine === turn.current) setState((old) => ({ data: old.key === key ? old.data : null, error, key }));
+    }
+  }, [key]);
+  useEffect(() => {
+    reload();
+  }, [key]);
+  const throttled = useThrottle(reload, 500);
+  useEvents((event) => {
+    if (event.type === 'reset' || concerns(event)) throttled();
+  });
+  const current = state.key === key;
+  return { data: current ? state.data : null, error: current ? state.error : null, reload };
+}
+
+/**
+ * A list, newest first, page by page. New and changed items appear as events name them.
+ * @param {string} path
+ * @param {Record<string, any>} params
+ * @param {string} type The type of the events about an item of this list.
+ */
+export function useList(path, params, type) {
+  const key = JSON.stringify([path, params]);
+  const [state, setState] = useState(
+    /** @type {{key: string, items: any[], next: string | null, loaded: boolean, error: any}} */ ({
+      key, items: [], next: null, loaded: false, error: null,
+    }),
+  );
+  const loading = useRef(false);
+  const turn = useRef(0);
+
+  const refresh = useCallback(async () => {
+    const mine = ++turn.current;
+    try {
+      const page = await get(path, { ...params, limit: PAGE });
+      if (mine !== turn.current) return;
+      setState((old) => {
+        const same = old.key === key && old.items.length > page.data.length;
+        const last = page.data.at(-1)?.id;
+        const at = same && last ? old.items.findIndex((item) => item.id === last) : -1;
+        if (at < 0) return { key, items: page.data, next: page.next, loaded: true, error: null };
+        const rest = old.items.slice(at + 1);
+        return { key, items: [...page.data, ...rest], next: old.next, loaded: true, error: null };
+      });
+    } catch (error) {
+      if (mine === turn.current) setState((old) => ({ ...old, key, items: old.key === key ? old.items : [], loaded: true, error }));
+    }
+  }, [key]);
+
+  const more = useCallback(async () => {
+    if (loading.current || !state.next || state.key !== key) return;
+    loading.current = true;
+    try {
+      const cursor = state.next;
+      const page = await get(path, { ...params, limit: PAGE, cursor });
+      setState((old) => {
+        if (old.key !== key || old.next !== cursor) return old;
+        const known = new Set(old.items.map((item) => item.id));
+        const items = [...old.items, ...page.data.filter((/** @type {any} */ item) => !known.has(item.id))];
+        return { ...old, items, next: page.next };
+      });
+    } catch (error) {
+      setState((old) => ({ ...old, error }));
+    } finally {
+      loading.current = false;
+    }
+  }, [key, state.next, state.key]);
+
+  useEffect(() => {
+    refresh();
+  }, [key]);
+  const throttled = useThrottle(refresh, 200);
+  useEvents((event) => {
+    if (event.type === 'reset') throttled();
+    if (event.type !== type) return;
+    // An item below the first page is not loaded again.
+    setState((old) => {
+      const at = old.items.findIndex((item) => item.id === event.id);
+      if (at < PAGE) return old;
+      const items = [...old.items];
+      const { type: _, ...changed } = event;
+      items[at] = { ...items[at], ...changed };
+      return { ...old, items };
+    });
+    throttled();
+  });
+  if (state.key !== key) return { items: [], next: null, loaded: false, error: null, more, refresh };
+  return { items: state.items, next: state.next, loaded: state.loaded, error: state.error, more, refresh };
+}
+
+const PAGE = 100;

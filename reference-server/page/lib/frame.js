@@ -1,0 +1,67 @@
+// Shows the HTML of others in a frame without scripts and without this page's origin. A form
+// sends the HTML to the server, which returns it with a content security policy of its own:
+// a frame that this page filled itself would have this page's policy.
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Button, Choice, html } from './ui.js';
+
+const WIDTHS = { phone: '375px', tablet: '768px' };
+
+/** Makes colors dark as mail programs do that invert light messages. */
+const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
+
+/** How many resources of the HTML load from elsewhere. @param {string} content */
+export function remoteContent(content) {
+  const elements = content.match(/<[a-z][^>]*\s(src|background|poster|srcset)\s*=\s*["']?\s*(https?:)?\/\//gi) ?? [];
+  const links = content.match(/<link\s[^>]*href\s*=\s*["']?\s*(https?:)?\/\//gi) ?? [];
+  const styles = content.match(/(url\(|@import)\s*["']?\s*(https?:)?\/\//gi) ?? [];
+  return elements.length + links.length + styles.length;
+}
+
+/** @param {{content: string, title: string, images?: () => Promise<Record<string, string>>}} props */
+export function HtmlView({ content, title, images }) {
+  const [width, setWidth] = useState('full');
+  const [theme, setTheme] = useState('light');
+  const [remote, setRemote] = useState(false);
+  const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
+  const count = useMemo(() => remoteContent(content), [content]);
+  useEffect(() => {
+    if (!content.includes('cid:') || !images) {
+      setInline({});
+      return;
+    }
+    images().then(setInline, () => setInline({}));
+  }, [content]);
+  let shown = content;
+  for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
+  // Which colors the system prefers must not matter, so the queries for them are decided here.
+  shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) => (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
+  const prefix = `<!doctype html><meta charset="utf-8"><base target="_blank">${theme === 'forced' ? FORCED_DARK : ''}`;
+  return html`
+    <div class="frame-bar">
+      <${Choice} label="Width" value=${width} onChange=${setWidth} options=${[['phone', 'Phone'], ['tablet', 'Tablet'], ['full', 'Full']]} />
+      <${Choice} label="Colors" value=${theme} onChange=${setTheme} options=${[['light', 'Light'], ['dark', 'Dark'], ['forced', 'Forced dark']]} />
+      ${count > 0 && html`<span class="notice">${remote ? 'Remote content is shown' : `Remote content is blocked (${count})`}
+        <${Button} kind="small" onClick=${() => setRemote(!remote)}>${remote ? 'Block' : 'Show'}<//></span>`}
+    </div>
+    <div class=${`stage ${width === 'full' ? '' : 'sized'}`}>
+      ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote} width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
+    </div>`;
+}
+
+let frames = 0;
+
+/** @param {{content: string, title: string, remote: boolean, width: string}} props */
+function Frame({ content, title, remote, width }) {
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const [name] = useState(() => `frame-${++frames}`);
+  useEffect(() => {
+    const area = /** @type {HTMLTextAreaElement} */ (form.current?.elements.namedItem('html'));
+    area.value = content;
+    form.current?.submit();
+    area.value = '';
+  }, [content]);
+  return html`
+    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ? '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
+    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width, maxWidth: '100%' }}></iframe>`;
+}

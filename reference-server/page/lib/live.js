@@ -1,0 +1,140 @@
+// Server-sent events, read with `fetch` because `EventSource` cannot send the control token.
+// A broken connection is made again, and continues after the last event that arrived.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { authorization, url } from './api.js';
+
+/** @typedef {{type: string, [name: string]: any}} Event */
+
+/** @type {Set<(event: Event) => void>} */
+const listeners = new Set();
+/** @type {Set<(connected: boolean) => void>} */
+const watchers = new Set();
+let connected = false;
+/** @type {AbortController | null} */
+let running = null;
+
+/** Starts again, for example for another organization. */
+export function connect() {
+  running?.abort();
+  running = new AbortController();
+  run(running.signal);
+}
+
+/** @param {AbortSignal} signal */
+async function run(signal) {
+  let last = '';
+  let pause = 250;
+  let lost = false;
+  while (!signal.aborted) {
+    try {
+      /** @type {Record<string, string>} */
+      const headers = { accept: 'text/event-stream', ...authorization() };
+      if (last) headers['last-event-id'] = last;
+      const response = await fetch(url('/_sandbox/events'), { headers, signal });
+      if (!response.ok || !response.body) throw new Error(String(response.status));
+      setConnected(true);
+      pause = 250;
+      // Without an ID to continue after, whatever happened meanwhile is unknown.
+      if (lost && !last) emit({ type: 'reset', reason: 'gap' });
+      for await (const event of events(response.body)) {
+        if (event.id) last = event.id;
+        emit(event.data);
+      }
+    } catch {
+      // The connection failed; the loop makes it again.
+    }
+    if (signal.aborted) return;
+    setConnected(false);
+    lost = true;
+    await new Promise((done) => setTimeout(done, pause));
+    pause = Math.min(pause * 2, 5000);
+  }
+}
+
+/** @param {ReadableStream<Uint8Array>} stream @returns {AsyncGenerator<{id: string, data: Event}>} */
+async function* events(stream) {
+  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (/** @type {unknown} */ (new TextDecoderStream()));
+  const reader = stream.pipeThrough(decoder).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const blocks = text.split('\n\n');
+    text = blocks.pop() ?? '';
+    for (const block of blocks) {
+      let id = '';
+      let data = '';
+      for (const line of block.split('\n')) {
+        if (line.startsWith('id: ')) id = line.slice(4);
+        if (line.startsWith('data: ')) data += line.slice(6);
+      }
+      if (data) yield { id, data: JSON.parse(data) };
+    }
+  }
+}
+
+/** @param {Event} event */
+function emit(event) {
+  for (const listener of [...listeners]) listener(event);
+}
+
+/** @param {boolean} value */
+function setConnected(value) {
+  if (value === connected) return;
+  connected = value;
+  for (const watcher of [...watchers]) watcher(value);
+}
+
+/** Whether events arrive. */
+export function useConnected() {
+  const [value, setValue] = useState(connected);
+  useEffect(() => {
+    watchers.add(setValue);
+    setValue(connected);
+    return () => void watchers.delete(setValue);
+  }, []);
+  return value;
+}
+
+/** Calls the handler for each event. @param {(event: Event) => void} handler */
+export function useEvents(handler) {
+  const latest = useRef(handler);
+  latest.current = handler;
+  useEffect(() => {
+    /** @param {Event} event */
+    const listener = (event) => latest.current(event);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }, []);
+}
+
+/**
+ * Runs the work at once, and at most every `ms` while it is asked for again.
+ * @param {() => void} work @param {number} ms
+ */
+export function useThrottle(work, ms) {
+  const latest = useRef(work);
+  latest.current = work;
+  const state = useRef({ timer: 0, again: false });
+  useEffect(() => () => clearTimeout(state.current.timer), []);
+  return () => {
+    const own = state.current;
+    if (own.timer) {
+      own.again = true;
+      return;
+    }
+    const end = () => {
+      own.timer = 0;
+      if (!own.again) return;
+      own.again = false;
+      start();
+    };
+    const start = () => {
+      own.timer = window.setTimeout(end, ms);
+      latest.current();
+    };
+    start();
+  };
+}

@@ -1,0 +1,83 @@
+// Text that people read: times, sizes, shell words, and search words.
+
+/** @param {string | number | Date} at */
+export function time(at) {
+  const date = new Date(at);
+  const today = new Date();
+  const clock = date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  if (date.toDateString() === today.toDateString()) return clock;
+  /** @type {Intl.DateTimeFormatOptions} */
+  const day = { day: 'numeric', month: 'short' };
+  if (date.getFullYear() !== today.getFullYear()) day.year = 'numeric';
+  return `${date.toLocaleDateString(undefined, day)} ${clock.slice(0, 5)}`;
+}
+
+/** @param {number} bytes */
+export function size(bytes) {
+  if (bytes < 1024) return `${bytes} B`;
+  const kib = bytes / 1024;
+  return kib < 1024 ? `${kib.toFixed(kib < 10 ? 1 : 0)} KiB` : `${(kib / 1024).toFixed(1)} MiB`;
+}
+
+/** @param {number} ms */
+export function duration(ms) {
+  if (ms < 10) return `${Math.round(ms * 10) / 10} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const s = Math.round(ms / 1000);
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+/** The name of a mailbox, or its address. @param {string} mailbox */
+export function nameOf(mailbox) {
+  const match = /^\s*"?([^"<]*?)"?\s*<([^>]*)>\s*$/.exec(mailbox);
+  return match ? match[1] || match[2] : mailbox;
+}
+
+/** The address of a mailbox. @param {string} mailbox */
+export function addressOf(mailbox) {
+  const match = /<([^>]*)>\s*$/.exec(mailbox);
+  return match ? match[1] : mailbox.trim();
+}
+
+/** JSON with indentation, or the text as it is. @param {string} text */
+export function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** A word of a POSIX shell. @param {string} text */
+export function shell(text) {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** A string of Rust. @param {string} text */
+export function rust(text) {
+  if (!/["\\\n]/.test(text)) return `"${text}"`;
+  if (!text.includes('"#') && !text.includes('\r')) return `r#"${text}"#`;
+  return JSON.stringify(text).replace(/\\u([0-9a-f]{4})/g, '\\u{$1}');
+}
+
+/**
+ * The parameters of a search: `name:value` for each known name, and the rest of the text
+ * under `rest`. A value with spaces is quoted.
+ * @param {string} text @param {string[]} names @param {string} rest
+ */
+export function search(text, names, rest) {
+  /** @type {Record<string, string>} */
+  const params = {};
+  const left = text.replace(/(\w+):(?:"([^"]*)"|(\S+))/g, (all, name, quoted, word) => {
+    if (!names.includes(name)) return all;
+    params[name] = quoted ?? word;
+    return '';
+  });
+  const words = left.trim().replace(/\s+/g, ' ');
+  if (words && !params[rest]) params[rest] = words;
+  return params;
+}

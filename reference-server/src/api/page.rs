@@ -1,0 +1,204 @@
+//! The page at `/`, which shows people what the control interface offers to programs. Its files
+//! are in `page/`, and part of the binary.
+
+use std::io::Write as _;
+use std::sync::{LazyLock, OnceLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::routing::{get, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    HeaderName, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, Response, StatusCode};
+use sha2::{Digest as _, Sha256};
+
+use crate::api::app::Shared;
+use crate::api::control::guard::guard_origin;
+use crate::api::framework::Input;
+use crate::api::framework::response;
+use crate::model::compatibility::ErrorFormat;
+use crate::model::error::ApiError;
+
+/// Adds the routes of the page. Its files hold no data, so they need no control token: the
+/// page asks for it.
+pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
+    for asset in ASSETS.iter() {
+        let handler = move |State(app): State<Shared>, request: Request| async move {
+            let input = input(app, request);
+            guard_origin(&input).map_or_else(
+                |error| response::error(&error, ErrorFormat::Nested),
+                |()| asset.respond(&input),
+            )
+        };
+        router = router.route(asset.path, get(handler));
+    }
+    router.route("/page/preview", post(preview))
+}
+
+/// Returns the HTML of a form, which the page shows in a frame. A frame that the page filled
+/// itself would have the policy of the page; this one has its own, without scripts, without the
+/// page's origin and, unless the query is `remote=1`, without content from elsewhere.
+async fn preview(State(app): State<Shared>, request: Request) -> Response<Body> {
+    let remote = request.uri().query() == Some("remote=1");
+    let mut input = input(app, request);
+    match read_html(&mut input).await {
+        Ok(html) => {
+            let mut response = Response::new(Body::from(html));
+            let policy = if remote { REMOTE_PREVIEW_POLICY } else { PREVIEW_POLICY };
+            for (name, value) in [
+                (CONTENT_TYPE, "text/html; charset=utf-8"),
+                (CONTENT_SECURITY_POLICY, policy),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                (REFERRER_POLICY, "no-referrer"),
+                (CACHE_CONTROL, "no-store"),
+            ] {
+                response.headers_mut().insert(name, HeaderValue::from_static(value));
+            }
+            response
+        }
+        Err(error) => response::error(&error, ErrorFormat::Nested),
+    }
+}
+
+const PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+     style-src 'unsafe-inline'; img-src data:; font-src data:; form-action 'none'; \
+     frame-ancestors 'self'";
+const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+     style-src 'unsafe-inline' http: https:; img-src data: http: https:; \
+     font-src data: http: https:; media-src http: https:; form-action 'none'; \
+     frame-ancestors 'self'";
+
+/// The field `html` of a form with the encoding `text/plain`, which is the only one.
+async fn read_html(input: &mut Input) -> Result<Bytes, ApiError> {
+    guard_origin(input)?;
+    let body = input.bytes().await?;
+    let html = body.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
+    Ok(body.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))
+}
+
+fn input(app: Shared, request: Request) -> Input {
+    let (parts, body) = request.into_parts();
+    Input::new(app, parts, Vec::new(), body)
+}
+
+struct Asset {
+    path: &'static str,
+    content: &'static [u8],
+    /// Most servers never show their page, so this is made for the first request.
+    prepared: OnceLock<(Bytes, HeaderValue)>,
+}
+
+impl Asset {
+    const fn new(path: &'static str, content: &'static [u8]) -> Self {
+        Self { path, content, prepared: OnceLock::new() }
+    }
+
+    /// The compressed content, and its entity tag.
+    fn prepare(&self) -> (Bytes, HeaderValue) {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let compressed = encoder.write_all(self.content).and_then(|()| encoder.finish());
+        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(self.content)[..12]));
+        let etag = HeaderValue::try_from(etag).expect("hexadecimal digits");
+        (compressed.expect("memory can be written to").into(), etag)
+    }
+
+    fn content_type(&self) -> &'static str {
+        match self.path.rsplit_once('.') {
+            Some((_, "js")) => "text/javascript; charset=utf-8",
+            Some((_, "css")) => "text/css; charset=utf-8",
+            Some((_, "svg")) => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        }
+    }
+
+    fn respond(&self, input: &Input) -> Response<Body> {
+        let (compressed, etag) = self.prepared.get_or_init(|| self.prepare());
+        let mut response = Response::new(Body::empty());
+        let headers = response.headers_mut();
+        headers.insert(ETAG, etag.clone());
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY.clone());
+        // A form in the page must send its origin.
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type()));
+        if input.header(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            return response;
+        }
+        let accepted = input.header(ACCEPT_ENCODING).unwrap_or_default();
+        if accepted.split(',').any(|one| one.trim() == "gzip") {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            *response.body_mut() = Body::from(compressed.clone());
+        } else {
+            *response.body_mut() = Body::from(self.content);
+        }
+        response
+    }
+}
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const INDEX: &str = include_str!("../../page/index.html");
+
+/// Scripts are those of `page/`, and the import map in `index.html`, which has to be inline.
+static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let map =
+        INDEX.split_once("<script type=\"importmap\">").expect("index.html has an import map");
+    let map = map.1.split("</script>").next().unwrap_or_default();
+    let hash = STANDARD.encode(Sha256::digest(map));
+    let policy = format!(
+        "default-src 'none'; script-src 'self' 'sha256-{hash}'; style-src 'self'; img-src 'self' \
+         data: blob:; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; \
+         frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("printable")
+});
+
+macro_rules! assets {
+    ($($file:literal),* $(,)?) => {
+        vec![
+            Asset::new("/", INDEX.as_bytes()),
+            $(Asset::new(concat!("/page/", $file), include_bytes!(concat!("../../page/", $file)))),*
+        ]
+    };
+}
+
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    assets![
+        "app.js",
+        "icon.svg",
+        "lib/api.js",
+        "lib/calls.js",
+        "lib/data.js",
+        "lib/frame.js",
+        "lib/live.js",
+        "lib/read.js",
+        "lib/route.js",
+        "lib/text.js",
+        "lib/ui.js",
+        "style.css",
+        "vendor/htm.js",
+        "vendor/preact-hooks.js",
+        "vendor/preact.js",
+        "views/audiences.js",
+        "views/clock.js",
+        "views/deliveries.js",
+        "views/domains.js",
+        "views/emails.js",
+        "views/faults.js",
+        "views/keys.js",
+        "views/mailbox.js",
+        "views/requests.js",
+        "views/templates.js",
+    ]
+});
