@@ -46,6 +46,8 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("emails get", &[EmailsGet], Effect::Reads),
     spec("emails cancel", &[EmailsCancel], Effect::Changes),
     spec("bulk send", &[EmailsSendBatch, ContactsList], Effect::Changes),
+    spec("bulk plan", &[ContactsList], Effect::Changes),
+    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes),
     spec("bulk list", &[], Effect::Local),
     spec("bulk status", &[], Effect::Local),
     spec("bulk resume", &[EmailsSendBatch, ContactsList], Effect::Changes),
@@ -155,7 +157,7 @@ pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
 pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
     matches!(
         spec.path,
-        "sandbox serve" | "listen" | "contacts import" | "bulk send" | "bulk resume"
+        "sandbox serve" | "listen" | "contacts import" | "bulk send" | "bulk resume" | "bulk work"
     )
 }
 
