@@ -195,6 +195,7 @@ impl Job {
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
+        self.check_guard()?;
         let mut rows = pin!(rows);
         let collector = self.collector(rows.as_mut(), render);
         let state = match journal.load().await {
@@ -211,6 +212,12 @@ impl Job {
         }
         let totals = run.driver.totals();
         run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+    }
+
+    /// Before anything is recorded, so that a guard that allows nothing leaves no trace.
+    pub(super) fn check_guard(&self) -> Result<(), Error> {
+        let checked = self.client.shared.guard.as_ref().map_or(Ok(()), |it| it.check_limits());
+        checked.map_err(|error| Error::new(ErrorKind::Service(error), Totals::default()))
     }
 
     /// Shortens the deadline of each request.

@@ -288,6 +288,10 @@ pub async fn check_guard(
     if guard.to_sdk().is_none() {
         return Ok(());
     }
+    let settings = &context.settings;
+    if let Some(guard) = guard.for_run(&settings.state_dir, &settings.profile.value)? {
+        guard.check()?;
+    }
     let renderer = Renderer::new(&plan.message)?;
     let mut recipients = 0_u64;
     for row in emails(plan, folder)? {

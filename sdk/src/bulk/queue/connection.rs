@@ -71,6 +71,7 @@ fn is_temporary(error: &RedisError) -> bool {
         || matches!(error.code(), Some("LOADING" | "BUSY" | "TRYAGAIN" | "MASTERDOWN"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: RedisError) -> io::Error {
     io::Error::other(format!("Redis: {error}"))
 }

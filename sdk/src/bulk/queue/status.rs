@@ -65,6 +65,10 @@ pub struct WorkerStatus {
     pub totals: Totals,
 }
 
+/// The response to `XPENDING`: how many chunks are claimed, the first and the last id, and how many
+/// chunks each worker has claimed.
+type Pending = (u64, Option<String>, Option<String>, Option<Vec<(String, u64)>>);
+
 impl RedisQueue {
     /// How far a job is.
     ///
@@ -105,8 +109,7 @@ impl RedisQueue {
         let now = DateTime::from_timestamp(seconds, 0).unwrap_or_default()
             + TimeDelta::microseconds(micros);
         let pending = redis::cmd("XPENDING").arg(&keys.chunks).arg("workers").to_owned();
-        let pending: (u64, Option<String>, Option<String>, Option<Vec<(String, u64)>>) =
-            self.connection.query(&pending).await?;
+        let pending: Pending = self.connection.query(&pending).await?;
         let pending: HashMap<_, _> = pending.3.unwrap_or_default().into_iter().collect();
         let mut workers = BTreeMap::new();
         for (field, value) in fields {

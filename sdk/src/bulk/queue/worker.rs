@@ -59,6 +59,7 @@ impl Job {
         M: Display,
     {
         let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
+        self.check_guard()?;
         queue.check_durability().await.map_err(failed)?;
         self = self.rate(0).resend_unknown(false).timeout_at_most(queue.lease * 2 / 3);
         let mut rows = pin!(stream::empty::<Result<Row<T>, Infallible>>());
@@ -109,7 +110,7 @@ struct Claims {
 /// What a claim gives.
 enum Claimed {
     /// A chunk, and its rows in JSON.
-    Chunk(Held, Vec<u8>),
+    Chunk(Box<Held>, Vec<u8>),
     /// Nothing now.
     Nothing,
     /// No row is left, or the job was cancelled.
@@ -197,7 +198,7 @@ impl Claims {
         if !lost.is_empty() && self.append(&mut held, lost, false).await?.is_none() {
             return Ok(Claimed::Nothing);
         }
-        Ok(Claimed::Chunk(held, rows))
+        Ok(Claimed::Chunk(Box::new(held), rows))
     }
 
     /// Appends entries to the log of a chunk, after they were applied. Returns the totals of the
@@ -292,7 +293,7 @@ struct QueueDriver<'a, T, R> {
     collector: Collector<'a, Empty<Result<Row<T>, Infallible>>, T, R>,
     /// Rows without a valid email.
     invalid: Vec<(u64, String)>,
-    held: HashMap<u64, Held>,
+    held: HashMap<u64, Box<Held>>,
     /// The chunk of each row that has to be sent.
     chunk_of: HashMap<u64, u64>,
     /// A task, so that a claim is not forgotten when something else happens first.
@@ -311,7 +312,7 @@ where
     M: Display,
 {
     /// Makes requests of the rows of a chunk.
-    fn take(&mut self, mut held: Held, rows: &[u8]) -> io::Result<()> {
+    fn take(&mut self, mut held: Box<Held>, rows: &[u8]) -> io::Result<()> {
         let rows: Vec<(u64, T)> = serde_json::from_slice(rows)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a row in Redis is damaged"))?;
         self.clock_offset = held.clock_offset;
