@@ -46,6 +46,8 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("emails get", &[EmailsGet], Effect::Reads),
     spec("emails cancel", &[EmailsCancel], Effect::Changes),
     spec("bulk send", &[EmailsSendBatch, ContactsList], Effect::Changes),
+    spec("bulk plan", &[ContactsList], Effect::Changes),
+    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes),
     spec("bulk list", &[], Effect::Local),
     spec("bulk status", &[], Effect::Local),
     spec("bulk resume", &[EmailsSendBatch, ContactsList], Effect::Changes),
@@ -169,6 +171,7 @@ pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
             | "contacts import"
             | "bulk send"
             | "bulk resume"
+            | "bulk work"
     )
 }
 

@@ -17,6 +17,9 @@
 //!   is repeated with its key, as long as the service remembers the key
 //!   ([`idempotency_key_life`](Job::idempotency_key_life)).
 //!
+//! With the feature `bulk-redis`, several processes on any number of machines share a job: a
+//! `RedisQueue` holds its rows and its outcomes, and `Job::work` sends a part at a time.
+//!
 //! Memory does not grow with the number of rows, apart from about one bit for each.
 //!
 //! ```no_run
@@ -44,12 +47,15 @@
 //! ```
 
 mod collect;
+mod driver;
 mod entry;
 mod error;
 mod file;
 mod job;
 mod journal;
 mod pace;
+#[cfg(feature = "bulk-redis")]
+mod queue;
 mod run;
 mod state;
 
@@ -58,4 +64,6 @@ pub use error::{Error, ErrorKind};
 pub use file::{FileJournal, Records};
 pub use job::{ChunkReport, Job, Row};
 pub use journal::{Journal, JournalFuture};
+#[cfg(feature = "bulk-redis")]
+pub use queue::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
 pub use state::{State, Totals};

@@ -157,6 +157,7 @@
 //! | `tower` | Tower layers around every attempt. |
 //! | `rate-limit` | A client-side limit on the request rate. |
 //! | `bulk` | Bulk sending with a journal, see the module `bulk`. Not available in browsers. |
+//! | `bulk-redis` | Bulk sending by several processes, with a queue in Redis. |
 //!
 //! An `https` base URL needs one of the three TLS features; without, `build` fails. None is
 //! a default, because features of reqwest apply to every `reqwest::Client` of the program:

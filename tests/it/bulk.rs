@@ -12,7 +12,7 @@ use svc_sdk::EmailClient;
 use tokio::process::{Child, Command};
 
 /// The seeded key of the server, whose organization has a verified domain.
-const KEY: &str = "mk_test_sandbox";
+pub(crate) const KEY: &str = "mk_test_sandbox";
 
 /// Rows of a job.
 const ROWS: usize = 1_500;
@@ -30,7 +30,7 @@ async fn a_killed_job_sends_nothing_twice_and_reports_what_is_unknown() {
     let mut unknown_in_all = 0;
     for round in 0..rounds() {
         let job = KilledJob::run(round, false).await;
-        let (received, unknown) = (job.received().await, job.unknown().await);
+        let (received, unknown) = (job.receiver.received().await, job.unknown().await);
         assert_eq!(twice(&received), BTreeSet::<&String>::new(), "round {round}");
         let missing = job.addresses.iter().filter(|each| !received.contains_key(*each));
         let missing: BTreeSet<_> = missing.cloned().collect();
@@ -45,7 +45,7 @@ async fn a_killed_job_sends_nothing_twice_and_reports_what_is_unknown() {
 async fn with_idempotency_keys_a_killed_job_sends_each_email_once() {
     for round in 0..rounds() {
         let job = KilledJob::run(round, true).await;
-        let received = job.received().await;
+        let received = job.receiver.received().await;
         assert_eq!(job.unknown().await, BTreeSet::new(), "round {round}");
         assert_eq!(twice(&received), BTreeSet::<&String>::new(), "round {round}");
         let received: BTreeSet<_> = received.into_keys().collect();
@@ -55,18 +55,16 @@ async fn with_idempotency_keys_a_killed_job_sends_each_email_once() {
 
 /// A job that was killed again and again until it was complete.
 struct KilledJob {
-    server: Server,
-    client: EmailClient,
+    receiver: Receiver,
     home: tempfile::TempDir,
     addresses: BTreeSet<String>,
 }
 
 impl KilledJob {
     async fn run(round: u64, with_keys: bool) -> Self {
-        let server = Server::builder().in_memory().start().await.expect("the server starts");
-        let client = EmailClient::builder(server.base_url(), KEY).build().expect("a client");
+        let receiver = Receiver::start().await;
         for fault in faults() {
-            client.raw("POST", "/_sandbox/faults").json(&fault).await.expect("a fault");
+            receiver.fault(&fault).await;
         }
         let home = tempfile::tempdir().expect("a directory");
         let addresses: BTreeSet<String> = (0..ROWS).map(|n| format!("p{n}@example.test")).collect();
@@ -76,7 +74,7 @@ impl KilledJob {
         let config = home.path().join(".config/svc");
         std::fs::create_dir_all(&config).expect("created");
         std::fs::write(config.join("config.toml"), profile).expect("written");
-        let job = Self { server, client, home, addresses };
+        let job = Self { receiver, home, addresses };
 
         let mut random = Random(round + 1);
         let send = [
@@ -139,7 +137,7 @@ impl KilledJob {
             .env_clear()
             .env("HOME", self.home.path())
             .env("XDG_STATE_HOME", self.home.path().join("state"))
-            .env("SVC_EMAIL_URL", self.server.base_url())
+            .env("SVC_EMAIL_URL", self.receiver.server.base_url())
             .env("SVC_EMAIL_KEY", KEY)
             .current_dir(self.home.path())
             .stdin(Stdio::null())
@@ -170,8 +168,36 @@ impl KilledJob {
         true
     }
 
+    /// The addresses that the report calls unknown.
+    async fn unknown(&self) -> BTreeSet<String> {
+        let id = self.id().expect("a job");
+        let report = self.svc(&["bulk", "report", &id, "--json"]).await;
+        let report = report.as_array().expect("a list");
+        let unknown = report.iter().filter(|row| row["status"] == "unknown");
+        unknown.map(|row| row["address"].as_str().expect("an address").to_owned()).collect()
+    }
+}
+
+/// The local server, and what it has received.
+#[derive(Clone)]
+pub(crate) struct Receiver {
+    pub(crate) server: std::sync::Arc<Server>,
+    client: EmailClient,
+}
+
+impl Receiver {
+    pub(crate) async fn start() -> Self {
+        let server = Server::builder().in_memory().start().await.expect("the server starts");
+        let client = EmailClient::builder(server.base_url(), KEY).build().expect("a client");
+        Self { server: server.into(), client }
+    }
+
+    pub(crate) async fn fault(&self, fault: &Value) {
+        self.client.raw("POST", "/_sandbox/faults").json(fault).await.expect("a fault");
+    }
+
     /// How many messages the server delivered to each address.
-    async fn received(&self) -> BTreeMap<String, usize> {
+    pub(crate) async fn received(&self) -> BTreeMap<String, usize> {
         self.server.until_idle().await;
         let mut received = BTreeMap::new();
         let mut cursor = String::new();
@@ -188,15 +214,6 @@ impl KilledJob {
                 None => return received,
             }
         }
-    }
-
-    /// The addresses that the report calls unknown.
-    async fn unknown(&self) -> BTreeSet<String> {
-        let id = self.id().expect("a job");
-        let report = self.svc(&["bulk", "report", &id, "--json"]).await;
-        let report = report.as_array().expect("a list");
-        let unknown = report.iter().filter(|row| row["status"] == "unknown");
-        unknown.map(|row| row["address"].as_str().expect("an address").to_owned()).collect()
     }
 }
 
@@ -217,7 +234,7 @@ fn faults() -> Vec<Value> {
     faults.into_iter().map(with_operation).collect()
 }
 
-fn twice(received: &BTreeMap<String, usize>) -> BTreeSet<&String> {
+pub(crate) fn twice(received: &BTreeMap<String, usize>) -> BTreeSet<&String> {
     received.iter().filter(|(_, count)| **count > 1).map(|(address, _)| address).collect()
 }
 
@@ -227,10 +244,10 @@ fn lines_of(path: &Path) -> usize {
 }
 
 /// The same numbers in every run (an xorshift generator).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         for shift in [13, 7, 17] {
             self.0 ^= if shift == 7 { self.0 >> shift } else { self.0 << shift };
         }

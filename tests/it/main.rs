@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod bulk;
+#[cfg(unix)]
+mod bulk_queue;
 mod contract;
 mod crash;
 mod deliveries;

@@ -1,12 +1,14 @@
 //! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
 
 mod address;
+mod content;
 mod drive;
 mod jobs;
 pub mod list;
 mod message;
 mod options;
 mod plan;
+pub mod queue;
 pub mod report;
 pub mod resume;
 mod rows;
@@ -38,6 +40,8 @@ const VIEW: View = View(&[
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Send(Box<send::Send>),
+    Plan(Box<queue::plan::Plan>),
+    Work(queue::work::Work),
     List(list::List),
     Status(status::Status),
     Resume(resume::Resume),
@@ -48,10 +52,12 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Send(args) => args.run(context).await,
+            Self::Plan(args) => args.run(context).await,
+            Self::Work(args) => args.run(context).await,
             Self::List(args) => args.run(context),
-            Self::Status(args) => args.run(context),
+            Self::Status(args) => args.run(context).await,
             Self::Resume(args) => args.run(context).await,
-            Self::Report(args) => args.run(context),
+            Self::Report(args) => args.run(context).await,
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Settings {
     pub compatibility: Compatibility,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
+    /// The Redis server of `svc bulk work`. Its URL may hold a password.
+    pub bulk_queue: Option<String>,
     /// The journals of `svc bulk`.
     pub state_dir: PathBuf,
     profile_known: bool,
@@ -131,6 +133,7 @@ impl Settings {
                 })
                 .or_else(|| values.ca_bundle.map(Sourced::from_profile)),
             proxies: Proxies::resolve(env, &file),
+            bulk_queue: variable("SVC_BULK_QUEUE").map(|variable| variable.value),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,

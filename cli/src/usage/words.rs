@@ -301,7 +301,7 @@ pub(super) const COMMANDS: &[(&str, &[&str], &str)] = &[
     (
         "svc bulk",
         &["cancel", "stop", "pause"],
-        "Ctrl-C stops a job where it runs; to continue it: svc bulk resume JOB",
+        "Ctrl-C stops a job where it runs; to continue it: svc bulk resume JOB; a job in Redis: svc bulk status JOB --pause or --cancel",
     ),
     ("svc bulk", &["start", "run", "create", "new"], "did you mean svc bulk send?"),
     ("svc bulk", &["continue", "retry"], "did you mean svc bulk resume?"),

@@ -174,6 +174,24 @@ fn a_response_that_is_lost_makes_rows_unknown_until_the_operator_decides() {
     assert_eq!(service.requests().len(), 2);
 }
 
+/// The default is five minutes.
+#[test]
+fn timeout_is_the_deadline_of_each_request() {
+    let (listener, url) = crate::support::listen();
+    let held = std::thread::spawn(move || {
+        let stream = crate::support::accept(&listener);
+        crate::support::read_request(&stream).expect("a request");
+        stream
+    });
+    let home = Home::new();
+    home.file("people.csv", PEOPLE);
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let limit = ["--timeout", "300ms"];
+    let run = home.run_with_env(&[&limit[..], &SEND[1..], &["--yes"]].concat(), &env);
+    assert_eq!((run.code, run.json()["unknown"].as_u64()), (9, Some(2)), "{run:?}");
+    drop(held.join().expect("the server got the request"));
+}
+
 /// Rows that are typed, or come from a pipe that does not end.
 #[test]
 fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {

@@ -120,6 +120,14 @@ fn limits_hold_for_a_run_and_for_the_hour_of_all_runs() {
     let bulk = ["bulk", "send", "people.csv", "--from", "a@b.test", "--subject", "s", "--text"];
     let all = run(&home, &service, &[&bulk[..], &["t", "--yes"]].concat(), &one_run);
     refused(&all, "2 recipients exceed the limit of 1 per run");
+    // Before a job exists, not by its first request.
+    let all = run(&home, &service, &[&bulk[..], &["t", "--yes"]].concat(), &[]);
+    refused(&all, "max_per_hour: 1 more recipients exceed the limit of 3 per hour, of which 3");
+    home.file(".local/state/svc/recipients/default", "x");
+    let all = run(&home, &service, &[&bulk[..], &["t", "--yes"]].concat(), &[]);
+    refused(&all, "the file is damaged; remove it");
+    assert_eq!(home.run(&["bulk", "list"]).json(), json!([]));
+    assert_eq!(service.requests().len(), 2);
 }
 
 #[test]

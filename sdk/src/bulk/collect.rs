@@ -113,6 +113,31 @@ where
         self.ready.push(Chunk { rows, emails, repeats: None, bytes: 0 });
     }
 
+    /// Takes in a row of a part of the job that has a state of its own.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn add(&mut self, number: u64, data: &T, state: &State) -> Option<Next> {
+        self.take(number, data, state)
+    }
+
+    /// Ends a part of the job: its rows share no request with those of the next part. Returns
+    /// the rows to send.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn end_part(&mut self) -> Vec<u64> {
+        // Unknown rows of a request that cannot be repeated as it was.
+        self.repeats.clear();
+        let rest = std::mem::take(&mut self.partial);
+        if !rest.rows.is_empty() {
+            self.ready.insert(0, rest);
+        }
+        self.ready.iter().flat_map(|chunk| chunk.rows.iter().copied()).collect()
+    }
+
+    /// The next request that is ready.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn pop(&mut self) -> Option<Chunk> {
+        self.ready.pop()
+    }
+
     fn take(&mut self, number: u64, data: &T, state: &State) -> Option<Next> {
         if state.is_settled(number) {
             return None;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fmt::Display;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -11,6 +11,8 @@ use futures_util::future::{BoxFuture, pending};
 use tokio::task::JoinSet;
 
 use super::collect::Collector;
+use super::driver::{Driver as _, JournalDriver};
+use super::error::Cause;
 use super::pace::Pace;
 use super::run::Run;
 use super::{Error, ErrorKind, Journal, RowOutcome, Totals};
@@ -193,24 +195,66 @@ impl Job {
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
+        self.check_guard()?;
+        let mut rows = pin!(rows);
+        let collector = self.collector(rows.as_mut(), render);
+        let state = match journal.load().await {
+            Ok(state) => state.stopped(),
+            Err(error) => return Err(Error::new(ErrorKind::Journal(error), Totals::default())),
+        };
+        let mut run = self.start(JournalDriver { collector, state, journal });
+        run.until_the_end().await;
+        if run.failure.is_none() {
+            run.refuse().await;
+        }
+        if let Err(error) = run.driver.journal.append(Vec::new(), true).await {
+            run.fail(ErrorKind::Journal(error));
+        }
+        let totals = run.driver.totals();
+        run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+    }
+
+    /// Before anything is recorded, so that a guard that allows nothing leaves no trace.
+    pub(super) fn check_guard(&self) -> Result<(), Error> {
+        let checked = self.client.shared.guard.as_ref().map_or(Ok(()), |it| it.check_limits());
+        checked.map_err(|error| Error::new(ErrorKind::Service(error), Totals::default()))
+    }
+
+    /// Shortens the deadline of each request.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn timeout_at_most(mut self, timeout: Duration) -> Self {
+        self.timeout = self.timeout.min(timeout);
+        self
+    }
+
+    /// What makes requests of rows with the settings of this job.
+    pub(super) fn collector<'a, S, T, E, R, M>(
+        &self,
+        rows: Pin<&'a mut S>,
+        render: R,
+    ) -> Collector<'a, S, T, R>
+    where
+        S: Stream<Item = Result<Row<T>, E>>,
+        E: Into<Cause>,
+        R: FnMut(&T) -> Result<Email, M>,
+        M: Display,
+    {
         let settings = &self.client.shared.settings;
         let margin = (self.key_life / 2).min(2 * self.timeout);
         let key_life = settings.honors_idempotency_key.then(|| self.key_life - margin);
         let rate = self.rate.map_or(MAX_CHUNK, |rate| rate as usize);
         let guard = self.client.shared.guard.as_ref().and_then(|it| it.guard().smallest_limit());
         let limit = guard.map_or(MAX_CHUNK, |limit| usize::try_from(limit).unwrap_or(MAX_CHUNK));
-        let rows = pin!(rows);
         let size = self.chunk_size.min(rate).min(limit).clamp(1, MAX_CHUNK);
         let mut collector = Collector::new(rows, render, size);
         collector.resend_unknown = self.resend_unknown;
         collector.key_life = key_life.and_then(|life| TimeDelta::from_std(life).ok());
         collector.check = settings.local_checks;
-        let state = match journal.load().await {
-            Ok(state) => state.stopped(),
-            Err(error) => return Err(Error::new(ErrorKind::Journal(error), Totals::default())),
-        };
-        let mut run = Run {
-            has_keys: collector.key_life.is_some(),
+        collector
+    }
+
+    pub(super) fn start<D>(self, driver: D) -> Run<D> {
+        Run {
             pace: Pace::new(self.rate),
             concurrency: self.concurrency,
             client: self.client,
@@ -219,24 +263,14 @@ impl Job {
             max_retry_after: self.max_retry_after,
             stop: Some(self.stop),
             observer: self.observer,
-            state,
-            journal,
+            driver,
             requests: JoinSet::new(),
             unknown_in_a_row: 0,
             has_accepted: false,
             refused_alone: Vec::new(),
             refused_in_a_row: 0,
             failure: None,
-        };
-        run.until_the_end(&mut collector).await;
-        if run.failure.is_none() {
-            run.refuse().await;
         }
-        if let Err(error) = run.journal.append(Vec::new(), true).await {
-            run.fail(ErrorKind::Journal(error));
-        }
-        let totals = run.state.totals();
-        run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
     }
 }
 

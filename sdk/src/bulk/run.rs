@@ -1,20 +1,17 @@
 //! A job that runs: starts requests, and records and judges their outcomes.
 
-use std::fmt::Display;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_core::Stream;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, pending, select};
 use tokio::task::JoinSet;
 
-use super::collect::{Chunk, Collector, Next};
-use super::entry::now;
-use super::error::Cause;
-use super::job::{ChunkReport, Observer, Row};
+use super::collect::{Chunk, Next};
+use super::driver::{Begin, Driver};
+use super::job::{ChunkReport, Observer};
 use super::pace::Pace;
-use super::{Entry, ErrorKind, Journal, RowOutcome, State};
+use super::{Entry, ErrorKind, RowOutcome};
 use crate::email::{BatchOutcome, BatchResponse, Email};
 use crate::{EmailClient, Outcome};
 
@@ -39,19 +36,17 @@ pub(super) struct Done {
 }
 
 /// A job that runs.
-pub(super) struct Run<'a, J: ?Sized> {
+pub(super) struct Run<D> {
     pub(super) client: EmailClient,
     pub(super) retries: u32,
     pub(super) timeout: Duration,
     pub(super) max_retry_after: Duration,
     /// `None` after it was ready.
     pub(super) stop: Option<BoxFuture<'static, ()>>,
-    pub(super) has_keys: bool,
     pub(super) concurrency: usize,
     pub(super) pace: Pace,
     pub(super) observer: Option<Observer>,
-    pub(super) state: State,
-    pub(super) journal: &'a mut J,
+    pub(super) driver: D,
     /// Tasks, so that they go on while the journal is written. Dropping them ends them.
     pub(super) requests: JoinSet<Done>,
     pub(super) unknown_in_a_row: u32,
@@ -72,16 +67,8 @@ enum Event<T> {
     Stop,
 }
 
-impl<J: Journal + ?Sized> Run<'_, J> {
-    pub(super) async fn until_the_end<S, T, E, R, M>(
-        &mut self,
-        collector: &mut Collector<'_, S, T, R>,
-    ) where
-        S: Stream<Item = Result<Row<T>, E>>,
-        E: Into<Cause>,
-        R: FnMut(&T) -> Result<Email, M>,
-        M: Display,
-    {
+impl<D: Driver> Run<D> {
+    pub(super) async fn until_the_end(&mut self) {
         let (mut ended, mut ready) = (false, None);
         loop {
             ended |= self.failure.is_some() || self.stop.is_none();
@@ -90,7 +77,8 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                 return;
             }
             let event = {
-                let (pace, state, requests) = (&self.pace, &self.state, &mut self.requests);
+                let (pace, driver) = (&self.pace, &mut self.driver);
+                let requests = &mut self.requests;
                 let (stop, has_ready) = (&mut self.stop, ready.is_some());
                 let next = async {
                     if !may_start {
@@ -101,7 +89,7 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                         pace.wait().await;
                         return Event::Start;
                     }
-                    Event::Next(collector.next(state).await)
+                    Event::Next(driver.next().await)
                 };
                 let done = async {
                     match requests.join_next().await {
@@ -123,18 +111,19 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                 Event::Stop => self.stop = None,
                 Event::Start => {
                     if let Some(chunk) = ready.take() {
-                        self.start(chunk).await;
+                        ready = self.start(chunk).await;
                     }
                 }
                 Event::Next(Ok(Some(Next::Chunk(chunk)))) => ready = Some(chunk),
                 Event::Next(Ok(Some(Next::Invalid(row, message)))) => {
-                    self.record(vec![Entry::Invalid { row, at: now(), message }], false).await;
+                    let at = self.driver.now();
+                    self.record(vec![Entry::Invalid { row, at, message }]).await;
                 }
                 Event::Next(Ok(None)) => ended = true,
-                Event::Next(Err(error)) => self.fail(ErrorKind::Rows(error)),
+                Event::Next(Err(kind)) => self.fail(kind),
                 Event::Done(Ok(done)) => {
                     for (rows, emails) in self.conclude(done).await {
-                        collector.put_back(rows, emails);
+                        self.driver.put_back(rows, emails);
                         ended = false;
                     }
                 }
@@ -148,26 +137,26 @@ impl<J: Journal + ?Sized> Run<'_, J> {
         }
     }
 
-    /// Records the intent and sends the request.
-    async fn start(&mut self, chunk: Chunk) {
-        let Chunk { rows, emails, repeats, .. } = chunk;
-        let is_repeat = repeats.is_some();
-        let (number, key) = match repeats {
-            Some((number, key)) => (number, Some(key)),
-            None => {
-                let number = self.state.next_chunk();
-                let key = self.has_keys.then(|| format!("{}-{number}", self.journal.job()));
-                let to = emails.iter().map(|email| address(email).to_owned()).collect();
-                let (key_of_entry, rows) = (key.clone(), rows.clone());
-                let at = now();
-                let intent = Entry::Intent { chunk: number, at, key: key_of_entry, rows, to };
-                self.record(vec![intent], true).await;
-                (number, key)
+    /// Records the intent and sends the request. Returns it if it has to wait.
+    async fn start(&mut self, chunk: Chunk) -> Option<Chunk> {
+        let (number, key) = match self.driver.begin(&chunk).await {
+            Ok(Begin::Send { chunk, key }) => (chunk, key),
+            Ok(Begin::Later(wait)) => {
+                self.pace.pause(wait);
+                return Some(chunk);
+            }
+            Ok(Begin::Skip) => return None,
+            Ok(Begin::Stop) => {
+                self.stop = None;
+                return None;
+            }
+            Err(error) => {
+                self.fail(ErrorKind::Journal(error));
+                return None;
             }
         };
-        if self.failure.is_some() {
-            return;
-        }
+        let Chunk { rows, emails, repeats, .. } = chunk;
+        let is_repeat = repeats.is_some();
         self.pace.start(rows.len());
         let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
         self.requests.spawn(async move {
@@ -183,13 +172,14 @@ impl<J: Journal + ?Sized> Run<'_, J> {
             let result = call.await;
             Done { chunk: number, rows, emails, is_repeat, result }
         });
+        None
     }
 
     /// Records the outcome of a request. Returns the rows that are sent again, with their
     /// emails, the last first.
     async fn conclude(&mut self, done: Done) -> Vec<(Vec<u64>, Vec<Email>)> {
         let Done { chunk, rows, emails, is_repeat, result } = done;
-        let (at, mut results) = (now(), Vec::new());
+        let (at, mut results) = (self.driver.now(), Vec::new());
         let entry = match &result {
             Ok(response) => {
                 self.unknown_in_a_row = 0;
@@ -206,7 +196,7 @@ impl<J: Journal + ?Sized> Run<'_, J> {
                 }
             }
         };
-        self.record(vec![entry], false).await;
+        self.record(vec![entry]).await;
         let (mut again, mut pause) = (Vec::new(), None);
         match result {
             Ok(_) => {
@@ -230,6 +220,9 @@ impl<J: Journal + ?Sized> Run<'_, J> {
             Err(error) => match self.pause_of(&error) {
                 Some(wait) => {
                     self.pace.pause(wait);
+                    if let Err(error) = self.driver.pause(wait).await {
+                        self.fail(ErrorKind::Journal(error));
+                    }
                     pause = Some(wait);
                     again.push((rows.clone(), emails));
                 }
@@ -262,24 +255,22 @@ impl<J: Journal + ?Sized> Run<'_, J> {
     /// Records the rows that were refused alone.
     pub(super) async fn refuse(&mut self) {
         for (row, to, outcome) in std::mem::take(&mut self.refused_alone) {
-            let (chunk, at) = (self.state.next_chunk(), now());
-            let results = vec![outcome.clone()];
-            let intent = Entry::Intent { chunk, at, key: None, rows: vec![row], to: vec![to] };
-            self.record(vec![intent, Entry::Outcome { chunk, at, results }], false).await;
+            if let Err(error) = self.driver.refuse(row, to, outcome.clone()).await {
+                self.fail(ErrorKind::Journal(error));
+            }
             self.report(vec![(row, outcome)], None);
         }
     }
 
     fn report(&mut self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
-        let totals = self.state.totals();
+        let totals = self.driver.totals();
         if let Some(observer) = &mut self.observer {
             observer(&ChunkReport { outcomes, totals, pause });
         }
     }
 
-    pub(super) async fn record(&mut self, entries: Vec<Entry>, durable: bool) {
-        entries.iter().for_each(|entry| self.state.apply(entry));
-        if let Err(error) = self.journal.append(entries, durable).await {
+    async fn record(&mut self, entries: Vec<Entry>) {
+        if let Err(error) = self.driver.record(entries).await {
             self.fail(ErrorKind::Journal(error));
         }
     }
@@ -341,7 +332,7 @@ fn outcomes(response: &BatchResponse, sent: usize) -> Vec<RowOutcome> {
 }
 
 /// The address of the first recipient, without a name.
-fn address(email: &Email) -> &str {
+pub(super) fn address(email: &Email) -> &str {
     let text = email.to.first().map_or("", |to| to.trim());
     let named = text.strip_suffix('>').and_then(|named| named.rsplit_once('<'));
     named.map_or(text, |(_, address)| address)

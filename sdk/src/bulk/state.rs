@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 
 use super::{Entry, RowOutcome};
 
@@ -33,6 +33,8 @@ pub struct State {
     /// The request that a row without an outcome belongs to.
     chunk_of: HashMap<u64, u64>,
     next_chunk: u64,
+    /// What the clock of this machine lacks, compared with that of the journal.
+    clock_offset: TimeDelta,
 }
 
 /// A request without a complete outcome.
@@ -99,6 +101,22 @@ impl State {
         self
     }
 
+    /// The current time, in milliseconds, by the clock of the journal.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        (Utc::now() + self.clock_offset).trunc_subsecs(3)
+    }
+
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn set_clock_offset(&mut self, offset: TimeDelta) {
+        self.clock_offset = offset;
+    }
+
+    /// The numbers of the requests in flight.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn in_flight(&self) -> Vec<u64> {
+        self.open.iter().filter(|(_, open)| open.in_flight).map(|(chunk, _)| *chunk).collect()
+    }
+
     pub(super) fn next_chunk(&mut self) -> u64 {
         self.next_chunk += 1;
         self.next_chunk - 1
@@ -108,11 +126,21 @@ impl State {
     pub(super) fn repeatable(&self, row: u64, life: TimeDelta) -> Option<(u64, &Open)> {
         let chunk = *self.chunk_of.get(&row)?;
         let open = self.open.get(&chunk)?;
-        let age = Utc::now() - open.at;
+        self.can_repeat(open, life).then_some((chunk, open))
+    }
+
+    /// Whether any request can be repeated with its idempotency key.
+    #[cfg(feature = "bulk-redis")]
+    pub(super) fn has_repeatable(&self, life: TimeDelta) -> bool {
+        self.open.values().any(|open| self.can_repeat(open, life))
+    }
+
+    fn can_repeat(&self, open: &Open, life: TimeDelta) -> bool {
+        let age = self.now() - open.at;
         // A clock that was set back does not tell the age.
         let is_alive = age >= TimeDelta::zero() && age < life;
         let is_whole = open.rows.len() == open.sent;
-        (open.key.is_some() && is_alive && is_whole && !open.in_flight).then_some((chunk, open))
+        open.key.is_some() && is_alive && is_whole && !open.in_flight
     }
 
     fn intend(&mut self, chunk: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {

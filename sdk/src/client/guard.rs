@@ -140,13 +140,15 @@ impl RecipientGuard {
         Ok((guard != Self::default()).then_some(guard))
     }
 
-    /// Checks the rules and the address of a redirect, as the builder's `build` does.
+    /// Checks the rules and the address of a redirect, as the builder's `build` does, and that
+    /// the limits allow a recipient now and the [`hour_file`](Self::hour_file) can be used.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), which names the invalid rule.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), which names the invalid rule, or
+    /// [`ErrorKind::RecipientGuard`](crate::ErrorKind::RecipientGuard), which names the limit.
     pub fn check(&self) -> Result<(), Error> {
-        ActiveGuard::new(self.clone()).map(drop)
+        ActiveGuard::new(self.clone())?.check_limits()
     }
 
     /// Splits the text of `SVC_ALLOW_RECIPIENTS` into rules.
@@ -217,6 +219,12 @@ impl ActiveGuard {
     #[cfg(all(feature = "bulk", not(all(target_arch = "wasm32", target_os = "unknown"))))]
     pub(crate) fn guard(&self) -> &RecipientGuard {
         &self.guard
+    }
+
+    /// Checks that the limits allow a recipient now.
+    pub(crate) fn check_limits(&self) -> Result<(), Error> {
+        let refused = |refused| Error::new(ErrorKind::RecipientGuard(refused), Outcome::NotSent);
+        self.usage.check().map_err(refused)
     }
 
     /// Redirects and checks a request that is about to be sent, and returns the number of its

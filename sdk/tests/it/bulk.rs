@@ -355,6 +355,14 @@ async fn the_guard_stops_a_job_at_a_row_that_it_refuses_and_at_its_limit() {
     let error = run(Job::new(&limited), &folder, 20..40).await.unwrap_err();
     assert_eq!(counts(error.totals()), totals(5, 0, 0, 0));
     assert_eq!(server.sent()[1], [22, 23, 24]);
+    // A guard that allows nothing leaves no trace in the journal.
+    let lines = folder.lines();
+    let file = folder.path().with_extension("no").join("hour");
+    let unusable = client(RecipientGuard::default().max_per_hour(5).hour_file(file));
+    let error = run(Job::new(&unusable), &folder, 20..40).await.unwrap_err();
+    let ErrorKind::Service(cause) = error.kind() else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("the count of this hour's recipients failed"), "{cause}");
+    assert_eq!(folder.lines(), lines);
 }
 
 #[tokio::test]

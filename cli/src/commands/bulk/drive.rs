@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream;
+use serde_json::Value;
 use svc_sdk::EmailClient;
 use svc_sdk::bulk::{ErrorKind, FileJournal, Job, Row, Totals};
 use svc_sdk::email::Email;
@@ -66,24 +67,41 @@ pub async fn run(
         }
         _ => renderer.render(row, plan.recipient(row)),
     };
-    let (stopper, stopped) = oneshot::channel::<()>();
-    let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let total = journal.info().rows.unwrap_or_default();
-    let progress = Arc::new(context.out.progress("sending"));
-    let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let mut job = Job::new(client)
+    let job = Job::new(client)
         .concurrency(plan.concurrency)
         .rate(plan.rate.unwrap_or_default())
         .resend_unknown(options.unknown == Unknown::Resend)
-        .max_retry_after(options.max_retry_after)
-        .stop_when(async { drop(stopped.await) })
-        .on_chunk(move |chunk| {
-            if let Some(pause) = chunk.pause {
-                let _ = pauses.send(pause);
-            }
-            sent += chunk.outcomes.len() as u64;
-            shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
-        });
+        .max_retry_after(options.max_retry_after);
+    let (interrupted, result) = supervise(context, job, total, &mut stop, async |job| {
+        job.run(stream::iter(rows), render, &mut journal).await
+    })
+    .await;
+    drop(journal);
+    let job = jobs::Job::read(folder)?;
+    report(context, &Summary::of_journal(context, &job), interrupted, result.and_then(Result::err))
+}
+
+/// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether it was
+/// interrupted, and its result unless it was stopped at once.
+pub async fn supervise(
+    context: &Context,
+    job: Job,
+    total: u64,
+    stop: &mut StopSignal,
+    run: impl AsyncFnOnce(Job) -> Result<Totals, svc_sdk::bulk::Error>,
+) -> (bool, Option<Result<Totals, svc_sdk::bulk::Error>>) {
+    let (stopper, stopped) = oneshot::channel::<()>();
+    let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
+    let progress = Arc::new(context.out.progress("sending"));
+    let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
+    let mut job = job.stop_when(async { drop(stopped.await) }).on_chunk(move |chunk| {
+        if let Some(pause) = chunk.pause {
+            let _ = pauses.send(pause);
+        }
+        sent += chunk.outcomes.len() as u64;
+        shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
+    });
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
     }
@@ -91,33 +109,27 @@ pub async fn run(
         job = job.timeout(context.settings.timeout.value);
     }
     let mut interrupted = false;
-    let result = {
-        let mut running = pin!(job.run(stream::iter(rows), render, &mut journal));
-        let mut stopper = Some(stopper);
-        loop {
-            tokio::select! {
-                result = &mut running => break Some(result),
-                Some(pause) = paused.recv() => context.out.note(&format!(
-                    "the service asks to wait {} s; Ctrl-C stops the job",
-                    pause.as_secs()
-                )),
-                _ = stop.recv() => {
-                    interrupted = true;
-                    match stopper.take() {
-                        Some(stopper) => {
-                            let _ = stopper.send(());
-                            progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
-                        }
-                        None => break None,
+    let mut running = pin!(run(job));
+    let mut stopper = Some(stopper);
+    loop {
+        tokio::select! {
+            result = &mut running => return (interrupted, Some(result)),
+            Some(pause) = paused.recv() => context.out.note(&format!(
+                "the service asks to wait {} s; Ctrl-C stops the job",
+                pause.as_secs()
+            )),
+            _ = stop.recv() => {
+                interrupted = true;
+                match stopper.take() {
+                    Some(stopper) => {
+                        let _ = stopper.send(());
+                        progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
                     }
+                    None => return (interrupted, None),
                 }
             }
         }
-    };
-    drop(journal);
-    drop(progress);
-    let job = jobs::Job::read(folder)?;
-    report(context, &job, interrupted, result.and_then(Result::err))
+    }
 }
 
 /// What was done, how fast, and how long the rest takes.
@@ -132,28 +144,64 @@ fn describe(totals: Totals, total: u64, sent: u64, elapsed: Duration) -> String 
     )
 }
 
+/// The result of a run.
+pub struct Summary {
+    pub job: String,
+    /// The number of emails.
+    pub total: u64,
+    pub left_out: u64,
+    pub totals: Totals,
+    pub json: Value,
+    pub is_cancelled: bool,
+    /// Command lines that go on, list the outcomes, and send unknown rows again.
+    pub resume: String,
+    pub report: String,
+    pub again: String,
+}
+
+impl Summary {
+    fn of_journal(context: &Context, job: &jobs::Job) -> Self {
+        let id = &job.info.job;
+        Self {
+            job: id.clone(),
+            total: job.total(),
+            left_out: job.plan.left_out.total(),
+            totals: job.totals,
+            json: job.to_json(),
+            is_cancelled: false,
+            resume: context.svc(&format!("bulk resume {id}")),
+            report: context.svc(&format!("bulk report {id}")),
+            again: context.svc(&format!("bulk resume {id} --unknown resend")),
+        }
+    }
+
+    fn not_sent(&self) -> u64 {
+        jobs::not_sent(self.total, self.totals)
+    }
+}
+
 /// Prints the result and returns the failure that decides the exit code.
-fn report(
+pub fn report(
     context: &Context,
-    job: &jobs::Job,
+    job: &Summary,
     interrupted: bool,
     error: Option<svc_sdk::bulk::Error>,
 ) -> Result<(), Failure> {
-    let (id, totals) = (&job.info.job, job.totals);
+    let (id, totals) = (&job.job, job.totals);
     let any_done = totals != Totals::default();
     if any_done || error.is_none() {
         let sentence = format!(
             "job {id}: {} of {} emails accepted, {} refused, {} unknown, {} not sent; {} rows left out",
             totals.accepted,
-            job.total(),
+            job.total,
             totals.refused + totals.invalid,
             totals.unknown,
             job.not_sent(),
-            job.plan.left_out.total()
+            job.left_out
         );
-        context.out.done(&sentence, &job.to_json())?;
+        context.out.done(&sentence, &job.json)?;
     }
-    let resume = format!("go on: {}", context.svc(&format!("bulk resume {id}")));
+    let resume = format!("go on: {}", job.resume);
     if let Some(error) = error {
         let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
@@ -179,19 +227,22 @@ fn report(
             "the outcome of {} emails is unknown: the service may have accepted them",
             totals.unknown
         );
-        let report = context.svc(&format!("bulk report {id}"));
-        let again = context.svc(&format!("bulk resume {id} --unknown resend"));
-        let hint = format!("list them: {report}\nsend them again, perhaps twice: {again}");
+        let hint =
+            format!("list them: {}\nsend them again, perhaps twice: {}", job.report, job.again);
         return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
     }
+    if job.is_cancelled && job.not_sent() > 0 {
+        let message = format!("the job was cancelled: {} emails are not sent", job.not_sent());
+        return Err(Failure::other(message).code("job_is_cancelled"));
+    }
     if !interrupted && job.not_sent() > 0 {
-        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total());
+        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total);
         return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
     }
     let refused = totals.refused + totals.invalid;
     if refused > 0 {
-        let message = format!("{refused} of {} emails were refused", job.total());
-        let hint = format!("list them: {}", context.svc(&format!("bulk report {id}")));
+        let message = format!("{refused} of {} emails were refused", job.total);
+        let hint = format!("list them: {}", job.report);
         return Err(Failure::new(Kind::PartlyRefused, message)
             .code("bulk_partly_refused")
             .hint(hint));
@@ -200,7 +251,7 @@ fn report(
 }
 
 /// A failure that usually means that nothing was sent, of a job of which a part was sent.
-fn stopped_midway(failure: &mut Failure, job: &jobs::Job) {
+fn stopped_midway(failure: &mut Failure, job: &Summary) {
     let details = failure.details_mut();
     if !matches!(details.kind, Kind::Usage | Kind::InvalidInput) {
         return;
@@ -214,7 +265,7 @@ fn stopped_midway(failure: &mut Failure, job: &jobs::Job) {
     details.message = format!(
         "the job stopped after {} of {} emails were accepted: {}",
         job.totals.accepted,
-        job.total(),
+        job.total,
         details.message
     );
     if details.code.as_deref() == Some(RECIPIENT_GUARD) {
@@ -262,6 +313,10 @@ pub async fn check_guard(
     let guard = &context.settings.guard;
     if guard.to_sdk().is_none() {
         return Ok(());
+    }
+    let settings = &context.settings;
+    if let Some(guard) = guard.for_run(&settings.state_dir, &settings.profile.value)? {
+        guard.check()?;
     }
     let renderer = Renderer::new(&plan.message)?;
     let mut recipients = 0_u64;

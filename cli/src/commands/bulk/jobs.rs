@@ -130,6 +130,12 @@ impl Jobs {
     }
 }
 
+/// The rows that are neither settled nor unknown.
+pub fn not_sent(total: u64, totals: Totals) -> u64 {
+    let Totals { accepted, refused, invalid, unknown, .. } = totals;
+    total.saturating_sub(accepted + refused + invalid + unknown)
+}
+
 /// The id of the job in this folder.
 pub fn name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -214,8 +220,7 @@ impl Job {
 
     /// The rows that are neither settled nor unknown.
     pub fn not_sent(&self) -> u64 {
-        let Totals { accepted, refused, invalid, unknown, .. } = self.totals;
-        self.total().saturating_sub(accepted + refused + invalid + unknown)
+        not_sent(self.total(), self.totals)
     }
 
     pub fn state(&self) -> &'static str {

@@ -67,6 +67,15 @@ pub struct Renderer {
 
 impl Renderer {
     pub fn new(message: &Message) -> Result<Self, Failure> {
+        let attachments = message.attachments.iter().map(File::open);
+        Self::with_attachments(message, attachments.collect::<Result<_, _>>()?)
+    }
+
+    /// With attachments that were read before.
+    pub fn with_attachments(
+        message: &Message,
+        attachments: Vec<Attachment>,
+    ) -> Result<Self, Failure> {
         let mut templates = Environment::new();
         // Without debug mode, an error does not name the missing value.
         templates.set_debug(true);
@@ -90,14 +99,17 @@ impl Renderer {
             };
             templates.add_template_owned(name.clone(), text.to_owned()).map_err(failed)?;
         }
-        let attachments = message.attachments.iter().map(File::open);
-        let attachments = attachments.collect::<Result<_, _>>()?;
         Ok(Self { message: message.clone(), templates, attachments })
     }
 
     /// The email of a row to this address. The error names the part and the missing value.
     pub fn render(&self, row: &Row, to: &str) -> Result<Email, String> {
-        let values = minijinja::Value::from(Serde(with_row(row.values.clone())));
+        self.render_values(&row.values, to)
+    }
+
+    /// The email with these values.
+    pub fn render_values(&self, row: &Map<String, Value>, to: &str) -> Result<Email, String> {
+        let values = minijinja::Value::from(Serde(with_row(row.clone())));
         let text = |name: &str| self.part(name, &values);
         let line = |name: &str| {
             let text = text(name)?;
@@ -122,7 +134,7 @@ impl Renderer {
             email.tags.insert(name.clone(), line(&tag(name))?.into());
         }
         if message.unsubscribe.is_some() {
-            let encoded = row.values.iter().map(|(name, value)| (name.clone(), encoded(value)));
+            let encoded = row.iter().map(|(name, value)| (name.clone(), encoded(value)));
             let encoded = minijinja::Value::from(Serde(with_row(encoded.collect())));
             let url = self.part(UNSUBSCRIBE, &encoded)?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
@@ -135,7 +147,7 @@ impl Renderer {
         }
         if let Some(template) = &message.template {
             email.template_id = Some(template.clone());
-            email.variables = row.values.clone();
+            email.variables = row.clone();
         }
         email.attachments.clone_from(&self.attachments);
         email.check().map_err(|invalid| invalid.to_string())?;
@@ -175,11 +187,21 @@ impl File {
         let attachment = Attachment::from_path(&self.path).map_err(|error| {
             Failure::input(format!("--attach: {}: {error}", self.path.display()))
         })?;
+        Ok(self.named(attachment))
+    }
+
+    /// The attachment with this content.
+    pub fn with_content(&self, content: Vec<u8>) -> Attachment {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.named(Attachment::from_bytes(name, content))
+    }
+
+    fn named(&self, attachment: Attachment) -> Attachment {
         let attachment = attachment.filename(self.name.as_str());
-        Ok(match &self.content_type {
+        match &self.content_type {
             Some(content_type) => attachment.content_type(content_type.as_str()),
             None => attachment,
-        })
+        }
     }
 }
 

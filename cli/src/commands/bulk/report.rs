@@ -1,7 +1,7 @@
 //! The `svc bulk report` command.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, ValueEnum};
@@ -10,6 +10,7 @@ use svc_sdk::bulk::{Entry, FileJournal, RowOutcome, State};
 
 use super::jobs::{Job, Jobs};
 use super::plan::LEFT_OUT;
+use super::queue::{self, QueueOption};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, View};
@@ -24,10 +25,14 @@ Examples:
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
   svc bulk report 20261122 -o ndjson --jq 'select(.status == \"unknown\") | .address'
 
+  svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv
+
 Scope: none (works offline)")]
 pub struct Report {
     /// Job id, or its start
     job: String,
+    #[command(flatten)]
+    queue: QueueOption,
     /// Report format [default: csv; JSON with --json]
     #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
     format: Option<ReportFormat>,
@@ -44,9 +49,11 @@ enum ReportFormat {
 const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
 
 impl Report {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         context.check_format_option(self.format.is_some())?;
-        let job = Jobs::of(&context.settings).find(&self.job)?;
+        let job = Jobs::of(&context.settings).find(&self.job);
+        let in_queue = self.queue.is_of_other_machine(context, &job);
+        let job = if in_queue { None } else { Some(job?) };
         let as_json = context.out.has_explicit_format() && !context.out.is_table();
         let csv = match self.format {
             Some(format) => format == ReportFormat::Csv,
@@ -56,7 +63,7 @@ impl Report {
             context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
         }
         let mut all = Vec::new();
-        for_each_row(&job, |row| {
+        let each = |row| {
             if csv {
                 return context.out.raw_data(&line(&row)?);
             }
@@ -68,7 +75,11 @@ impl Report {
                 _ => all.push(row),
             }
             Ok(())
-        })?;
+        };
+        match &job {
+            Some(job) => for_each_row(job, each)?,
+            None => queue::report::for_each_row(context, &self.queue, &self.job, each).await?,
+        }
         match csv || self.format.is_some() || context.out.format() == Format::Ndjson {
             true => Ok(()),
             false => context.out.value(&Value::from(all)),
@@ -86,8 +97,7 @@ fn for_each_row(
     let records = || FileJournal::read(job.journal_path()).map_err(failed);
     let state = records()?.state().map_err(failed)?.stopped();
     let missing = if job.is_running { "in_flight" } else { "unknown" };
-    let (open, lost, named) = (HashMap::new(), HashSet::new(), HashSet::new());
-    let mut report = Rows { state, open, lost, named, missing };
+    let mut report = Rows::new(state, missing);
     for entry in records()? {
         for row in report.take(entry.map_err(failed)?) {
             each(row)?;
@@ -96,8 +106,16 @@ fn for_each_row(
     for row in report.unfinished() {
         each(row)?;
     }
-    let left_out = BufReader::new(std::fs::File::open(job.folder.join(LEFT_OUT))?);
-    for line in left_out.lines() {
+    left_out(BufReader::new(std::fs::File::open(job.folder.join(LEFT_OUT))?), job.info.at, each)
+}
+
+/// Calls `each` for every row that was left out when the job was created.
+pub fn left_out(
+    lines: impl BufRead,
+    created: DateTime<Utc>,
+    mut each: impl FnMut(Value) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for line in lines.lines() {
         let line: Value = serde_json::from_str(&line?)
             .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
         each(json!({
@@ -106,7 +124,7 @@ fn for_each_row(
             "status": "left_out",
             "id": null,
             "code": line["code"],
-            "when": job.info.at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            "when": created.to_rfc3339_opts(SecondsFormat::Millis, true),
             "message": line["message"],
         }))?;
     }
@@ -117,7 +135,7 @@ fn for_each_row(
 type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
 
 /// The requests of the journal so far.
-struct Rows {
+pub struct Rows {
     /// The state at the end of the journal.
     state: State,
     /// Requests without an outcome: their rows, recipients and time.
@@ -131,7 +149,13 @@ struct Rows {
 }
 
 impl Rows {
-    fn take(&mut self, entry: Entry) -> Vec<Value> {
+    /// `state` is that at the end; `missing` is the status of rows in flight.
+    pub fn new(state: State, missing: &'static str) -> Self {
+        let (open, lost, named) = (HashMap::new(), HashSet::new(), HashSet::new());
+        Self { state, open, lost, named, missing }
+    }
+
+    pub fn take(&mut self, entry: Entry) -> Vec<Value> {
         match entry {
             Entry::Intent { chunk, at, rows, to, .. } => {
                 self.open.insert(chunk, (rows, to, at));
@@ -165,7 +189,7 @@ impl Rows {
     }
 
     /// The rows of requests without an outcome.
-    fn unfinished(mut self) -> Vec<Value> {
+    pub fn unfinished(mut self) -> Vec<Value> {
         let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
         open.sort_unstable_by_key(|(chunk, _)| *chunk);
         let mut all = Vec::new();

@@ -16,6 +16,7 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::duration;
+use crate::settings::Key;
 use crate::stop::StopSignal;
 
 /// Continue a job
@@ -48,29 +49,7 @@ impl Resume {
         let job = Jobs::of(&context.settings).find(&self.job)?;
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        let here = service(context);
-        if job.plan.service != here {
-            return Err(Failure::usage(format!(
-                "the job was started with {}, not with {here}",
-                job.plan.service
-            ))
-            .hint("use the same profile or base URL as for `svc bulk send`"));
-        }
-        if let Some(guard) = &job.plan.recipients
-            && context.settings.guard.recipients().as_ref() != Some(guard)
-        {
-            return Err(Failure::usage(format!(
-                "the job was started with another recipient guard than this run has: {guard}"
-            ))
-            .code("recipient_guard")
-            .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
-        }
-        let fingerprint = Plan::fingerprint(&job.info.job, &key);
-        if job.plan.key.as_ref().is_some_and(|started_with| *started_with != fingerprint) {
-            let question = "this is not the key that the job was started with, which may belong to \
-                            another organization. Continue?";
-            confirm(context, question).await?;
-        }
+        may_continue(context, &job.plan, &job.info.job, &key).await?;
         let mut stop = StopSignal::listen_with_hangup()?;
         let mut stopper = Stopper::new(context, &mut stop);
         let source = job.plan.checksum(&job.folder, &mut stopper).await?;
@@ -107,4 +86,38 @@ impl Resume {
         let options = RunOptions { unknown, max_retry_after, subscribers };
         drive::run(context, &client, &job.folder, &job.plan, journal, options, stop).await
     }
+}
+
+/// Whether a job may be continued with the settings of this run: the same service, the same
+/// recipients, and the same key, or another one on the operator's word.
+pub async fn may_continue(
+    context: &Context,
+    plan: &Plan,
+    job: &str,
+    key: &Key,
+) -> Result<(), Failure> {
+    let here = service(context);
+    if plan.service != here {
+        return Err(Failure::usage(format!(
+            "the job was started with {}, not with {here}",
+            plan.service
+        ))
+        .hint("use the same profile or base URL as for `svc bulk send`"));
+    }
+    if let Some(guard) = &plan.recipients
+        && context.settings.guard.recipients().as_ref() != Some(guard)
+    {
+        return Err(Failure::usage(format!(
+            "the job was started with another recipient guard than this run has: {guard}"
+        ))
+        .code("recipient_guard")
+        .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
+    }
+    let fingerprint = Plan::fingerprint(job, key);
+    if plan.key.as_ref().is_some_and(|started_with| *started_with != fingerprint) {
+        let question = "this is not the key that the job was started with, which may belong to \
+                        another organization. Continue?";
+        confirm(context, question).await?;
+    }
+    Ok(())
 }

@@ -6,6 +6,15 @@ use super::row::{NO, Row, Situation, YES};
 const JOB: &str = "job=bulk send list.csv --from hello@sandbox.test --subject News --text Hello \
     --yes --jq .job";
 
+const NEEDS_REDIS: &str = "it needs a Redis server: `tests/it/bulk_queue.rs`";
+
+/// A command that gets no further than its Redis server here.
+fn without_redis(command: &'static str, line: &str) -> Row {
+    Row::service(command, line)
+        .never(Situation::Success, NEEDS_REDIS)
+        .never(Situation::ServiceDown, NEEDS_REDIS)
+}
+
 pub fn rows() -> Vec<Row> {
     let send = "bulk send list.csv --from hello@sandbox.test --subject";
     vec![
@@ -26,6 +35,18 @@ pub fn rows() -> Vec<Row> {
             .also("no valid row", 2, &format!("{send} 'Hi {{{{ nickname }}}}' --text Hello --yes"))
             .also("an invalid placeholder", 2, &format!("{send} Hi --text '{{{{ first_name' --yes"))
             .also("a refused sender", 11, "bulk send list.csv --from hello@elsewhere.test --subject Hi --text Hello --yes"),
+        without_redis("bulk plan", "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --queue redis://127.0.0.1:9")
+            .wrong("bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes")
+            .never(Situation::MissingScope, "it sends nothing")
+            .never(Situation::NotFound, "see `bulk send`")
+            .also("no Redis", 8, "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --queue redis://127.0.0.1:9")
+            .also("a dry run", 0, "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --dry-run"),
+        without_redis("bulk work", "bulk work --queue redis://127.0.0.1:9")
+            .wrong("bulk work")
+            .never(Situation::MissingScope, "see `bulk send`")
+            .never(Situation::NotFound, NEEDS_REDIS)
+            .also("no Redis", 8, "bulk work --queue redis://127.0.0.1:9")
+            .also("TLS", 2, "bulk work --queue rediss://127.0.0.1:9"),
         Row::here("bulk list", "bulk list")
             .given(JOB)
             .wrong("bulk list all")

@@ -42,13 +42,21 @@ impl Usage {
                 hour.change(|count| count.saturating_add(recipients));
                 Ok(())
             };
-            self.with_hour(&mut counts.hour, add).map_err(|error| {
-                let problem = format!("the count of this hour's recipients failed: {error}");
-                InvalidInput::new("max_per_hour", problem)
-            })??;
+            self.with_hour(&mut counts.hour, add).map_err(|error| not_counted(&error))??;
         }
         counts.run = counts.run.saturating_add(recipients);
         Ok(())
+    }
+
+    /// Checks that the limits leave room for a recipient, and that the file can be used.
+    pub(super) fn check(&self) -> Result<(), InvalidInput> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        exceeds(self.max_per_run, "run", counts.run, 1)?;
+        if self.max_per_hour.is_none() {
+            return Ok(());
+        }
+        let check = |hour: &mut Minutes| exceeds(self.max_per_hour, "hour", hour.sum(), 1);
+        self.with_hour(&mut counts.hour, check).map_err(|error| not_counted(&error))?
     }
 
     /// Takes back recipients that were added.
@@ -81,6 +89,11 @@ impl Usage {
         file.write_all(minutes.text().as_bytes())?;
         Ok(result)
     }
+}
+
+fn not_counted(error: &io::Error) -> InvalidInput {
+    let problem = format!("the count of this hour's recipients failed: {error}");
+    InvalidInput::new("max_per_hour", problem)
 }
 
 fn exceeds(limit: Option<u64>, per: &str, used: u64, more: u64) -> Result<(), InvalidInput> {

@@ -23,12 +23,17 @@ pub(super) fn of(path: &str) -> Option<Value> {
                 ]),
             ),
         ])),
-        "bulk send" | "bulk resume" | "bulk status" => job(),
+        "bulk send" | "bulk resume" => job(),
+        "bulk plan" | "bulk work" => queued_job(),
+        "bulk status" => json!({"oneOf": [job(), queued_job()]}),
         "bulk list" => list(job()),
         "bulk report" => list(own_object(&[
             ("row", integer()),
             ("address", string()),
-            ("status", one_of(&["accepted", "refused", "invalid", "unknown", "left_out"])),
+            (
+                "status",
+                one_of(&["accepted", "refused", "invalid", "unknown", "in_flight", "left_out"]),
+            ),
             ("id", nullable("string")),
             ("code", nullable("string")),
             ("when", string()),
@@ -194,6 +199,34 @@ fn job() -> Value {
         ("created", string()),
         ("subject", string()),
         ("journal", string()),
+    ])
+}
+
+/// A job in Redis.
+fn queued_job() -> Value {
+    own_object(&[
+        ("job", string()),
+        ("state", one_of(&["running", "paused", "cancelled", "complete", "unknown"])),
+        ("total", integer()),
+        ("accepted", integer()),
+        ("refused", integer()),
+        ("unknown", integer()),
+        ("not_sent", integer()),
+        ("left_out", integer()),
+        ("created", string()),
+        ("subject", string()),
+        (
+            "workers",
+            list(own_object(&[
+                ("worker", string()),
+                ("state", one_of(&["sending", "waiting", "silent", "left"])),
+                ("seen", string()),
+                ("requests", integer()),
+                ("accepted", integer()),
+                ("refused", integer()),
+                ("unknown", integer()),
+            ])),
+        ),
     ])
 }
 

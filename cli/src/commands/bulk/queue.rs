@@ -1,0 +1,127 @@
+//! Jobs in Redis, which workers on any number of machines share.
+
+pub mod plan;
+pub mod report;
+pub mod status;
+pub mod work;
+
+use chrono::SecondsFormat;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use svc_sdk::bulk::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
+
+use super::jobs::not_sent;
+use super::plan::Plan;
+use super::rows;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+
+/// The name of the rows that are left out, in Redis.
+const LEFT_OUT: &str = "left-out";
+
+/// Where the job is.
+#[derive(Args, Debug)]
+pub struct QueueOption {
+    /// Redis server with the job, such as redis://:PASSWORD@HOST [env: SVC_BULK_QUEUE]
+    ///
+    /// Other users of this machine can read a password in a command line, but not in SVC_BULK_QUEUE.
+    #[arg(long, value_name = "URL")]
+    queue: Option<String>,
+}
+
+impl QueueOption {
+    /// Whether a job is in Redis rather than on this machine.
+    pub fn is_of_other_machine<T>(&self, context: &Context, here: &Result<T, Failure>) -> bool {
+        self.queue.is_some() || (here.is_err() && context.settings.bulk_queue.is_some())
+    }
+
+    pub async fn connect(&self, context: &Context) -> Result<RedisQueue, Failure> {
+        let (url, source) = match (&self.queue, &context.settings.bulk_queue) {
+            (Some(url), _) => (url, "--queue"),
+            (None, Some(url)) => (url, "SVC_BULK_QUEUE"),
+            (None, None) => {
+                return Err(Failure::usage("no Redis server is given")
+                    .hint("add --queue redis://HOST, or set SVC_BULK_QUEUE"));
+            }
+        };
+        RedisQueue::connect(url).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported => {
+                Failure::usage(format!("{source}: {error}"))
+            }
+            _ => Failure::new(Kind::Unavailable, format!("{source}: {error}"))
+                .code("queue_unreachable"),
+        })
+    }
+
+    /// The option for a hint, without the URL.
+    fn hint(&self) -> &'static str {
+        if self.queue.is_some() { " --queue URL" } else { "" }
+    }
+}
+
+/// A row in Redis.
+#[derive(Serialize, Deserialize)]
+pub struct Row(String, Map<String, Value>);
+
+impl Row {
+    fn new(row: rows::Row) -> Self {
+        Self(row.address, row.values)
+    }
+}
+
+pub fn plan_of(status: &QueueStatus) -> Result<Plan, Failure> {
+    serde_json::from_value(status.info.settings.clone()).map_err(|_| {
+        Failure::other("the job in Redis was not made by this version of `svc bulk plan`")
+    })
+}
+
+/// The job with this id.
+pub async fn find(queue: &RedisQueue, job: &str) -> Result<QueueStatus, Failure> {
+    queue.status(job).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::new(Kind::NotFound, format!("no job in Redis has the id `{job}`"))
+        }
+        _ => Failure::from(error),
+    })
+}
+
+pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
+    let plan = plan_of(status)?;
+    let (totals, total) = (status.totals, status.info.rows.unwrap_or_default());
+    let state = match status.state {
+        QueueState::Complete if totals.unknown > 0 => json!("unknown"),
+        state => serde_json::to_value(state).unwrap_or_default(),
+    };
+    Ok(json!({
+        "job": status.info.job,
+        "state": state,
+        "total": total,
+        "accepted": totals.accepted,
+        "refused": totals.refused + totals.invalid,
+        "unknown": totals.unknown,
+        "not_sent": not_sent(total, totals),
+        "left_out": plan.left_out.total(),
+        "created": status.info.at,
+        "subject": plan.message.subject,
+        "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
+    }))
+}
+
+fn worker(worker: &WorkerStatus) -> Value {
+    let state = match worker {
+        _ if worker.has_left => "left",
+        _ if worker.silent.num_seconds() >= 60 => "silent",
+        _ if worker.chunks > 0 => "sending",
+        _ => "waiting",
+    };
+    json!({
+        "worker": worker.name,
+        "state": state,
+        "seen": worker.seen.to_rfc3339_opts(SecondsFormat::Millis, true),
+        "requests": worker.chunks,
+        "accepted": worker.totals.accepted,
+        "refused": worker.totals.refused + worker.totals.invalid,
+        "unknown": worker.totals.unknown,
+    })
+}

@@ -1,0 +1,35 @@
+//! `svc bulk report` of a job in Redis.
+
+use serde_json::Value;
+use svc_sdk::bulk::{QueueState, State};
+
+use super::{LEFT_OUT, QueueOption, find};
+use crate::commands::bulk::report::{Rows, left_out};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Calls `each` for every row with an outcome, chunk by chunk.
+pub async fn for_each_row(
+    context: &Context,
+    option: &QueueOption,
+    job: &str,
+    mut each: impl FnMut(Value) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let queue = option.connect(context).await?;
+    let status = find(&queue, job).await?;
+    let missing = match status.state {
+        QueueState::Running | QueueState::Paused => "in_flight",
+        _ => "unknown",
+    };
+    for chunk in 0..status.chunks {
+        let entries = queue.entries(job, chunk).await?;
+        let mut state = State::default();
+        entries.iter().for_each(|entry| state.apply(entry));
+        let mut rows = Rows::new(state, missing);
+        for entry in entries {
+            rows.take(entry).into_iter().try_for_each(&mut each)?;
+        }
+        rows.unfinished().into_iter().try_for_each(&mut each)?;
+    }
+    left_out(queue.file(job, LEFT_OUT).await?.as_slice(), status.info.at, each)
+}

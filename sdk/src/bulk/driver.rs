@@ -1,0 +1,149 @@
+//! What a run needs besides the service: where its requests come from, and where it records them.
+
+use std::fmt::Display;
+use std::io;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_core::Stream;
+
+use super::collect::{Chunk, Collector, Next};
+use super::error::Cause;
+use super::run::address;
+use super::{Entry, ErrorKind, Journal, Row, RowOutcome, State, Totals};
+use crate::email::Email;
+
+/// The source of requests and the record of their outcomes. [`Run`](super::run::Run) makes all
+/// other decisions, so that they are the same with a journal and with a queue.
+pub(super) trait Driver {
+    /// The next request or invalid row, or `None` at the end. Cancel safe.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Next>, ErrorKind>>;
+
+    /// Puts a request back that was not processed, to be sent next.
+    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>);
+
+    /// Records, durably, that a request is about to be sent.
+    fn begin(&mut self, chunk: &Chunk) -> impl Future<Output = io::Result<Begin>>;
+
+    /// Records what became of one request or row.
+    fn record(&mut self, entries: Vec<Entry>) -> impl Future<Output = io::Result<()>>;
+
+    /// Records the refusal of a row whose request was not recorded as refused.
+    fn refuse(
+        &mut self,
+        row: u64,
+        to: String,
+        outcome: RowOutcome,
+    ) -> impl Future<Output = io::Result<()>>;
+
+    /// The service asks to wait.
+    fn pause(&mut self, time: Duration) -> impl Future<Output = io::Result<()>>;
+
+    /// The current time of the record.
+    fn now(&self) -> DateTime<Utc>;
+
+    /// The outcomes of the job so far.
+    fn totals(&self) -> Totals;
+}
+
+/// Whether a request may be sent.
+pub(super) enum Begin {
+    /// Now.
+    Send {
+        /// The number of the request.
+        chunk: u64,
+        /// Its idempotency key.
+        key: Option<String>,
+    },
+    /// Ask again after this time.
+    #[cfg_attr(not(feature = "bulk-redis"), expect(dead_code, reason = "only a queue says so"))]
+    Later(Duration),
+    /// Another worker has taken it over.
+    #[cfg_attr(not(feature = "bulk-redis"), expect(dead_code, reason = "only a queue says so"))]
+    Skip,
+    /// The job was cancelled.
+    #[cfg_attr(not(feature = "bulk-redis"), expect(dead_code, reason = "only a queue says so"))]
+    Stop,
+}
+
+/// One process with a journal of its own.
+pub(super) struct JournalDriver<'a, 'j, S, T, R, J: ?Sized> {
+    pub(super) collector: Collector<'a, S, T, R>,
+    pub(super) state: State,
+    pub(super) journal: &'j mut J,
+}
+
+impl<S, T, R, J: Journal + ?Sized> JournalDriver<'_, '_, S, T, R, J> {
+    async fn append(&mut self, entries: Vec<Entry>, durable: bool) -> io::Result<()> {
+        entries.iter().for_each(|entry| self.state.apply(entry));
+        self.journal.append(entries, durable).await
+    }
+}
+
+impl<S, T, E, R, M, J> Driver for JournalDriver<'_, '_, S, T, R, J>
+where
+    S: Stream<Item = Result<Row<T>, E>>,
+    E: Into<Cause>,
+    R: FnMut(&T) -> Result<Email, M>,
+    M: Display,
+    J: Journal + ?Sized,
+{
+    async fn next(&mut self) -> Result<Option<Next>, ErrorKind> {
+        self.collector.next(&self.state).await.map_err(ErrorKind::Rows)
+    }
+
+    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
+        self.collector.put_back(rows, emails);
+    }
+
+    async fn begin(&mut self, chunk: &Chunk) -> io::Result<Begin> {
+        if let Some((number, key)) = &chunk.repeats {
+            return Ok(Begin::Send { chunk: *number, key: Some(key.clone()) });
+        }
+        let number = self.state.next_chunk();
+        let has_keys = self.collector.key_life.is_some();
+        let key = has_keys.then(|| format!("{}-{number}", self.journal.job()));
+        self.append(vec![chunk.intent(number, self.state.now(), key.clone())], true).await?;
+        Ok(Begin::Send { chunk: number, key })
+    }
+
+    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<()> {
+        self.append(entries, false).await
+    }
+
+    async fn refuse(&mut self, row: u64, to: String, outcome: RowOutcome) -> io::Result<()> {
+        let (chunk, at) = (self.state.next_chunk(), self.state.now());
+        self.append(refusal(chunk, at, row, to, outcome), false).await
+    }
+
+    async fn pause(&mut self, _: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.state.now()
+    }
+
+    fn totals(&self) -> Totals {
+        self.state.totals()
+    }
+}
+
+impl Chunk {
+    pub(super) fn intent(&self, chunk: u64, at: DateTime<Utc>, key: Option<String>) -> Entry {
+        let to = self.emails.iter().map(|email| address(email).to_owned()).collect();
+        Entry::Intent { chunk, at, key, rows: self.rows.clone(), to }
+    }
+}
+
+/// The entries of a row that was refused alone.
+pub(super) fn refusal(
+    chunk: u64,
+    at: DateTime<Utc>,
+    row: u64,
+    to: String,
+    outcome: RowOutcome,
+) -> Vec<Entry> {
+    let intent = Entry::Intent { chunk, at, key: None, rows: vec![row], to: vec![to] };
+    vec![intent, Entry::Outcome { chunk, at, results: vec![outcome] }]
+}

@@ -1,0 +1,548 @@
+//! A worker: claims chunks of a job, sends their rows, and records the outcomes.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::stream::{self, Empty};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::collect::{Chunk, Collector, Next};
+use super::super::driver::{Begin, Driver, refusal};
+use super::super::{Entry, Error, ErrorKind, Job, Row, RowOutcome, State, Totals};
+use super::keys::Keys;
+use super::{RedisQueue, entries, lines, scripts, scripts_cmd, status};
+use crate::email::Email;
+
+/// How long a worker without rows to send waits before it looks again.
+const POLL: Duration = Duration::from_millis(300);
+
+/// How often a request is repeated with its idempotency key by workers that take it over.
+const MAX_REPEATS: usize = 10;
+
+/// The bits of a request's number that count the entries of its chunk; the others are the number
+/// of the chunk.
+const ENTRY_BITS: u32 = 20;
+
+impl Job {
+    /// Works on a job in Redis until none of its rows is left to send, together with other
+    /// workers. Returns the outcomes of the whole job.
+    ///
+    /// `worker` names this process in [`RedisQueue::status`]; a random suffix is added. `render`
+    /// is as for [`run`](Self::run), and must make the same email of a row in every worker. The
+    /// [`rate`](Self::rate) is that of the job; the one of this worker is not used. So is
+    /// [`resend_unknown`](Self::resend_unknown): see [`RedisQueue::resend_unknown`]. If Redis
+    /// cannot be reached for two minutes, the worker ends.
+    ///
+    /// [`stop_when`](Self::stop_when) ends this worker in order. Dropping the future ends it at
+    /// once; its rows in flight are unknown when its lease has ended.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run). The job then goes on with the other workers.
+    pub async fn work<T, R, M>(
+        mut self,
+        queue: &RedisQueue,
+        job: &str,
+        worker: &str,
+        render: R,
+    ) -> Result<Totals, Error>
+    where
+        T: DeserializeOwned,
+        R: FnMut(&T) -> Result<Email, M>,
+        M: Display,
+    {
+        let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
+        self.check_guard()?;
+        queue.check_durability().await.map_err(failed)?;
+        self = self.rate(0).resend_unknown(false).timeout_at_most(queue.lease * 2 / 3);
+        let mut rows = pin!(stream::empty::<Result<Row<T>, Infallible>>());
+        let collector = self.collector(rows.as_mut(), render);
+        let claims = Claims {
+            queue: queue.clone(),
+            keys: Keys::new(job),
+            worker: format!("{worker}-{:08x}", fastrand::u32(..)),
+        };
+        let mut run = self.start(QueueDriver {
+            job: job.to_owned(),
+            claims,
+            collector,
+            invalid: Vec::new(),
+            held: HashMap::new(),
+            chunk_of: HashMap::new(),
+            claiming: None,
+            poll_at: Instant::now(),
+            clock_offset: TimeDelta::zero(),
+            totals: Totals::default(),
+        });
+        run.until_the_end().await;
+        if run.failure.is_none() {
+            run.refuse().await;
+        }
+        if let Err(error) = run.driver.leave().await {
+            run.fail(ErrorKind::Journal(error));
+        }
+        let totals = match queue.status(job).await {
+            Ok(status) => status.totals,
+            Err(error) => {
+                run.fail(ErrorKind::Journal(error));
+                run.driver.totals()
+            }
+        };
+        run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+    }
+}
+
+/// Claims chunks of a job.
+#[derive(Clone)]
+struct Claims {
+    queue: RedisQueue,
+    keys: Keys,
+    worker: String,
+}
+
+/// What a claim gives.
+enum Claimed {
+    /// A chunk, and its rows in JSON.
+    Chunk(Box<Held>, Vec<u8>),
+    /// Nothing now.
+    Nothing,
+    /// No row is left, or the job was cancelled.
+    End,
+}
+
+/// A chunk that this worker has claimed.
+struct Held {
+    number: u64,
+    /// Its id in the stream.
+    id: String,
+    token: u64,
+    /// The length of its log.
+    length: usize,
+    /// The number of entries in its log.
+    entries: u64,
+    state: State,
+    /// The rows that still have to be sent by this worker.
+    open: HashSet<u64>,
+    /// The rows of the requests that were started.
+    requests: HashMap<u64, Vec<u64>>,
+    /// Unknown rows that are sent again on the operator's word.
+    again: HashSet<u64>,
+    /// How often a request became unknown.
+    unknown: usize,
+    /// What the clock of this machine lacks.
+    clock_offset: TimeDelta,
+}
+
+impl Claims {
+    async fn claim(self) -> io::Result<Claimed> {
+        let Keys { job, rows, chunks, log, fence, done, workers, .. } = &self.keys;
+        let keys = [job, chunks, rows, log, fence, done, workers];
+        let mut command = scripts_cmd(scripts::CLAIM, &keys);
+        command.arg(&self.worker).arg(millis(self.queue.lease));
+        let response: Vec<redis::Value> = self.queue.connection.query(&command).await?;
+        let mut response = response.into_iter();
+        match text(response.next())?.as_str() {
+            "chunk" => {}
+            "complete" | "cancelled" => return Ok(Claimed::End),
+            "missing" | "preparing" => return Err(status::missing()),
+            _ => return Ok(Claimed::Nothing),
+        }
+        let now: i64 = parse(response.next())?;
+        let id = text(response.next())?;
+        let (number, token) = (parse(response.next())?, parse(response.next())?);
+        let again: usize = parse(response.next())?;
+        let rows = bytes(response.next())?;
+        let log = bytes(response.next())?;
+        let now = DateTime::from_timestamp_millis(now).unwrap_or_default();
+        let mut held = Held {
+            number,
+            id,
+            token,
+            length: log.len(),
+            entries: 0,
+            state: State::default(),
+            open: HashSet::new(),
+            requests: HashMap::new(),
+            again: HashSet::new(),
+            unknown: 0,
+            clock_offset: now - Utc::now(),
+        };
+        held.state.set_clock_offset(held.clock_offset);
+        let (before, since) = log.split_at_checked(again).unwrap_or((&log, &[]));
+        for entry in entries(before)? {
+            held.apply(&entry);
+        }
+        if again > 0 {
+            let rows: Vec<(u64, serde::de::IgnoredAny)> = serde_json::from_slice(&rows)?;
+            let unknown = rows.into_iter().map(|(row, _)| row);
+            held.again = unknown.filter(|row| held.state.is_unknown(*row)).collect();
+        }
+        for entry in entries(since)? {
+            if let Entry::Intent { rows, .. } = &entry {
+                held.again.retain(|row| !rows.contains(row));
+            }
+            held.apply(&entry);
+        }
+        // The worker that sent them has not recorded an outcome and cannot do so any more.
+        let (at, in_flight) = (held.state.now(), held.state.in_flight());
+        let lost = in_flight.into_iter().map(|chunk| Entry::Unknown { chunk, at, code: None });
+        let lost = lost.collect::<Vec<_>>();
+        lost.iter().for_each(|entry| held.apply(entry));
+        if !lost.is_empty() && self.append(&mut held, lost, false).await?.is_none() {
+            return Ok(Claimed::Nothing);
+        }
+        Ok(Claimed::Chunk(Box::new(held), rows))
+    }
+
+    /// Appends entries to the log of a chunk, after they were applied. Returns the totals of the
+    /// job, or `None` if another worker has claimed the chunk since.
+    async fn append(
+        &self,
+        held: &mut Held,
+        entries: Vec<Entry>,
+        is_done: bool,
+    ) -> io::Result<Option<Totals>> {
+        let text = lines(entries)?;
+        let Keys { job, chunks, log, fence, counts, done, workers, .. } = &self.keys;
+        let keys = [job, chunks, log, fence, counts, done, workers];
+        let Totals { accepted, refused, invalid, unknown } = held.state.totals();
+        let mut command = scripts_cmd(scripts::RECORD, &keys);
+        self.name(&mut command, held).arg(held.length).arg(&text).arg(u8::from(is_done));
+        command.arg(accepted).arg(refused).arg(invalid).arg(unknown);
+        held.length += text.len();
+        let response: Vec<String> = self.queue.connection.query(&command).await?;
+        let number = |at: usize| response.get(at).and_then(|text| text.parse().ok());
+        let is_recorded = response.first().is_some_and(|text| text == "ok");
+        Ok(is_recorded.then(|| Totals {
+            accepted: number(1).unwrap_or_default(),
+            refused: number(2).unwrap_or_default(),
+            invalid: number(3).unwrap_or_default(),
+            unknown: number(4).unwrap_or_default(),
+        }))
+    }
+
+    /// Asks whether a request may be sent now, and appends its intent if it has one.
+    async fn begin(&self, held: &Held, intent: &[u8], emails: usize) -> io::Result<Answer> {
+        let Keys { job, chunks, log, fence, workers, .. } = &self.keys;
+        let mut command = scripts_cmd(scripts::BEGIN, &[job, chunks, log, fence, workers]);
+        self.name(&mut command, held).arg(held.length).arg(intent).arg(emails);
+        let response: Vec<String> = self.queue.connection.query(&command).await?;
+        Ok(match response.first().map(String::as_str) {
+            Some("ok") => Answer::Send,
+            Some("wait") => {
+                let wait = response.get(1).and_then(|wait| wait.parse().ok()).unwrap_or_default();
+                Answer::Wait(Duration::from_micros(wait).min(POLL))
+            }
+            Some("paused") => Answer::Wait(POLL),
+            Some("cancelled") => Answer::Stop,
+            _ => Answer::Lost,
+        })
+    }
+
+    /// Whether no other worker has claimed a chunk since.
+    async fn is_mine(&self, held: &Held) -> io::Result<bool> {
+        let mut command = redis::cmd("HGET");
+        command.arg(&self.keys.fence).arg(held.number);
+        let token: Option<u64> = self.queue.connection.query(&command).await?;
+        Ok(token == Some(held.token))
+    }
+
+    async fn release(&self, held: &Held) -> io::Result<()> {
+        let Keys { chunks, fence, .. } = &self.keys;
+        let mut command = scripts_cmd(scripts::RELEASE, &[chunks, fence]);
+        self.queue.connection.query(self.name(&mut command, held)).await
+    }
+
+    fn name<'a>(&self, command: &'a mut redis::Cmd, held: &Held) -> &'a mut redis::Cmd {
+        command.arg(&self.worker).arg(held.number).arg(&held.id).arg(held.token)
+    }
+}
+
+/// Whether a request may be sent.
+enum Answer {
+    Send,
+    Wait(Duration),
+    Stop,
+    Lost,
+}
+
+impl Held {
+    fn apply(&mut self, entry: &Entry) {
+        self.entries += 1;
+        self.unknown += usize::from(matches!(entry, Entry::Unknown { .. }));
+        self.state.apply(entry);
+    }
+
+    /// A number for the next request, unique in the job.
+    fn next_number(&self) -> u64 {
+        (self.number << ENTRY_BITS) + self.entries
+    }
+}
+
+/// The source and the record of a worker.
+struct QueueDriver<'a, T, R> {
+    job: String,
+    claims: Claims,
+    collector: Collector<'a, Empty<Result<Row<T>, Infallible>>, T, R>,
+    /// Rows without a valid email.
+    invalid: Vec<(u64, String)>,
+    held: HashMap<u64, Box<Held>>,
+    /// The chunk of each row that has to be sent.
+    chunk_of: HashMap<u64, u64>,
+    /// A task, so that a claim is not forgotten when something else happens first.
+    claiming: Option<JoinHandle<io::Result<Claimed>>>,
+    /// When to look for chunks again.
+    poll_at: Instant,
+    clock_offset: TimeDelta,
+    /// Those of the job when an outcome was last recorded.
+    totals: Totals,
+}
+
+impl<T, R, M> QueueDriver<'_, T, R>
+where
+    T: DeserializeOwned,
+    R: FnMut(&T) -> Result<Email, M>,
+    M: Display,
+{
+    /// Makes requests of the rows of a chunk.
+    fn take(&mut self, mut held: Box<Held>, rows: &[u8]) -> io::Result<()> {
+        let rows: Vec<(u64, T)> = serde_json::from_slice(rows)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a row in Redis is damaged"))?;
+        self.clock_offset = held.clock_offset;
+        let key_life = self.collector.key_life;
+        if held.unknown >= MAX_REPEATS {
+            self.collector.key_life = None;
+        }
+        for (row, data) in rows {
+            self.collector.resend_unknown = held.again.contains(&row);
+            if let Some(Next::Invalid(row, problem)) = self.collector.add(row, &data, &held.state) {
+                self.invalid.push((row, problem));
+                held.open.insert(row);
+            }
+        }
+        held.open.extend(self.collector.end_part());
+        self.collector.key_life = key_life;
+        if held.open.is_empty() {
+            let claims = self.claims.clone();
+            self.claiming = Some(tokio::spawn(async move {
+                claims.append(&mut held, Vec::new(), true).await?;
+                Ok(Claimed::Nothing)
+            }));
+            self.poll_at = Instant::now();
+            return Ok(());
+        }
+        self.chunk_of.extend(held.open.iter().map(|row| (*row, held.number)));
+        self.held.insert(held.number, held);
+        Ok(())
+    }
+
+    async fn append(&mut self, chunk: u64, entries: Vec<Entry>) -> io::Result<()> {
+        let Some(mut held) = self.held.remove(&chunk) else { return Ok(()) };
+        for entry in &entries {
+            let (request, closes) = match entry {
+                Entry::Outcome { chunk, .. } | Entry::Unknown { chunk, .. } => (Some(chunk), true),
+                Entry::NotSent { chunk, .. } => (Some(chunk), false),
+                Entry::Intent { chunk, rows, .. } => {
+                    held.requests.insert(*chunk, rows.clone());
+                    (None, false)
+                }
+                Entry::Invalid { row, .. } => {
+                    held.open.remove(row);
+                    self.chunk_of.remove(row);
+                    (None, false)
+                }
+            };
+            let rows = request.and_then(|request| held.requests.remove(request));
+            for row in rows.into_iter().flatten().filter(|_| closes) {
+                held.open.remove(&row);
+                self.chunk_of.remove(&row);
+            }
+            held.apply(entry);
+        }
+        let is_over = held.open.is_empty();
+        // A request that can be repeated: whoever claims the chunk when the lease has ended does.
+        let repeats = is_over
+            && held.unknown < MAX_REPEATS
+            && self.collector.key_life.is_some_and(|life| held.state.has_repeatable(life));
+        match self.claims.append(&mut held, entries, is_over && !repeats).await? {
+            Some(totals) => self.totals = totals,
+            // Another worker has taken the chunk over.
+            None => {
+                self.forget(&held);
+                return Ok(());
+            }
+        }
+        if !is_over {
+            self.held.insert(chunk, held);
+        }
+        Ok(())
+    }
+
+    /// Another worker has taken a chunk over.
+    fn forget(&mut self, held: &Held) {
+        for row in &held.open {
+            self.chunk_of.remove(row);
+        }
+    }
+
+    /// Gives back what was claimed and not sent.
+    async fn leave(&mut self) -> io::Result<()> {
+        if let Some(claiming) = self.claiming.take()
+            && let Ok(Ok(Claimed::Chunk(held, _))) = claiming.await
+        {
+            self.held.insert(held.number, held);
+        }
+        for held in std::mem::take(&mut self.held).into_values() {
+            self.claims.release(&held).await?;
+        }
+        let Claims { queue, keys, worker } = &self.claims;
+        let mut command = redis::cmd("HSET");
+        command.arg(&keys.workers).arg(format!("{worker}|left")).arg(1);
+        queue.connection.query(&command).await
+    }
+}
+
+impl<T, R, M> Driver for QueueDriver<'_, T, R>
+where
+    T: DeserializeOwned,
+    R: FnMut(&T) -> Result<Email, M>,
+    M: Display,
+{
+    async fn next(&mut self) -> Result<Option<Next>, ErrorKind> {
+        loop {
+            if let Some((row, problem)) = self.invalid.pop() {
+                return Ok(Some(Next::Invalid(row, problem)));
+            }
+            if let Some(chunk) = self.collector.pop() {
+                return Ok(Some(Next::Chunk(chunk)));
+            }
+            if self.claiming.is_none() {
+                sleep_until(self.poll_at).await;
+            }
+            let claim = || tokio::spawn(self.claims.clone().claim());
+            let claimed = self.claiming.get_or_insert_with(claim).await;
+            self.claiming = None;
+            match claimed.map_err(io::Error::other).flatten().map_err(ErrorKind::Journal)? {
+                Claimed::Chunk(held, rows) => {
+                    self.take(held, &rows).map_err(ErrorKind::Journal)?;
+                }
+                Claimed::Nothing => self.poll_at = Instant::now() + POLL,
+                Claimed::End => return Ok(None),
+            }
+        }
+    }
+
+    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
+        self.collector.put_back(rows, emails);
+    }
+
+    async fn begin(&mut self, chunk: &Chunk) -> io::Result<Begin> {
+        let of_row = chunk.rows.first().and_then(|row| self.chunk_of.get(row));
+        let Some(held) = of_row.and_then(|number| self.held.get_mut(number)) else {
+            return Ok(Begin::Skip);
+        };
+        let (number, key, intent) = match &chunk.repeats {
+            Some((number, key)) => (*number, Some(key.clone()), None),
+            None => {
+                let number = held.next_number();
+                let has_keys = self.collector.key_life.is_some();
+                let key = has_keys.then(|| format!("{}-{number}", self.job));
+                (number, key.clone(), Some(chunk.intent(number, held.state.now(), key)))
+            }
+        };
+        let text = lines(intent.iter().cloned().collect())?;
+        let asked = Instant::now();
+        let mut answer = self.claims.begin(held, &text, chunk.rows.len()).await?;
+        if let (Answer::Send, Some(intent)) = (&answer, &intent) {
+            held.apply(intent);
+            held.length += text.len();
+        }
+        // This process may have been suspended since Redis answered.
+        if matches!(answer, Answer::Send) && asked.elapsed() > self.claims.queue.lease / 4 {
+            answer = match self.claims.is_mine(held).await? {
+                true => Answer::Send,
+                false => Answer::Lost,
+            };
+        }
+        match answer {
+            Answer::Send => {
+                held.requests.insert(number, chunk.rows.clone());
+                Ok(Begin::Send { chunk: number, key })
+            }
+            Answer::Wait(time) => Ok(Begin::Later(time)),
+            Answer::Stop => Ok(Begin::Stop),
+            Answer::Lost => {
+                let lost = held.number;
+                if let Some(held) = self.held.remove(&lost) {
+                    self.forget(&held);
+                }
+                Ok(Begin::Skip)
+            }
+        }
+    }
+
+    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<()> {
+        let chunk = entries.first().and_then(|entry| match entry {
+            Entry::Invalid { row, .. } => self.chunk_of.get(row).copied(),
+            Entry::Intent { chunk, .. }
+            | Entry::Outcome { chunk, .. }
+            | Entry::NotSent { chunk, .. }
+            | Entry::Unknown { chunk, .. } => Some(chunk >> ENTRY_BITS),
+        });
+        match chunk {
+            Some(chunk) => self.append(chunk, entries).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn refuse(&mut self, row: u64, to: String, outcome: RowOutcome) -> io::Result<()> {
+        let Some(chunk) = self.chunk_of.get(&row) else { return Ok(()) };
+        let Some(held) = self.held.get(chunk) else { return Ok(()) };
+        let (number, at) = (held.next_number(), held.state.now());
+        self.append(*chunk, refusal(number, at, row, to, outcome)).await
+    }
+
+    async fn pause(&mut self, time: Duration) -> io::Result<()> {
+        let Claims { queue, keys, .. } = &self.claims;
+        let mut command = scripts_cmd(scripts::PAUSE, &[&keys.job]);
+        queue.connection.query(command.arg(millis(time))).await
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now() + self.clock_offset
+    }
+
+    fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn bytes(value: Option<redis::Value>) -> io::Result<Vec<u8>> {
+    match value {
+        Some(redis::Value::BulkString(bytes)) => Ok(bytes),
+        Some(redis::Value::SimpleString(text)) => Ok(text.into_bytes()),
+        Some(redis::Value::Int(number)) => Ok(number.to_string().into_bytes()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the job in Redis is damaged")),
+    }
+}
+
+fn text(value: Option<redis::Value>) -> io::Result<String> {
+    String::from_utf8(bytes(value)?).map_err(io::Error::other)
+}
+
+fn parse<T: std::str::FromStr>(value: Option<redis::Value>) -> io::Result<T> {
+    text(value)?
+        .parse()
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the job in Redis is damaged"))
+}

@@ -1,0 +1,371 @@
+//! `svc bulk work` on a real Redis: workers and Redis are killed and restarted, a worker is
+//! suspended for longer than its lease, and the clocks of the workers differ. No email is sent
+//! twice, and none is missing except those that are reported as unknown.
+//!
+//! If `redis-server` is not installed, the tests print `NOT RUN` and pass. With
+//! `SVC_TEST_REDIS=1` they fail instead.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use svc_sdk::bulk::{QueueState, QueueStatus, RedisQueue};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use crate::bulk::{KEY, Receiver, twice};
+
+/// Rows of a job that is disturbed.
+const ROWS: usize = 4_000;
+
+/// The lease of the workers.
+const LEASE: &str = "2s";
+
+/// How long a test waits for a job.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn killed_workers_and_servers_send_nothing_twice_and_report_what_is_unknown() {
+    let Some(job) = DisturbedJob::run(false).await else { return };
+    let received = job.receiver.received().await;
+    assert_eq!(twice(&received), BTreeSet::<&String>::new());
+    let unknown = job.unknown().await;
+    let missing = job.addresses.iter().filter(|each| !received.contains_key(*each));
+    let missing: BTreeSet<_> = missing.cloned().collect();
+    assert!(missing.is_subset(&unknown), "{:?}", missing.difference(&unknown));
+    assert!(!unknown.is_empty(), "no disturbance had an effect");
+}
+
+#[tokio::test]
+async fn with_idempotency_keys_killed_workers_and_servers_send_each_email_once() {
+    let Some(job) = DisturbedJob::run(true).await else { return };
+    let received = job.receiver.received().await;
+    assert_eq!(job.unknown().await, BTreeSet::new());
+    assert_eq!(twice(&received), BTreeSet::<&String>::new());
+    let received: BTreeSet<_> = received.into_keys().collect();
+    assert!(received == job.addresses, "{} of {ROWS}", received.len());
+}
+
+#[tokio::test]
+async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
+    let Some(job) = Queued::new(false).await else { return };
+    let start = Instant::now();
+    let id = job.plan(1_000, &["--rate", "100/s"]).await;
+    let mut workers = [job.work(&id, None), job.work(&id, None)];
+    job.until(&id, "300 emails are sent", |status| status.totals.accepted >= 300).await;
+    // The fourth request is due three seconds after the first.
+    assert!(start.elapsed() >= Duration::from_secs(2), "two workers exceed the rate");
+
+    let paused = job.svc(&["bulk", "status", &id, "--pause"]).await;
+    assert_eq!(paused["state"], "paused");
+    assert_eq!(paused["workers"].as_array().expect("workers").len(), 2, "{paused}");
+    // What was in flight is completed, and then nothing more for two requests' time.
+    sleep(Duration::from_millis(500)).await;
+    let before = job.queue.status(&id).await.expect("a status").totals;
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(job.queue.status(&id).await.expect("a status").totals, before);
+    assert!(before.accepted < 1_000);
+
+    let resumed = job.svc(&["bulk", "status", &id, "--resume"]).await;
+    assert_eq!(resumed["state"], "running");
+    let more = before.accepted;
+    job.until(&id, "it goes on", |status| status.totals.accepted > more).await;
+    let cancelled = job.svc(&["bulk", "status", &id, "--cancel"]).await;
+    assert_eq!(cancelled["state"], "cancelled");
+    for worker in &mut workers {
+        let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
+        assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
+    }
+    let status = job.queue.status(&id).await.expect("a status");
+    assert!(status.totals.accepted < 1_000 && status.totals.unknown == 0, "{status:?}");
+    assert!(status.workers.iter().all(|worker| worker.has_left), "{status:?}");
+    let again = job.svc_fails(&["bulk", "status", &id, "--resume"]).await;
+    assert_eq!(again["error"]["code"], "job_is_cancelled", "{again}");
+}
+
+#[tokio::test]
+async fn a_redis_that_may_lose_the_job_is_refused() {
+    let Some(job) = Queued::new(false).await else { return };
+    let mut connection = job.redis.connection().await;
+    let mut set = async |value: &str| {
+        let set = redis::cmd("CONFIG").arg("SET").arg("appendonly").arg(value).to_owned();
+        let ok: String = set.query_async(&mut connection).await.expect("set");
+        assert_eq!(ok, "OK");
+    };
+    set("no").await;
+    let plan = job.plan_args(10, &[]);
+    let refused = job.svc_fails(&plan.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(refused["error"]["code"], "queue_not_durable", "{refused}");
+    set("yes").await;
+    let id = job.plan(10, &[]).await;
+    set("no").await;
+    let refused = job.svc_fails(&["bulk", "work", &id]).await;
+    assert_eq!(refused["error"]["code"], "queue_not_durable", "{refused}");
+    assert!(job.receiver.received().await.is_empty());
+}
+
+#[tokio::test]
+async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
+    let Some(job) = Queued::new(false).await else { return };
+    let fault = json!({"operation": "emails.send_batch", "drop": "before", "times": 1});
+    job.receiver.fault(&fault).await;
+    let id = job.plan(150, &["--header", "X-Row: {{ number }}"]).await;
+    let status = job.work(&id, None).wait().await.expect("a status");
+    assert_eq!(status.code(), Some(9));
+    let unknown = job.unknown(&id).await;
+    assert!(!unknown.is_empty());
+    let resumed = job.svc(&["bulk", "status", &id, "--resume", "--unknown", "resend"]).await;
+    assert_eq!(resumed["state"], "running");
+    assert_eq!(job.work(&id, None).wait().await.expect("a status").code(), Some(0));
+    assert_eq!(job.unknown(&id).await, BTreeSet::new());
+    assert_eq!(job.receiver.received().await.len(), 150);
+    let report = job.svc(&["bulk", "report", &id, "--json"]).await;
+    let report = report.as_array().expect("a list");
+    assert!(report.iter().all(|row| row["status"] == "accepted"), "{report:?}");
+}
+
+/// A job of four workers that was disturbed until it was complete.
+struct DisturbedJob {
+    receiver: Receiver,
+    addresses: BTreeSet<String>,
+    job: Queued,
+    id: String,
+}
+
+impl DisturbedJob {
+    async fn run(with_keys: bool) -> Option<Self> {
+        let mut job = Queued::new(with_keys).await?;
+        let receiver = job.receiver.clone();
+        let slow = json!({"operation": "emails.send_batch", "latency": "400ms", "times": 1000});
+        receiver.fault(&slow).await;
+        let id = job.plan(ROWS, &[]).await;
+        let mut workers: Vec<Child> = (0..4).map(|at| job.work(&id, Some(at))).collect();
+        let mut random = crate::bulk::Random(if with_keys { 5 } else { 3 });
+        let end = Instant::now() + TIME_LIMIT;
+        let mut next = 0;
+        for turn in 0.. {
+            let status = job.queue.status(&id).await.expect("a status");
+            let done = status.totals.accepted + status.totals.unknown;
+            if status.state == QueueState::Complete {
+                assert!(turn > 0 && next > 0, "the job was not disturbed");
+                break;
+            }
+            assert!(Instant::now() < end, "the job is not complete after 120 s: {status:?}");
+            for (at, worker) in workers.iter_mut().enumerate() {
+                if worker.try_wait().expect("a status").is_some() {
+                    *worker = job.work(&id, Some(at));
+                }
+            }
+            // Six disturbances, each after some progress; then to the end.
+            if next < 6 && done >= next * 300 + 200 {
+                let worker = &mut workers[random.below(4)];
+                match next % 3 {
+                    0 => worker.kill().await.expect("killed"),
+                    1 => job.redis.restart().await,
+                    _ => {
+                        let process = worker.id().expect("it runs");
+                        signal(process, "STOP").await;
+                        // Longer than the lease, so that others take over.
+                        sleep(Duration::from_secs(3)).await;
+                        signal(process, "CONT").await;
+                    }
+                }
+                next += 1;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        for worker in &mut workers {
+            let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
+            ended.expect("the worker ends").expect("a status");
+        }
+        let addresses = (0..ROWS).map(address).collect();
+        Some(Self { receiver, addresses, job, id })
+    }
+
+    async fn unknown(&self) -> BTreeSet<String> {
+        self.job.unknown(&self.id).await
+    }
+}
+
+/// A local server, a Redis, and the command line.
+struct Queued {
+    receiver: Receiver,
+    redis: Redis,
+    queue: RedisQueue,
+    home: tempfile::TempDir,
+}
+
+impl Queued {
+    async fn new(with_keys: bool) -> Option<Self> {
+        let redis = Redis::start().await?;
+        let receiver = Receiver::start().await;
+        let queue = RedisQueue::connect(&redis.url()).await.expect("connected");
+        let home = tempfile::tempdir().expect("a directory");
+        let profile = format!("[profiles.default]\nhonors_idempotency_key = {with_keys}\n");
+        let config = home.path().join(".config/svc");
+        std::fs::create_dir_all(&config).expect("created");
+        std::fs::write(config.join("config.toml"), profile).expect("written");
+        Some(Self { receiver, redis, queue, home })
+    }
+
+    fn plan_args(&self, rows: usize, more: &[&str]) -> Vec<String> {
+        let lines: String = (0..rows).map(|n| format!("{},{n}\n", address(n))).collect();
+        let people = format!("email,number\n{lines}");
+        std::fs::write(self.home.path().join("people.csv"), people).expect("written");
+        let plan = "bulk plan people.csv --from hello@sandbox.test --subject Hi --text Hello --yes";
+        plan.split(' ').chain(more.iter().copied()).map(str::to_owned).collect()
+    }
+
+    /// Queues a job and returns its id.
+    async fn plan(&self, rows: usize, more: &[&str]) -> String {
+        let args = self.plan_args(rows, more);
+        let planned = self.svc(&args.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        assert_eq!(planned["state"], "running", "{planned}");
+        planned["job"].as_str().expect("an id").to_owned()
+    }
+
+    /// Starts a worker, the `n`th of some whose clocks differ.
+    fn work(&self, id: &str, n: Option<usize>) -> Child {
+        let args = ["bulk", "work", id, "--lease", LEASE, "--concurrency", "2"];
+        let mut command = self.command(&args);
+        if let (Some(library), Some(n)) = (fake_clock(), n) {
+            command.env("LD_PRELOAD", library).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            command.env("FAKETIME", ["+0", "-3h", "+2h", "-40s"][n]);
+        }
+        command.stdout(Stdio::null()).spawn().expect("svc starts")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svc-under-test"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("XDG_STATE_HOME", self.home.path().join("state"))
+            .env("SVC_EMAIL_URL", self.receiver.server.base_url())
+            .env("SVC_EMAIL_KEY", KEY)
+            .env("SVC_BULK_QUEUE", self.redis.url())
+            .current_dir(self.home.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    async fn svc(&self, args: &[&str]) -> Value {
+        let mut command = self.command(args);
+        let output = command.stderr(Stdio::piped()).output().await.expect("svc runs");
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// The error of a command.
+    async fn svc_fails(&self, args: &[&str]) -> Value {
+        let mut command = self.command(args);
+        let output = command.stderr(Stdio::piped()).output().await.expect("svc runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let error = stderr.lines().find_map(|line| serde_json::from_str(line).ok());
+        error.unwrap_or_else(|| panic!("no error: {stderr}"))
+    }
+
+    async fn until(&self, id: &str, what: &str, is_so: impl Fn(&QueueStatus) -> bool) {
+        let end = Instant::now() + TIME_LIMIT;
+        loop {
+            let status = self.queue.status(id).await.expect("a status");
+            if is_so(&status) {
+                return;
+            }
+            assert!(Instant::now() < end, "waited 120 s until {what}: {status:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The addresses that the report calls unknown.
+    async fn unknown(&self, id: &str) -> BTreeSet<String> {
+        let report = self.svc(&["bulk", "report", id, "--json"]).await;
+        let report = report.as_array().expect("a list").clone();
+        let unknown = report.iter().filter(|row| row["status"] == "unknown");
+        unknown.map(|row| row["address"].as_str().expect("an address").to_owned()).collect()
+    }
+}
+
+fn address(n: usize) -> String {
+    format!("p{n}@example.test")
+}
+
+/// The library of the tool `faketime`, if it is installed.
+fn fake_clock() -> Option<&'static str> {
+    let library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+    Path::new(library).exists().then_some(library)
+}
+
+async fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().await;
+    assert!(sent.expect("a status").success());
+}
+
+/// A Redis server with an append-only file, on its own Unix socket. It is killed on drop.
+struct Redis {
+    process: Child,
+    directory: tempfile::TempDir,
+}
+
+impl Redis {
+    async fn start() -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let process = spawn(directory.path()).await?;
+        Some(Self { process, directory })
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.directory.path().join("redis.sock").display())
+    }
+
+    /// Kills the server and starts it again with what is in its file.
+    async fn restart(&mut self) {
+        self.process.kill().await.expect("killed");
+        self.process = spawn(self.directory.path()).await.expect("it was started before");
+    }
+
+    async fn connection(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.url()).expect("a client");
+        client.get_multiplexed_async_connection().await.expect("connected")
+    }
+}
+
+/// Starts `redis-server` in a directory and waits until it is ready.
+async fn spawn(directory: &Path) -> Option<Child> {
+    let started = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--appendonly", "yes", "--appendfsync", "always"])
+        .arg("--unixsocket")
+        .arg(directory.join("redis.sock"))
+        .arg("--dir")
+        .arg(directory)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => {
+            let required = std::env::var_os("SVC_TEST_REDIS").is_some_and(|value| value == "1");
+            assert!(!required, "SVC_TEST_REDIS=1, but redis-server cannot be started: {error}");
+            // Not captured by the harness, which hides the output of passing tests.
+            let written = writeln!(std::io::stderr(), "NOT RUN: redis-server ({error})");
+            written.expect("written");
+            return None;
+        }
+    };
+    let mut log = BufReader::new(process.stdout.take().expect("piped")).lines();
+    while let Some(line) = log.next_line().await.expect("a log") {
+        if line.to_lowercase().contains("ready to accept connections") {
+            // Keep reading, or the server blocks when the pipe is full.
+            tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+            return Some(process);
+        }
+    }
+    panic!("redis-server exited before it was ready");
+}
