@@ -177,7 +177,13 @@ fn read_page(value: &Value) -> Option<(Vec<Value>, Option<u64>, Option<u64>)> {
         return Some((items.clone(), None, None));
     }
     let map = value.as_object()?;
-    let items = map.values().find_map(Value::as_array)?.clone();
+    let mut lists = map.values().filter_map(Value::as_array);
+    let items = match (lists.next(), lists.next()) {
+        (only, None) => only?,
+        // Such as a list of warnings beside the page.
+        _ => ["data", "items", "results"].iter().find_map(|name| map.get(*name)?.as_array())?,
+    };
+    let items = items.clone();
     let number = |name| map.get(name).and_then(Value::as_u64);
     Some((items, number("page"), number("totalPages").or_else(|| number("total_pages"))))
 }

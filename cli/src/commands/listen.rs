@@ -169,6 +169,14 @@ impl Listen {
                 return Err(Failure::usage(format!("--route: `{}` is given twice", route.event))
                     .hint("an event is forwarded to one URL; remove one of the routes"));
             }
+            let mut earlier = self.route[..index].iter();
+            if let Some(first) = earlier.find(|earlier| earlier.matches(&route.event)) {
+                return Err(Failure::usage(format!(
+                    "--route: `{}` gets no event, because `{}` before it matches them",
+                    route.event, first.event
+                ))
+                .hint(format!("give --route {}=… first", route.event)));
+            }
             // The service may have undocumented events, so this is only a warning.
             if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.matches(event)) {
                 context.out.warning(&format!("`{}` is not a documented event", route.event));

@@ -11,6 +11,8 @@ use crate::output::Printer;
 /// Maximum input size, in bytes, so that an endless input does not exhaust memory.
 const LIMIT: u64 = 256 << 20;
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads files, and standard input at most once.
 #[derive(Debug, Default)]
 pub struct Inputs {
@@ -26,8 +28,13 @@ impl Inputs {
             None if value == "-" => self.stdin(printer, option)?,
             None => return Ok(value.to_owned()),
         };
-        String::from_utf8(bytes)
-            .map_err(|_| Failure::input(format!("{option}: the content is not UTF-8 text")))
+        let mut text = String::from_utf8(bytes)
+            .map_err(|_| Failure::input(format!("{option}: the content is not UTF-8 text")))?;
+        // Some editors mark UTF-8 with it.
+        if text.starts_with(BYTE_ORDER_MARK) {
+            text.remove(0);
+        }
+        Ok(text)
     }
 
     /// The bytes of a file, or of standard input for `-`.

@@ -165,6 +165,15 @@ fn a_bad_row_of_a_batch_is_refused_and_the_others_are_sent() {
     assert!(!format!("{}{}", run.stdout, run.stderr).contains("private"), "{run:?}");
     assert!(run.error()["message"].as_str().expect("text").starts_with("2 of 4 emails"), "{run:?}");
 
+    // None is accepted.
+    let body = r#"[{"error":{"code":"x","message":"no"}}]"#;
+    let service = Service::always(200, body);
+    let env = [KEY, ("SVC_EMAIL_URL", &*service.url())];
+    let file = home.file("refused.ndjson", rows[0]);
+    let run = home.run_with_env(&["emails", "batch", &file], &env);
+    assert_eq!(run.code, 11, "{run:?}");
+    assert!(run.error()["hint"].as_str().is_some_and(|h| h.starts_with("none was acc")), "{run:?}");
+
     // Nothing is left to send.
     let file = home.file("bad.ndjson", format!("{}\n{}", rows[1], rows[3]));
     let run = home.run_with_env(&["emails", "batch", &file], &env);

@@ -202,6 +202,7 @@ fn what_would_be_lost_is_refused() {
             "unknown field `scheduled_at`: did you mean `scheduledAt`?",
         ),
         (r#""ReplyTo":"e@f.test"}"#, "unknown field `ReplyTo`: did you mean `replyTo`?"),
+        (r#""variables":{"name":"Ada"}}"#, "variables"),
         (r#""sendAt":"2030-01-01"}"#, "unknown field `sendAt`: did you mean `scheduledAt`?"),
         (r#""template":"t"}"#, "unknown field `template`: did you mean `templateId`?"),
         (r#""tags":{"a":1,"b":2,"a":3}}"#, "the key `a` is given twice in one object at line 1 "),
@@ -236,11 +237,16 @@ fn what_would_be_lost_is_refused() {
 
     let route = |url: &str| format!("email.sent=http://127.0.0.1:9/{url}");
     let (one, other) = (route("a"), route("b"));
+    let every = one.replace("email.sent", "email.*");
     for (args, why) in [
         (&["contacts", "export", "aud_1", "--format", "csv", "--jq", "."][..], "--format cannot"),
         (&["bulk", "report", "job", "--format", "ndjson", "--json"], "--format cannot"),
         (&["domains", "records", "dom_1", "--format", "bind", "--jq", "."], "--format cannot"),
         (&["listen", "--insecure", "--route", &one, "--route", &other], "given twice"),
+        (
+            &["listen", "--insecure", "--route", &every, "--route", &one],
+            "`email.sent` gets no event",
+        ),
         (
             &["trigger", "email.sent", "--to", "http://127.0.0.1:9", "--set", "/id=1e-999"],
             "would lose digits",
@@ -317,4 +323,20 @@ fn a_placeholder_without_a_template_is_sent_with_a_warning() {
     let file = home.file("rows.ndjson", row);
     let run = home.run_with_env(&["emails", "batch", &file, "--dry-run"], &env);
     assert!(run.code == 0 && run.stderr.contains("placeholders such as"), "{run:?}");
+}
+
+/// The items of a page are not mistaken for another list beside them.
+#[test]
+fn a_page_with_several_lists_is_read_or_refused() {
+    let home = Home::new();
+    let all = |body: &str| {
+        let service = Service::always(200, body);
+        let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        home.run_with_env(&["api", "GET", "/api/v1/things", "--all"], &env)
+    };
+    let run = all(r#"{"warnings":[],"data":[{"id":1}],"page":1,"totalPages":1}"#);
+    assert_eq!((run.code, run.json()), (0, json!([{"id": 1}])), "{run:?}");
+    let run = all(r#"{"warnings":[],"things":[{"id":1}]}"#);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
+    assert!(run.stderr.contains("not a list"), "{run:?}");
 }

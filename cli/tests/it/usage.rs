@@ -397,6 +397,11 @@ fn empty_files_and_empty_standard_input_are_not_sent() {
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.error()["fields"][0]["field"], "emails[0].text");
     assert_eq!(service.requests(), [""; 0]);
+    // The mark with which some editors begin a file is not a part of the text.
+    home.file("marked.txt", "\u{feff}Hello");
+    let run =
+        home.run_with_env(&[&send[..], &["--text", "@marked.txt", "--dry-run"]].concat(), &env);
+    assert_eq!(run.json()["body"]["text"], "Hello", "{run:?}");
     // An empty text on purpose is sent.
     let run = home.run_with_env(&[&send[..], &["--text", ""]].concat(), &env);
     assert_eq!(run.code, 0, "{run:?}");

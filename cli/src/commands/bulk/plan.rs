@@ -161,6 +161,7 @@ impl Plan {
         let (hasher, mut seen) = (RandomState::new(), HashSet::new());
         let opt_outs = self.opt_outs(folder, &hasher, stop).await?;
         let opted_out = |address: &String| opt_outs.addresses.contains(&hasher.hash_one(address));
+        let mut unused = self.message.unused_fields();
         let mut read = 0_u64;
         while self.limit.is_none_or(|limit| checked.count < limit) {
             let Some(row) = rows.next()? else { break };
@@ -169,6 +170,15 @@ impl Plan {
             if read.is_multiple_of(1000) {
                 progress.set_text(format!("reading the rows: {read}"));
             }
+            unused.retain(|name| {
+                let is_in_row = row.values.contains_key(*name);
+                if is_in_row {
+                    out.warning(&format!(
+                        "the column `{name}` is not used: only placeholders read columns"
+                    ));
+                }
+                !is_in_row
+            });
             let is_new = |address: &String| seen.insert(hasher.hash_one(address));
             let (code, message) =
                 match self.judge(&row, opt_outs.are_told, opted_out, is_new, &renderer) {

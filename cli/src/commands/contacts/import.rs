@@ -45,9 +45,10 @@ const MAX_CONCURRENT: usize = 4;
 ///
 /// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
 /// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
-/// unknown. Running the import again is safe: existing addresses are skipped, or updated with --existing update. An update never
-/// subscribes a contact that has opted out, unless --resubscribe is given. `subscribed` is set by
-/// an update after the creation; if only that fails, the row is reported as failed.
+/// unknown. Running the import again is safe: existing addresses are skipped, or updated with
+/// --existing update. An update never subscribes a contact that has opted out, unless --resubscribe
+/// is given. `subscribed` is set by an update after the creation; if only that fails, the row is
+/// reported as failed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

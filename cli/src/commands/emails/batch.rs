@@ -215,6 +215,9 @@ fn email(
         let problem = r#"missing; "text": "" sends an empty email on purpose"#;
         return Err(("text".to_owned(), problem.to_owned()));
     }
+    if local_checks && !email.variables.is_empty() && email.template_id.is_none() {
+        return Err(("variables".to_owned(), "need a `templateId`".to_owned()));
+    }
     if let Some(at) = &email.scheduled_at {
         times::check_schedule(at, now).map_err(|problem| ("scheduledAt".to_owned(), problem))?;
     }
@@ -318,12 +321,16 @@ fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
         .hint("find out whether these were accepted before you send them again"));
     }
     if refused > 0 {
+        let hint = match refused == requested {
+            true => "none was accepted: correct them and send the file again",
+            false => "the others were accepted: send only the refused ones again",
+        };
         return Err(Failure::new(
             Kind::PartlyRefused,
             format!("{refused} of {requested} emails were refused"),
         )
         .code("batch_partly_refused")
-        .hint("the others were accepted: send only the refused ones again"));
+        .hint(hint));
     }
     Ok(())
 }

@@ -198,7 +198,7 @@ impl Send {
             context.out.trace("derived the plain-text body from the HTML (--no-text prevents it)");
         }
         if !email.variables.is_empty() && email.template_id.is_none() {
-            return Err(Failure::usage("--var and --vars need a template")
+            return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
         let local_checks = !context.settings.compatibility.local_checks_off;

@@ -325,6 +325,19 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     let error = run.error();
     assert_eq!(error["code"], "import_outcome_unknown");
     assert_eq!(error["message"], "the outcome of 1 of 2 rows is unknown, 1 of 2 rows failed");
+
+    // Even if the service fails afterwards, so that the import ends early.
+    let file = home.file("people.csv", "email,subscribed\na@x.test,no\nb@x.test,no\n");
+    let created = r#"{"id":"con_1","email":"x","subscribed":true}"#;
+    let service = Service::with_responses(&[
+        http_response(200, "", r#"{"data":[],"total":0}"#),
+        String::new(),
+        http_response(201, "", created),
+        http_response(503, "", "{}"),
+    ]);
+    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let run = home.run_with_env(&["--retries=0", "contacts", "import", "aud_1", &file], &env);
+    assert_eq!((run.code, &run.error()["outcome"]), (9, &json!("unknown")), "{run:?}");
 }
 
 /// A table that was written with its row numbers has a column without a name.

@@ -1,6 +1,7 @@
 //! What an import reports: a result for each row, totals, and warnings about opt-outs.
 
 use serde_json::{Value, json};
+use svc_sdk::Outcome;
 
 use super::rows::InvalidRow;
 use crate::context::Context;
@@ -135,8 +136,9 @@ impl Failed {
         let details = failure.details_mut();
         if self.unknown > 0 && matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
             details.kind = Kind::OutcomeUnknown;
+            details.outcome = Some(Outcome::Unknown.as_str());
             details.message =
-                format!("{}; the outcome of {} rows is unknown", details.message, self.unknown);
+                format!("{}; rows of unknown outcome: {}", details.message, self.unknown);
         }
         failure
     }
