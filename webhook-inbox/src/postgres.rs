@@ -157,7 +157,7 @@ impl Operations for Postgres {
         let next = "WITH wrong AS (SELECT FROM (SELECT due_at, token FROM webhook_inbox \
                         WHERE status = 'pending' ORDER BY due_at DESC, id DESC LIMIT 1) last \
                         WHERE due_at > now() + make_interval(secs => $1) \
-                            OR (token = 0 AND due_at > now())), \
+                            OR (token = 0 AND due_at > now() + make_interval(secs => 1))), \
                     repaired AS (UPDATE webhook_inbox SET due_at = now() \
                         WHERE EXISTS (SELECT FROM wrong) AND status = 'pending' \
                             AND due_at > now() \

@@ -152,7 +152,8 @@ impl Operations for Sqlite {
             let last = connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?)));
             let last: Option<(i64, i64)> = last.optional()?;
             let (now, limit) = (now(), after(now(), WRONG_CLOCK));
-            if last.is_some_and(|(due, token)| due > limit || (token == 0 && due > now)) {
+            let is_wrong = |(due, token)| due > limit || (token == 0 && due > now + 1000);
+            if last.is_some_and(is_wrong) {
                 let repair = "UPDATE webhook_inbox SET due_at = ?1 WHERE status = 'pending' \
                               AND (due_at > ?2 OR (token = 0 AND due_at > ?1))";
                 connection.execute(repair, [now, limit])?;
