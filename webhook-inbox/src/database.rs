@@ -41,7 +41,8 @@ pub trait Operations: Clone + Send + Sync + 'static {
     fn claim(&self, lease: Duration) -> impl Future<Output = Result<Option<Job>, Error>> + Send;
 
     /// The time until the next delivery can be claimed, if there is any. What is due later than
-    /// `WRONG_CLOCK` becomes due at once.
+    /// `WRONG_CLOCK` becomes due at once. So does what no worker has claimed yet, if it is due
+    /// later than all other deliveries: it was accepted while the clock was ahead.
     fn next_due(&self) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
 
     /// Extends the lease. Returns whether the ticket is still valid.

@@ -154,8 +154,14 @@ impl Operations for Postgres {
 
     async fn next_due(&self) -> Result<Option<Duration>, Error> {
         // A delivery that is due now is locked by the transaction that is about to end it.
-        let next = "WITH repaired AS (UPDATE webhook_inbox SET due_at = now() \
-                        WHERE status = 'pending' AND due_at > now() + make_interval(secs => $1)) \
+        let next = "WITH wrong AS (SELECT FROM (SELECT due_at, token FROM webhook_inbox \
+                        WHERE status = 'pending' ORDER BY due_at DESC, id DESC LIMIT 1) last \
+                        WHERE due_at > now() + make_interval(secs => $1) \
+                            OR (token = 0 AND due_at > now() + make_interval(secs => 1))), \
+                    repaired AS (UPDATE webhook_inbox SET due_at = now() \
+                        WHERE EXISTS (SELECT FROM wrong) AND status = 'pending' \
+                            AND due_at > now() \
+                            AND (token = 0 OR due_at > now() + make_interval(secs => $1))) \
                     SELECT extract(epoch FROM min(due_at) - now())::float8 FROM webhook_inbox \
                     WHERE status = 'pending' AND due_at > now()";
         let rows = self.query(next, &[(&seconds(WRONG_CLOCK), Type::FLOAT8)]).await?;

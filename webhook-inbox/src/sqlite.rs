@@ -147,12 +147,15 @@ impl Operations for Sqlite {
 
     async fn next_due(&self) -> Result<Option<Duration>, Error> {
         self.call(|connection| {
-            let last = "SELECT max(due_at) FROM webhook_inbox WHERE status = 'pending'";
-            let last: Option<i64> = connection.query_row(last, [], |row| row.get(0))?;
+            let last = "SELECT due_at, token FROM webhook_inbox WHERE status = 'pending' \
+                        ORDER BY due_at DESC, id DESC LIMIT 1";
+            let last = connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?)));
+            let last: Option<(i64, i64)> = last.optional()?;
             let (now, limit) = (now(), after(now(), WRONG_CLOCK));
-            if last.is_some_and(|last| last > limit) {
-                let repair = "UPDATE webhook_inbox SET due_at = ?1 \
-                              WHERE status = 'pending' AND due_at > ?2";
+            let is_wrong = |(due, token)| due > limit || (token == 0 && due > now + 1000);
+            if last.is_some_and(is_wrong) {
+                let repair = "UPDATE webhook_inbox SET due_at = ?1 WHERE status = 'pending' \
+                              AND (due_at > ?2 OR (token = 0 AND due_at > ?1))";
                 connection.execute(repair, [now, limit])?;
             }
             let next = "SELECT min(due_at) FROM webhook_inbox WHERE status = 'pending'";

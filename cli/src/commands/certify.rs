@@ -131,8 +131,10 @@ impl Certify {
                 let old_secret = secret_in(context, OPTION, path)?;
                 if old_secret == secret {
                     // Every receiver would pass the check.
-                    return Err(Failure::input(format!("{OPTION}: the secret of --secret-file"))
-                        .hint("give the secret that the receiver had before"));
+                    return Err(Failure::input(format!(
+                        "{OPTION}: the same secret as in --secret-file"
+                    ))
+                    .hint("give the secret that the receiver had before"));
                 }
                 Some(usable_as(OPTION, &old_secret)?)
             }

@@ -286,7 +286,7 @@ fn the_old_secret_is_another_one() {
     let home = home();
     home.file("copy.txt", format!("{SECRET}\n"));
     let run = home.run(&args("http://127.0.0.1:9/", "email", &["--old-secret-file", "copy.txt"]));
-    let message = "--old-secret-file: the secret of --secret-file";
+    let message = "--old-secret-file: the same secret as in --secret-file";
     assert_eq!((run.code, &run.error()["message"]), (2, &message.into()), "{run:?}");
 }
 

@@ -39,8 +39,9 @@ pub(crate) type Behavior = Arc<dyn Fn(&Job) -> Result<(), BoxError> + Send + Syn
 pub(crate) trait Bench: Sized + Send + 'static {
     type Database: Database;
 
-    /// A point in time as SQL.
+    /// Points in time as SQL.
     const IN_2100: &str;
+    const IN_AN_HOUR: &str;
 
     /// `None` if the database is not installed.
     async fn start() -> Option<Self>;
@@ -109,6 +110,7 @@ impl Bench for SqliteBench {
     type Database = Sqlite;
 
     const IN_2100: &str = "4102444800000";
+    const IN_AN_HOUR: &str = "due_at + 3600000";
 
     async fn start() -> Option<Self> {
         let bench = Self { directory: tempfile::tempdir().unwrap() };
@@ -187,6 +189,7 @@ impl Bench for PostgresBench {
     type Database = Postgres;
 
     const IN_2100: &str = "'2100-01-01'";
+    const IN_AN_HOUR: &str = "now() + interval '1 hour'";
 
     async fn start() -> Option<Self> {
         Some(Self::on(Server::shared().await?.database().await).await)

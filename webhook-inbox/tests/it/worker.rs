@@ -79,12 +79,15 @@ with_each_database! {
 
     /// The clock was wrong when the delivery was accepted, for example at the start of the machine.
     async fn a_delivery_from_a_wrong_clock_is_handled(bench: B) {
-        let inbox = bench.inbox();
-        inbox.accept(&delivery("1")).await.unwrap();
-        bench.execute(&format!("UPDATE webhook_inbox SET due_at = {}", B::IN_2100)).await;
-        let _worker = B::run(quick(&inbox), always_ok());
-        assert_eq!(bench.wait_for(1).await.len(), 1);
-        inbox.stop();
+        for (count, due_at) in [(1, B::IN_2100), (2, B::IN_AN_HOUR)] {
+            let inbox = bench.inbox();
+            inbox.accept(&delivery(&count.to_string())).await.unwrap();
+            let wrong = format!("UPDATE webhook_inbox SET due_at = {due_at} WHERE token = 0");
+            bench.execute(&wrong).await;
+            let _worker = B::run(quick(&inbox), always_ok());
+            assert_eq!(bench.wait_for(count).await.len(), count);
+            inbox.stop();
+        }
     }
 
     /// A table that is missing for a moment, as during a restore, does not end a worker.
