@@ -33,7 +33,7 @@ pub(super) fn subscribe(
     let body = serde_json::json!({"url": url, "events": events}).to_string();
     let (status, webhook) = client.call(&format!("POST {path}"), &body).unwrap();
     assert_eq!(status, 201, "{webhook}");
-    // Only the email service's webhooks have one.
+    // The extraction service signs in another way.
     if let Some(secret) = webhook["signingSecret"].as_str() {
         endpoint.expect(secret);
     }
