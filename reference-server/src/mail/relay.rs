@@ -320,6 +320,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_intermediate_reply_to_a_message_leaves_its_outcome_open() {
+        let script = |line: &str| (line == ".").then_some("354 more");
+        let (address, _lines) = server(script, "250 x").await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let [Handoff::Unknown(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        assert!(reason.to_string().ends_with("unexpected reply: 354 more"), "{reason}");
+    }
+
+    /// The relay gets the end of a message only if that could be recorded, and for the recipients
+    /// that it accepted.
+    #[tokio::test]
+    async fn a_message_that_cannot_be_recorded_is_not_sent() {
+        let script = |line: &str| (line == "RCPT TO:<no@d.test>").then_some("550 no");
+        let (address, mut lines) = server(script, "250 x").await;
+        let relay = relay(address, "");
+        let recipients = to(&["c@d.test", "no@d.test"]);
+        let refused = Handoff::Refused(Reason("550 no".into()));
+        let before_end = |outcomes: &[Handoff]| {
+            assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
+            std::future::ready(Err(ApiError::internal("the disk is full")))
+        };
+        let envelope = Envelope { sender: "a@b.test", recipients: &recipients, before_end };
+        let outcome = relay.send(&Stop::default(), envelope, SOURCE).await.expect("no stop");
+        let reason = "this server could not store that it hands over the message";
+        assert_eq!(outcome[0], Handoff::Deferred(Reason(reason.to_owned())));
+        assert!(!drain(&mut lines).iter().any(|(_, line)| line == "."));
+    }
+
+    #[tokio::test]
     async fn reconnects_after_a_lost_connection() {
         let script = |line: &str| (line == "RSET").then_some("hang up");
         let (address, mut lines) = server(script, "250 x").await;

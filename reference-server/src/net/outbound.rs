@@ -179,6 +179,8 @@ pub(crate) enum AttemptError {
     Interrupted,
     #[error("the response was not HTTP")]
     NotHttp,
+    #[error("the response is too long")]
+    TooLong,
 }
 
 impl AttemptError {
@@ -186,7 +188,12 @@ impl AttemptError {
         let mut source = error.source();
         while let Some(cause) = source {
             if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
-                return if hyper.is_parse() { Self::NotHttp } else { Self::Interrupted };
+                let io = hyper.source().and_then(|source| source.downcast_ref::<io::Error>());
+                return match io.map(io::Error::kind) {
+                    Some(io::ErrorKind::FileTooLarge) => Self::TooLong,
+                    _ if hyper.is_parse() => Self::NotHttp,
+                    _ => Self::Interrupted,
+                };
             }
             if let Some(connect) = cause.downcast_ref::<ConnectError>() {
                 return connect.to_attempt_error();
@@ -322,6 +329,24 @@ mod tests {
         let response = post(&url, Policy::Development).await.outcome.expect("a response");
         assert_eq!(response.body.len(), 4096);
         assert_eq!(format!("{response:?}"), "Response(500, 4096 bytes)");
+    }
+
+    #[tokio::test]
+    async fn informational_responses_without_end_end_the_attempt() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let endless = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            read_request(&mut stream).await;
+            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+            while stream.write_all(many.as_bytes()).await.is_ok() {}
+        });
+        let body = [Bytes::from_static(b"{\"a\""), Bytes::from_static(b": 1}")];
+        let outbound = Outbound::new(Policy::Development, None);
+        let url = Url::parse(&url).expect("a URL");
+        let attempt = outbound.post(&url, headers(), RequestBody::new(body)).await;
+        assert!(matches!(attempt.outcome, Err(AttemptError::TooLong)), "{attempt:?}");
+        endless.await.expect("the end of the connection");
     }
 
     #[tokio::test]

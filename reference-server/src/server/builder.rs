@@ -95,8 +95,8 @@ impl Builder {
         Ok(self)
     }
 
-    /// Sets whether a message is sent again if the relay broke off after it had all of it,
-    /// without a reply. Default: `false`.
+    /// Sets whether a message is sent again if the relay broke off, or this server was killed,
+    /// after the relay had all of it and before its reply. Default: `false`.
     ///
     /// Such a message may or may not have been accepted. By default its recipients stay
     /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.

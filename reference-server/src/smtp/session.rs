@@ -51,7 +51,7 @@ pub(super) async fn serve(
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
-    write(server, &mut stream, greeting.as_bytes()).await?;
+    write(server.write_timeout, &mut stream, greeting.as_bytes()).await?;
     let session = Session::new(server, client, false, slot);
     if run_or_give_way(session, &mut stream).await? == End::StartTls {
         let mut stream = tokio::select! {
@@ -90,7 +90,7 @@ const GIVE_WAY: &str = "421 4.7.0 too many connections, try again later";
 
 /// Writes within a time limit: a client that does not read must not keep its connection.
 async fn write<S: AsyncWrite + Unpin>(
-    server: &MailServer,
+    limit: Duration,
     stream: &mut S,
     bytes: &[u8],
 ) -> io::Result<()> {
@@ -98,7 +98,23 @@ async fn write<S: AsyncWrite + Unpin>(
         stream.write_all(bytes).await?;
         stream.flush().await
     };
-    timeout(server.write_timeout, write).await?
+    timeout(limit, write).await?
+}
+
+/// Writes the replies to what was received. A connection that keeps its slot, because of a message
+/// that was stored, keeps it until the client has the reply.
+pub(super) async fn respond<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    replies: &str,
+    slot: &Slot,
+    is_kept: bool,
+    limit: Duration,
+) -> io::Result<()> {
+    write(limit, stream, replies.as_bytes()).await?;
+    if is_kept {
+        slot.end_message();
+    }
+    Ok(())
 }
 
 /// How a session ended.
@@ -117,8 +133,8 @@ where
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
-            write(session.server, stream, b"421 4.4.2 idle timeout, closing connection\r\n")
-                .await?;
+            let reply = b"421 4.4.2 idle timeout, closing connection\r\n";
+            write(session.server.write_timeout, stream, reply).await?;
             return Ok(End::Closed);
         };
         let count = read?;
@@ -127,7 +143,8 @@ where
         }
         let mut bytes = buffer[..count].iter();
         if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
-            write(session.server, stream, b"421 4.4.2 the message took too long\r\n").await?;
+            let reply = b"421 4.4.2 the message took too long\r\n";
+            write(session.server.write_timeout, stream, reply).await?;
             return Ok(End::Closed);
         }
         // Several commands may arrive at once (pipelining). Their replies are sent
@@ -150,11 +167,8 @@ where
             replies.push_str(&reply);
             replies.push_str("\r\n");
         }
-        write(session.server, stream, replies.as_bytes()).await?;
-        // A client must get the reply to a message that was stored.
-        if std::mem::take(&mut session.is_kept) {
-            session.slot.end_message();
-        }
+        let is_kept = std::mem::take(&mut session.is_kept);
+        respond(stream, &replies, session.slot, is_kept, session.server.write_timeout).await?;
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).

@@ -152,7 +152,9 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use futures_util::FutureExt as _;
+    use tokio::io::AsyncReadExt as _;
 
+    use super::super::session::respond;
     use super::*;
 
     async fn fill(slots: &Arc<Slots>, peer: IpAddr) -> Vec<Slot> {
@@ -194,5 +196,34 @@ mod tests {
         assert!(waiting.as_mut().now_or_never().is_none());
         held[0].end_message();
         assert!(waiting.await);
+    }
+
+    #[tokio::test]
+    async fn a_connection_keeps_its_slot_until_the_client_has_the_reply() {
+        let slots = Arc::new(Slots::default());
+        let held = fill(&slots, ONE).await;
+        // It would be the first to give way: it has made no progress for longest.
+        let oldest = &held[0];
+        assert!(oldest.begin_message().await);
+        let (mut server, mut client) = tokio::io::duplex(8);
+        let reply = "250 2.0.0 queued as req_1\r\n";
+        {
+            let limit = Duration::from_secs(60);
+            let reading = respond(&mut server, reply, oldest, true, limit);
+            tokio::pin!(reading);
+            assert!(reading.as_mut().now_or_never().is_none(), "the client has read nothing");
+            let newcomer = slots.acquire(1000, OTHER);
+            tokio::pin!(newcomer);
+            assert!(newcomer.as_mut().now_or_never().is_none());
+            assert!(oldest.give_way().now_or_never().is_none());
+            let others = held[1..].iter();
+            let told = others.filter(|slot| slot.give_way().now_or_never().is_some()).count();
+            assert_eq!(told, 1);
+            let mut received = vec![0; reply.len()];
+            let (sent, read) = tokio::join!(reading, client.read_exact(&mut received));
+            assert!(sent.is_ok() && read.is_ok());
+            assert_eq!(received, reply.as_bytes());
+        }
+        assert!(!lock(&slots.sessions)[&0].is_kept);
     }
 }

@@ -296,7 +296,7 @@ mod tests {
         let panics =
             in_progress.run_async(&poison, async { panic!("intentional panic of this test") });
         let panicked = futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(panics));
-        panicked.await.map(|()| ()).expect_err("a panic");
+        panicked.await.expect_err("a panic");
         assert_eq!(in_progress.take_failed(), [job("poison")]);
     }
 

@@ -182,8 +182,13 @@ impl Connection {
                     ended = self.end_message() => ended,
                     () = stop.until_cut() => Err(ConnectionError::Stopped),
                 };
+                // Any other reply leaves open what the relay does with the message.
+                let ended = ended.and_then(|reply| match reply.class() {
+                    2 | 4 | 5 => Ok(reply.handoff()),
+                    _ => Err(ConnectionError::Reply(reply)),
+                });
                 match ended {
-                    Ok(reply) => reply.handoff(),
+                    Ok(outcome) => outcome,
                     Err(failure) => {
                         self.usable = false;
                         Handoff::Unknown(Reason::new(format!(

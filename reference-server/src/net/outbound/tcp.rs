@@ -20,6 +20,8 @@ pub(super) struct Traffic {
     /// The number of writes since something was received.
     writes: AtomicUsize,
     responses: AtomicUsize,
+    /// The number of bytes received since the last response.
+    received: AtomicUsize,
     /// The endpoint closed the connection, and then refused what was sent.
     is_refused: AtomicBool,
 }
@@ -27,6 +29,7 @@ pub(super) struct Traffic {
 impl Traffic {
     pub(super) fn count_response(&self) {
         self.responses.fetch_add(1, Ordering::Relaxed);
+        self.received.store(0, Ordering::Relaxed);
     }
 
     /// Whether the endpoint has certainly not read the request that failed: nothing was sent
@@ -55,6 +58,10 @@ pub(super) struct Tcp {
 /// How long a reset may take after the end of the connection: a round trip.
 const MAX_RESET_WAIT: Duration = Duration::from_millis(500);
 const RESET_CHECK: Duration = Duration::from_millis(5);
+
+/// Maximum size of a response as far as it is read, with everything that precedes it, in bytes: an
+/// endpoint could send informational responses, or extensions of chunks, without end.
+const MAX_RECEIVED: usize = 256 << 10;
 
 impl Tcp {
     pub(super) fn new(stream: TcpStream) -> Self {
@@ -104,8 +111,13 @@ impl AsyncRead for Tcp {
         if self.closed.is_none() {
             ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         }
-        if buffer.filled().len() > before {
+        let received = buffer.filled().len() - before;
+        if received > 0 {
             self.traffic.writes.store(0, Ordering::Relaxed);
+            let before = self.traffic.received.fetch_add(received, Ordering::Relaxed);
+            if before + received > MAX_RECEIVED {
+                return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+            }
         } else if self.traffic.may_be_refused() {
             ready!(self.poll_reset(cx));
         }

@@ -22,7 +22,7 @@ const CAPS: [(&str, &str, &str, &str, usize); 4] = [
     ),
     (
         "POST /_sandbox/keys",
-        r#"{"service":"email"}"#,
+        r#"{"service":"email","scopes":["emails:send"]}"#,
         "api_key",
         "printf('key_%06d', n), 1, 'email', '[]', 'test', '', CAST(n AS BLOB), 1",
         1_000,

@@ -131,6 +131,38 @@ async fn more_large_bodies_than_memory() {
 }
 
 #[tokio::test]
+async fn hundreds_of_clients_that_wait_for_a_message() {
+    let sandbox = Sandbox::start().await;
+    let small = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let send = async || {
+        for _ in 0..10 {
+            assert_eq!(sandbox.call(SEND, small).await.status, 202);
+            sandbox.settle().await;
+        }
+    };
+    let alone = shortest(send).await;
+    let request = format!(
+        "GET /_sandbox/messages/wait?to=c@x.test&timeout=90s HTTP/1.1\r\nhost: {}\r\n\r\n",
+        sandbox.addr()
+    );
+    let mut waiting = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.expect("written");
+        waiting.push(stream);
+    }
+    // A message that they wait for would end the wait, and each other one could make all of them
+    // look for it.
+    let watched = shortest(send).await;
+    assert!(watched < alone * 20, "{watched:?} against {alone:?}");
+    assert_eq!(sandbox.call(SEND, &small.replace("b@x", "c@x")).await.status, 202);
+    for mut stream in waiting {
+        let found = within("the message", raw::read_response(&mut stream)).await;
+        assert_eq!(found.status, 200, "{found:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_its_response() {
     let limit = Duration::from_millis(300);
     let sandbox = Sandbox::with(|builder| builder.write_timeout(limit)).await;
