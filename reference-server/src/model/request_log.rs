@@ -74,6 +74,7 @@ pub(crate) struct LoggedRequest {
 /// A request to a documented operation, without its bodies.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct RequestHandled {
     /// The ID, `req_…`, which is the `X-Request-Id` of the response.

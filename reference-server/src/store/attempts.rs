@@ -59,7 +59,7 @@ pub(crate) fn put(tx: &Tx<'_>, delivery: &str, new: &NewAttempt<'_>) -> Result<(
 /// An attempt that was made, as the clients that watch see it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "AttemptMade")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct AttemptMade {
     /// The ID of the delivery.

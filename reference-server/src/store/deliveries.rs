@@ -307,7 +307,7 @@ pub(crate) fn repeat(tx: &mut Tx<'_>, delivery: &Delivery, retry: i64) -> Result
 /// A delivery that changed, as the clients that watch see it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "DeliveryChange")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct DeliveryChange {
     /// The event ID.

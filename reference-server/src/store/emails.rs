@@ -158,7 +158,7 @@ pub(crate) struct View<'a> {
 /// An email in a list of the control interface.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "SandboxEmail")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct EmailSummary {
     /// The ID, `eml_…`.

@@ -107,6 +107,7 @@ impl Direction {
 /// A message in a list.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct MessageSummary {
     /// The ID, `msg_…`.

@@ -31,6 +31,7 @@ use crate::store::emails::EmailSummary;
 use crate::store::messages::MessageSummary;
 
 /// A change on the server.
+// The schemas of the variants are inline: a reference would be to an object without `type`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -55,7 +56,7 @@ pub enum LiveEvent {
 
 /// The beginning of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "StreamReady")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct Ready {
     /// The time of the server's clock.
@@ -64,7 +65,7 @@ pub struct Ready {
 
 /// What was fetched before may be wrong.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "StreamReset")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct Reset {
     /// Why.
@@ -87,7 +88,7 @@ pub enum ResetReason {
 
 /// A change by a request to the control interface.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ControlChange")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct Change {
     /// The first part of the path after `/_sandbox/`, such as `faults`.

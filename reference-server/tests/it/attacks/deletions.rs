@@ -73,7 +73,7 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
         "delivery",
         &format!(
             "printf('%05d', n), 1, '{webhook}', 'email', 'email.delivered', 'pending', 0, 0,
-             9000000000000, 1, 1"
+             9000000000000, 1, 1, NULL"
         ),
     );
     insert_messages(&database, "sandbox.test");
@@ -125,7 +125,7 @@ async fn a_reset_of_much_data() {
             "email",
             &format!(
                 "printf('eml_%05d', n), 1, 'queued', NULL, 9000000000000, 9000000000000, 1, 1,
-                 '{meta}', '{recipients}'"
+                 '{meta}', '{recipients}', NULL"
             ),
         );
         insert(&database, "email_content", "printf('eml_%05d', n), 'html', NULL, NULL, NULL");
