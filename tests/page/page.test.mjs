@@ -123,7 +123,7 @@ const VIEWS = {
   domains: () => ['domains', 'sandbox._domainkey.sandbox.test'],
   audiences: () => [`audiences/${server.audience}`, 'ada@example.test'],
   templates: () => ['templates/welcome', 'Welcome, {{ name }}'],
-  requests: () => ['requests', 'emails.send'],
+  requests: () => ['requests?q=emails.send', 'POST /api/v1/emails'],
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
   clock: () => ['clock', 'Due next'],
