@@ -123,7 +123,7 @@ const VIEWS = {
   domains: () => ['domains', 'sandbox._domainkey.sandbox.test'],
   audiences: () => [`audiences/${server.audience}`, 'ada@example.test'],
   templates: () => ['templates/welcome', 'Welcome, {{ name }}'],
-  requests: () => ['requests', 'emails.send'],
+  requests: () => ['requests?q=emails.send', 'POST /api/v1/emails'],
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
   clock: () => ['clock', 'Due next'],
@@ -249,7 +249,7 @@ test('the keyboard is enough', async () => {
   await close(page);
 });
 
-test('an open is simulated, and a delivery be repeated', async () => {
+test('an open is simulated, and a delivery repeated', async () => {
   const sent = await call(server, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: 'open@example.test', subject: 'To open', text: 'x' });
   await call(server, 'GET', '/_sandbox/messages/wait?to=open@example.test');
   const page = await open(`emails/${sent.id}`);
@@ -358,6 +358,8 @@ test('a public server asks for its control token once', async () => {
 });
 
 test('the page is small', async () => {
+  const script = await fetch(`${server.url}/page/app.js`);
+  assert.equal(script.headers.get('content-encoding'), 'gzip');
   const page = await open('mailbox');
   const session = await page.context().newCDPSession(page);
   let bytes = 0;

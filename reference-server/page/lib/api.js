@@ -5,8 +5,9 @@
 export class ApiError extends Error {
   /** @param {number} status @param {any} body */
   constructor(status, body) {
-    const error = body?.error ?? {};
-    super(error.message ?? `the server responded with status ${status}`);
+    // Compatibility settings give the errors of documented operations another shape.
+    const error = body?.error ?? body ?? {};
+    super(error.message ?? error.detail ?? `the server responded with status ${status}`);
     this.status = status;
     /** @type {string | undefined} */
     this.code = error.code;

@@ -62,7 +62,7 @@ function Story({ id, tab = 'story', back, keep }) {
         ['Tags', Object.keys(email.tags ?? {}).length > 0 && html`<span class="actions">${Object.entries(email.tags).map(([name, value]) => html`<${Badge} value=${`${name}=${value}`} />`)}</span>`]]} />
     </div>
     <${Tabs} label="Parts of the story" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('emails', id, { ...keep, tab: one }), true)} />
-    <div class="detail-body" role="tabpanel" aria-label=${tabs.find(([one]) => one === shown)?.[1]}><div class="pad">
+    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1]}><div class="pad">
       ${shown === 'story' && html`<${Simulate} story=${story} />
         <${Section} title="Time line"><${Timeline} story=${story} /><//>
         <${Section} title="Recipients"><${Recipients} story=${story} /><//>`}
@@ -104,7 +104,7 @@ function Timeline({ story }) {
 /** @param {{story: any}} props */
 function Recipients({ story }) {
   const message = (/** @type {string} */ address) => story.messages.find((/** @type {any} */ one) => one.recipient === address || one.recipient === addressOf(address));
-  return html`<div class="table-box"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
+  return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
     ${story.recipients.map((/** @type {any} */ one) => {
       const found = message(one.address);
       const reason = typeof one.detail === 'string' ? one.detail : one.detail?.reason;

@@ -83,7 +83,7 @@ function Message({ id, tab, q, previous, next, onRead }) {
         ['Tags', message.tags && Object.keys(message.tags).length > 0 ? html`<span class="actions">${Object.entries(message.tags).map(([name, value]) => html`<${Badge} value=${`${name}=${value}`} />`)}</span>` : null]]} />
     </div>
     <${Tabs} label="Parts of the message" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('mailbox', id, { q, tab: one }), true)} />
-    <div class="detail-body" role="tabpanel" aria-label=${label}>
+    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${label}>
       ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`} images=${() => embedded(message)} />`}
       ${shown === 'text' && html`<div class="text-body" tabindex="0">${message.text}</div>`}
       ${shown === 'links' && html`<${Links} message=${message} />`}
@@ -165,7 +165,7 @@ function Attachment({ message, one, n }) {
 
 /** @param {{headers: Record<string, string>}} props */
 export function Headers({ headers }) {
-  return html`<div class="table-box"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
+  return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
     ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td class="nowrap">${name}</td><td class="mono">${one}</td></tr>`))}
   </tbody></table></div>`;
 }
@@ -223,7 +223,7 @@ function Checks({ message }) {
     const scripts = (message.html.match(/<script\b/gi) ?? []).length;
     if (scripts) rows.push(['Scripts', 'fail', `${scripts} scripts, which mail programs remove.`]);
   }
-  return html`<div class="pad"><div class="table-box"><table><thead><tr><th>Check</th><th>Result</th><th>Detail</th></tr></thead><tbody>
+  return html`<div class="pad"><div class="table-box" tabindex="0"><table><thead><tr><th>Check</th><th>Result</th><th>Detail</th></tr></thead><tbody>
     ${rows.map(([name, result, detail]) => html`<tr><td class="nowrap">${name}</td><td><${Badge} value=${result} /></td><td>${detail}</td></tr>`)}
   </tbody></table></div></div>`;
 }

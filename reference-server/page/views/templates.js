@@ -66,7 +66,7 @@ function Template({ id, tab, onEdit, onDelete }) {
   const shown = tabs.some(([one]) => one === tab) ? tab : tabs[0]?.[0];
   return html`<div class="detail-head">${bar}<h2>${id}</h2><p class="muted">${template.subject ?? '(no subject)'}</p></div>
     ${tabs.length > 0 && html`<${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('templates', id, { tab: one }), true)} />`}
-    <div class="detail-body" role="tabpanel" aria-label=${tabs.find(([one]) => one === shown)?.[1] ?? 'Template'}>
+    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1] ?? 'Template'}>
       ${shown === 'preview' && html`<${HtmlView} content=${template.html} title=${`Preview of ${id}`} />`}
       ${shown === 'html' && html`<div class="pad"><${Code} label="HTML" wrap text=${template.html} /></div>`}
       ${shown === 'text' && html`<div class="pad"><${Code} label="Text" wrap text=${template.text} /></div>`}
