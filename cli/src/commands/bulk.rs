@@ -2,6 +2,7 @@
 
 mod address;
 mod content;
+mod delivery;
 mod drive;
 mod jobs;
 pub mod list;

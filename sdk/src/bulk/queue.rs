@@ -1,5 +1,6 @@
 //! A job in Redis, which any number of workers share.
 
+mod claim;
 mod connection;
 mod durability;
 mod keys;

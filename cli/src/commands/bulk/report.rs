@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use svc_sdk::bulk::{Entry, FileJournal, RowOutcome, State};
 
+use super::delivery;
 use super::jobs::{Job, Jobs};
 use super::plan::LEFT_OUT;
 use super::queue::{self, QueueOption};
@@ -18,7 +19,8 @@ use crate::output::{Format, View};
 /// Show the outcome of every row of a job
 ///
 /// Rows that are not sent yet are missing. The status is accepted, refused, invalid, unknown,
-/// left_out or, while the job runs, in_flight.
+/// left_out or, while the job runs, in_flight; after --wait, that of the delivery, such as
+/// delivered or bounced.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -93,6 +95,15 @@ fn for_each_row(
     job: &Job,
     mut each: impl FnMut(Value) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let deliveries = delivery::read(&job.folder)?;
+    let mut each = |mut row: Value| {
+        let delivery = row["row"].as_u64().and_then(|number| deliveries.get(&number));
+        if let Some(delivery) = delivery.filter(|_| row["status"] == "accepted") {
+            row["status"] = json!(delivery.status);
+            row["message"] = json!(delivery.reason);
+        }
+        each(row)
+    };
     let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
     let records = || FileJournal::read(job.journal_path()).map_err(failed);
     let state = records()?.state().map_err(failed)?.stopped();
