@@ -8,6 +8,7 @@ mod jobs;
 pub mod list;
 mod message;
 mod options;
+mod outcomes;
 mod plan;
 pub mod queue;
 pub mod report;

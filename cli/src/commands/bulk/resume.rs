@@ -6,12 +6,12 @@ use clap::Args;
 use svc_sdk::Service;
 use svc_sdk::bulk::FileJournal;
 
+use super::content::service;
 use super::delivery::Wait;
 use super::drive::{self, RunOptions};
 use super::jobs::Jobs;
 use super::options::Unknown;
 use super::plan::{Plan, Stopper};
-use super::send::service;
 use super::subscribers::Subscribers;
 use crate::confirm::confirm;
 use crate::context::Context;

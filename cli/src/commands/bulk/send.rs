@@ -65,9 +65,3 @@ impl Send {
         self.wait.after(sent, context, &client, &folder, &mut stop).await
     }
 }
-
-/// The service of this run, so that a job is not continued with another one.
-pub fn service(context: &Context) -> String {
-    let url = context.settings.url(Service::Email);
-    url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
-}
