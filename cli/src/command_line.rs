@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
+use crate::urls::without_password;
+
 /// Options that are not allowed with `--sandbox`, or have no effect there.
 const NOT_IN_SANDBOX: [&str; 4] = ["--email-url", "--extraction-url", "--key-file", "--profile"];
 
@@ -19,7 +21,7 @@ pub fn in_sandbox(args: &[OsString]) -> String {
             continue;
         }
         line.push(' ');
-        line.push_str(&shell_quoted(&arg));
+        line.push_str(&shell_quoted(&masked(&arg)));
     }
     line
 }
@@ -27,7 +29,17 @@ pub fn in_sandbox(args: &[OsString]) -> String {
 /// The same command line, quoted for the shell.
 pub fn shown(args: &[OsString]) -> String {
     let args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-    args.fold("svc".to_owned(), |line, arg| line + " " + &shell_quoted(&arg))
+    args.fold("svc".to_owned(), |line, arg| line + " " + &shell_quoted(&masked(&arg)))
+}
+
+/// A word without the password of a URL: hints end up in logs.
+fn masked(word: &str) -> String {
+    match word.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => {
+            format!("{option}={}", without_password(value))
+        }
+        _ => without_password(word),
+    }
 }
 
 /// Quotes a word for the shell, if necessary.
@@ -55,6 +67,15 @@ mod tests {
             suggested(&["svc", "emails", "send", "--subject", "It's on", "--text", ""]),
             r"svc --sandbox emails send --subject 'It'\''s on' --text ''"
         );
+    }
+
+    #[test]
+    fn passwords_of_urls_are_not_shown() {
+        let args =
+            ["svc", "bulk", "work", "--queue", "redis://:secret@h:1", "--queue=redis://u:secret@h"];
+        let shown = shown(&args.map(OsString::from));
+        assert!(!shown.contains("secret") && shown.contains("@h:1"), "{shown}");
+        assert!(!suggested(&args).contains("secret"));
     }
 
     #[test]

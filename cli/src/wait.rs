@@ -116,7 +116,7 @@ pub fn verdict(id: &str, email: &Value) -> Result<(), Failure> {
 /// Why an email was not delivered, as the service reports it: for the email, or for the first
 /// recipient with a reason. The fields are not documented
 /// (`docs/undocumented/email-service.md#email-fields`).
-fn reason(email: &Value) -> Option<String> {
+pub fn reason(email: &Value) -> Option<String> {
     const FIELDS: [&str; 6] =
         ["reason", "detail", "error", "bounce", "statusReason", "failureReason"];
     let text = |value: &Value| match value {

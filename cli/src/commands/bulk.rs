@@ -2,11 +2,13 @@
 
 mod address;
 mod content;
+mod delivery;
 mod drive;
 mod jobs;
 pub mod list;
 mod message;
 mod options;
+mod outcomes;
 mod plan;
 pub mod queue;
 pub mod report;

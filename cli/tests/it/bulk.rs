@@ -192,6 +192,36 @@ fn timeout_is_the_deadline_of_each_request() {
     drop(held.join().expect("the server got the request"));
 }
 
+#[test]
+fn wait_follows_delivery_until_every_status_is_final() {
+    let home = Home::new();
+    home.file("people.csv", "email\nada@example.test\nbounced@example.test\n");
+    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let send = [&send[..], &["--subject", "s", "--text", "t", "--yes", "--wait"]].concat();
+    let run = home.run(&send);
+    assert_eq!((run.code, run.json()["accepted"].as_u64()), (10, Some(2)), "{run:?}");
+    let error = run.error();
+    assert_eq!(error["code"], "bulk_not_delivered");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("1 of 2 accepted emails were not delivered: 1 bounced"), "{message}");
+    let id = run.json()["job"].as_str().expect("an id").to_owned();
+    let statuses =
+        |run: &Run| rows(run).into_iter().map(|row| row["status"].clone()).collect::<Vec<_>>();
+    let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
+    assert_eq!(statuses(&report), ["delivered", "bounced"]);
+
+    // A line that a killed process did not complete is asked for again, and only that one.
+    let known = jobs(&home)[0].join("deliveries.ndjson");
+    let lines = std::fs::read_to_string(&known).expect("read");
+    std::fs::write(&known, &lines[..lines.len() - 5]).expect("written");
+    let one = statuses(&home.run(&["bulk", "report", &id, "-o", "ndjson"]));
+    assert!(one.contains(&json!("accepted")), "{one:?}");
+    let again = home.run(&["--sandbox", "bulk", "resume", &id, "--wait"]);
+    assert_eq!((again.code, again.error()["code"].as_str()), (10, Some("bulk_not_delivered")));
+    let report = home.run(&["bulk", "report", &id, "-o", "ndjson"]);
+    assert_eq!(statuses(&report), ["delivered", "bounced"]);
+}
+
 /// Rows that are typed, or come from a pipe that does not end.
 #[test]
 fn ctrl_c_ends_reading_the_rows_and_leaves_nothing_behind() {

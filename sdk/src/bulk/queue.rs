@@ -1,5 +1,6 @@
 //! A job in Redis, which any number of workers share.
 
+mod claim;
 mod connection;
 mod durability;
 mod keys;
@@ -58,7 +59,8 @@ const JOBS: &str = "svc:bulk:jobs";
 /// let render = |to: &String| {
 ///     Ok::<_, std::io::Error>(Email::new("hello@shop.example", to, "News").text("Hello"))
 /// };
-/// Job::new(&client).work(&queue, "news", "worker-1", render).await?;
+/// let worker = async move { Job::new(&client).work(&queue, "news", "worker-1", render).await };
+/// tokio::spawn(worker).await??;
 /// # Ok(())
 /// # }
 /// ```

@@ -166,7 +166,13 @@ fn address(number: &u64) -> Result<Email, String> {
 
 async fn run(job: Job, folder: &Folder, rows: std::ops::Range<u64>) -> Result<Totals, Error> {
     let rows = stream::iter(rows.map(|number| Ok::<_, io::Error>(Row::new(number, number))));
-    job.run(rows, address, &mut folder.journal()).await
+    let mut journal = folder.journal();
+    sendable(job.run(rows, address, &mut journal)).await
+}
+
+/// Applications run jobs in tasks.
+fn sendable<F: Future + Send>(running: F) -> F {
+    running
 }
 
 fn totals(accepted: u64, refused: u64, invalid: u64, unknown: u64) -> [u64; 4] {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
-use svc_sdk::EmailClient;
 use svc_sdk::bulk::JobInfo;
 use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, Service};
 
 use super::address;
 use super::drive::{self, show_first_request};
@@ -17,7 +17,6 @@ use super::jobs::{Draft, Job, Jobs};
 use super::message::{self, Message};
 use super::options::{Duplicates, rate};
 use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, Stopper, create_private};
-use super::send::service;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -298,6 +297,12 @@ impl Content {
 
 fn not_copied(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: cannot copy the rows: {error}", path.display()))
+}
+
+/// The service of this run, so that a job is not continued with another one.
+pub fn service(context: &Context) -> String {
+    let url = context.settings.url(Service::Email);
+    url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
 }
 
 fn attachment(attach: &Attach) -> Result<message::File, Failure> {

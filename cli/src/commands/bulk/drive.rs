@@ -53,7 +53,7 @@ pub async fn run(
     plan: &Plan,
     mut journal: FileJournal,
     options: RunOptions,
-    mut stop: StopSignal,
+    stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = Renderer::new(&plan.message)?;
     let rows = emails(plan, folder)?.map(|row| match row {
@@ -73,7 +73,7 @@ pub async fn run(
         .rate(plan.rate.unwrap_or_default())
         .resend_unknown(options.unknown == Unknown::Resend)
         .max_retry_after(options.max_retry_after);
-    let (interrupted, result) = supervise(context, job, total, &mut stop, async |job| {
+    let (interrupted, result) = supervise(context, job, total, stop, async |job| {
         job.run(stream::iter(rows), render, &mut journal).await
     })
     .await;
@@ -264,13 +264,17 @@ fn stopped_midway(failure: &mut Failure, job: &Summary) {
     details.outcome = None;
     details.message = format!(
         "the job stopped after {} of {} emails were accepted: {}",
-        job.totals.accepted,
-        job.total,
-        details.message
+        job.totals.accepted, job.total, details.message
     );
     if details.code.as_deref() == Some(RECIPIENT_GUARD) {
         details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
     }
+}
+
+/// Whether a failure of [`report`] means that a job has ended, if not as one would like.
+pub fn is_result(failure: &Failure) -> bool {
+    let ended = ["bulk_unknown", "bulk_partly_refused", "job_is_cancelled"];
+    failure.details().code.as_deref().is_some_and(|code| ended.contains(&code))
 }
 
 /// Prints the first request of a job instead of sending it. `is_settled` tells which rows a resumed
@@ -314,10 +318,6 @@ pub async fn check_guard(
     if guard.to_sdk().is_none() {
         return Ok(());
     }
-    let settings = &context.settings;
-    if let Some(guard) = guard.for_run(&settings.state_dir, &settings.profile.value)? {
-        guard.check()?;
-    }
     let renderer = Renderer::new(&plan.message)?;
     let mut recipients = 0_u64;
     for row in emails(plan, folder)? {
@@ -335,14 +335,18 @@ pub async fn check_guard(
         })?;
         recipients += 1;
     }
-    match &guard.max_per_run {
-        Some(max) if recipients > u64::from(max.value) => Err(Failure::input(format!(
+    if let Some(max) = guard.max_per_run.as_ref().filter(|max| recipients > u64::from(max.value)) {
+        return Err(Failure::input(format!(
             "stopped by the recipient guard: {recipients} recipients exceed the limit of {} per \
              run",
             max.value
         ))
         .code(RECIPIENT_GUARD)
-        .hint(RECIPIENT_GUARD_HINT)),
+        .hint(RECIPIENT_GUARD_HINT));
+    }
+    let settings = &context.settings;
+    match guard.for_run(&settings.state_dir, &settings.profile.value)? {
+        Some(guard) if recipients > 0 => Ok(guard.check()?),
         _ => Ok(()),
     }
 }

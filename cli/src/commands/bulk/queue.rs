@@ -50,7 +50,8 @@ impl QueueOption {
                 Failure::usage(format!("{source}: {error}"))
             }
             _ => Failure::new(Kind::Unavailable, format!("{source}: {error}"))
-                .code("queue_unreachable"),
+                .code("queue_unreachable")
+                .hint("check the address and the password, and that Redis is running"),
         })
     }
 

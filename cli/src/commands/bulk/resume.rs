@@ -6,11 +6,12 @@ use clap::Args;
 use svc_sdk::Service;
 use svc_sdk::bulk::FileJournal;
 
+use super::content::service;
+use super::delivery::Wait;
 use super::drive::{self, RunOptions};
 use super::jobs::Jobs;
 use super::options::Unknown;
 use super::plan::{Plan, Stopper};
-use super::send::service;
 use super::subscribers::Subscribers;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -31,14 +32,17 @@ use crate::stop::StopSignal;
 Examples:
   svc bulk resume 20261122-101500-1f3a9c02
   svc bulk resume 20261122 --unknown resend
+  svc bulk resume 20261122 --wait
 
-Scope: emails:send (and contacts:manage for a job with --audience)")]
+Scope: emails:send (and contacts:manage for a job with --audience, emails:read with --wait)")]
 pub struct Resume {
     /// Job id, or its start
     job: String,
     /// What to do with emails whose outcome is unknown: hold or resend
     #[arg(long, value_name = "hold|resend", hide_possible_values = true, default_value = "hold")]
     unknown: Unknown,
+    #[command(flatten)]
+    wait: Wait,
     /// Longest Retry-After of a 429 to wait for
     #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
     max_retry_after: Duration,
@@ -84,7 +88,9 @@ impl Resume {
         };
         let (unknown, max_retry_after) = (self.unknown, self.max_retry_after);
         let options = RunOptions { unknown, max_retry_after, subscribers };
-        drive::run(context, &client, &job.folder, &job.plan, journal, options, stop).await
+        let sent =
+            drive::run(context, &client, &job.folder, &job.plan, journal, options, &mut stop).await;
+        self.wait.after(sent, context, &client, &job.folder, &mut stop).await
     }
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use svc_sdk::Service;
 
 use super::content::{Content, Prepared};
+use super::delivery::Wait;
 use super::drive::{self, RunOptions};
 use super::options::Unknown;
 use crate::context::Context;
@@ -22,7 +23,7 @@ use crate::stop::StopSignal;
 ///
 /// What is sent is recorded, so that a job can be killed at any point: `svc bulk resume` sends only
 /// what was not sent. The exit code is 11 if emails are refused, 9 if the outcome of some is
-/// unknown, and 130 after Ctrl-C.
+/// unknown, 10 if --wait finds emails that are not delivered, and 130 after Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -32,10 +33,12 @@ Examples:
   svc bulk send people.ndjson --from hello@example.com --subject Hi --template welcome --rate 50/s
   svc bulk send people.csv --from hello@example.com --subject Hi --text @news.txt --only-to me@example.com
 
-Scope: emails:send (and contacts:manage with --audience)")]
+Scope: emails:send (and contacts:manage with --audience, emails:read with --wait)")]
 pub struct Send {
     #[command(flatten)]
     content: Content,
+    #[command(flatten)]
+    wait: Wait,
     /// Longest Retry-After of a 429 to wait for
     #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
     max_retry_after: Duration,
@@ -58,12 +61,7 @@ impl Send {
         let (folder, journal) = draft.start(&info)?;
         let max_retry_after = self.max_retry_after;
         let options = RunOptions { unknown: Unknown::Hold, max_retry_after, subscribers: None };
-        drive::run(context, &client, &folder, &plan, journal, options, stop).await
+        let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
+        self.wait.after(sent, context, &client, &folder, &mut stop).await
     }
-}
-
-/// The service of this run, so that a job is not continued with another one.
-pub fn service(context: &Context) -> String {
-    let url = context.settings.url(Service::Email);
-    url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
 }

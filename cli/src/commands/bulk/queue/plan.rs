@@ -24,7 +24,7 @@ Examples:
   svc bulk plan --audience Newsletter --queue redis://10.0.0.5 --from hello@example.com \\
       --subject News --text @news.txt
 
-Scope: none (contacts:manage with --audience)")]
+Scope: none (contacts:manage with --audience; the workers need emails:send)")]
 pub struct Plan {
     #[command(flatten)]
     content: Content,

@@ -4,7 +4,7 @@ use serde_json::Value;
 use svc_sdk::bulk::{QueueState, State};
 
 use super::{LEFT_OUT, QueueOption, find};
-use crate::commands::bulk::report::{Rows, left_out};
+use crate::commands::bulk::outcomes::{Rows, left_out};
 use crate::context::Context;
 use crate::failure::Failure;
 

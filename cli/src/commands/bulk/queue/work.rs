@@ -8,7 +8,7 @@ use svc_sdk::bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
 use svc_sdk::{EmailClient, Service};
 
 use super::{QueueOption, Row, find, plan_of, to_json};
-use crate::commands::bulk::drive::{self, Summary};
+use crate::commands::bulk::drive::{self, Summary, is_result};
 use crate::commands::bulk::message::Renderer;
 use crate::commands::bulk::plan::Plan;
 use crate::commands::bulk::resume::may_continue;
@@ -74,10 +74,17 @@ impl Work {
             return Ok(());
         }
         let mut stop = StopSignal::listen_with_hangup()?;
+        let mut first = None;
         for job in jobs {
-            self.work(context, (&client, &key), &queue, job, &mut stop).await?;
+            match self.work(context, (&client, &key), &queue, job, &mut stop).await {
+                // What became of one job does not keep back the others.
+                Err(failure) if is_result(&failure) => {
+                    first.get_or_insert(failure);
+                }
+                result => result?,
+            }
         }
-        Ok(())
+        first.map_or(Ok(()), Err)
     }
 
     async fn work(

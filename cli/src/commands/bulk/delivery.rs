@@ -1,0 +1,279 @@
+//! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use futures_util::stream::{self, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use svc_sdk::EmailClient;
+use svc_sdk::bulk::{Entry, FileJournal, RowOutcome};
+use svc_sdk::email::EmailStatus;
+use tokio::time::{Instant, sleep};
+
+use super::drive::is_result;
+use super::jobs;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::input::duration;
+use crate::output;
+use crate::stop::StopSignal;
+use crate::wait::{self, FailureBudget};
+
+/// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
+const FILE: &str = "deliveries.ndjson";
+
+/// Emails that are asked for before their statuses are stored.
+const BATCH: usize = 100;
+
+/// Requests in flight.
+const CONCURRENCY: usize = 4;
+
+/// Pauses between two rounds that ask for all emails without a final status.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Options that follow delivery.
+#[derive(Args, Debug)]
+pub struct Wait {
+    /// Wait until the accepted emails are delivered, and report those that are not
+    #[arg(long)]
+    wait: bool,
+    /// Longest time to wait for delivery
+    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse_limit, default_value = "1h", requires = "wait")]
+    wait_limit: Duration,
+}
+
+impl Wait {
+    /// Follows the delivery of a job that was sent with this result, which decides the exit code
+    /// if it is a failure.
+    pub async fn after(
+        &self,
+        sent: Result<(), Failure>,
+        context: &Context,
+        client: &EmailClient,
+        folder: &Path,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
+            return sent;
+        }
+        let id = jobs::name(folder);
+        let followed = self.follow(context, client, folder, stop).await;
+        let followed = followed.map_err(|failure| match failure.kind() {
+            Kind::CheckFailed => {
+                let report = context.svc(&format!("bulk report {id}"));
+                failure.hint(format!("list them: {report}"))
+            }
+            _ => {
+                let again = context.svc(&format!("bulk resume {id} --wait"));
+                failure.hint(format!("the emails were sent; go on waiting: {again}"))
+            }
+        });
+        match (sent, followed) {
+            (Err(sent), Err(followed)) => {
+                context.out.warning(&followed.details().message);
+                Err(sent)
+            }
+            (sent, followed) => sent.and(followed),
+        }
+    }
+
+    async fn follow(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        folder: &Path,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        let mut known = Deliveries::open(folder)?;
+        let deadline = Instant::now() + self.wait_limit;
+        let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
+        let progress = context.out.progress("waiting for delivery");
+        loop {
+            let (mut accepted, mut open) = (Accepted::read(folder)?, 0_u64);
+            loop {
+                let batch = accepted.next_batch(&known.rows)?;
+                if batch.is_empty() {
+                    break;
+                }
+                open += batch.len() as u64;
+                let asked = stream::iter(batch)
+                    .map(async |(row, id)| (row, client.emails().get(&id).await))
+                    .buffer_unordered(CONCURRENCY)
+                    .collect::<Vec<_>>();
+                let answers = tokio::select! {
+                    answers = asked => answers,
+                    _ = stop.recv() => return Err(interrupted(open)),
+                };
+                for (row, answer) in answers {
+                    let email = match answer {
+                        Ok(email) => output::to_value(&email),
+                        Err(error) => {
+                            failures.with(context, Failure::from(error))?;
+                            continue;
+                        }
+                    };
+                    failures = FailureBudget::default();
+                    let Some(status) = email["status"].as_str() else {
+                        let message =
+                            "the response contains no status, so svc cannot wait for the final one";
+                        return Err(Failure::other(message));
+                    };
+                    if EmailStatus::from(status.to_owned()).is_final() {
+                        known.add(Delivery {
+                            row,
+                            status: status.to_owned(),
+                            reason: wait::reason(&email),
+                        })?;
+                        open -= 1;
+                    }
+                }
+                let done = known.rows.len();
+                progress
+                    .set_text(format!("waiting for delivery: {done} final, {open} in progress"));
+            }
+            if open == 0 {
+                return known.verdict(context);
+            }
+            if Instant::now() + pause > deadline {
+                let message = format!(
+                    "{open} of {} accepted emails have no final status after {:?}",
+                    open + known.rows.len() as u64,
+                    self.wait_limit
+                );
+                return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
+            }
+            tokio::select! {
+                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                _ = stop.recv() => return Err(interrupted(open)),
+            }
+        }
+    }
+}
+
+fn interrupted(open: u64) -> Failure {
+    let message = format!("interrupted: {open} emails have no final status yet");
+    Failure::new(Kind::Interrupted, message)
+}
+
+/// The final status of an email.
+#[derive(Serialize, Deserialize)]
+pub struct Delivery {
+    pub row: u64,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The final statuses that are known.
+pub struct Deliveries {
+    rows: HashMap<u64, Delivery>,
+    file: File,
+}
+
+impl Deliveries {
+    fn open(folder: &Path) -> Result<Self, Failure> {
+        let (rows, path) = (read(folder)?, folder.join(FILE));
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options
+            .open(&path)
+            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        // Ends a line that a killed process did not complete.
+        file.write_all(b"\n")?;
+        Ok(Self { rows, file })
+    }
+
+    fn add(&mut self, delivery: Delivery) -> Result<(), Failure> {
+        let line = serde_json::to_string(&delivery).map_err(|e| Failure::other(e.to_string()))?;
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.rows.insert(delivery.row, delivery);
+        Ok(())
+    }
+
+    /// Fails if an email was not delivered.
+    fn verdict(&self, context: &Context) -> Result<(), Failure> {
+        let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
+        for delivery in self.rows.values() {
+            *counts.entry(delivery.status.as_str()).or_default() += 1;
+            let is_failed = wait::verdict("", &json!({"status": delivery.status})).is_err();
+            failed += u64::from(is_failed);
+        }
+        let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let total = self.rows.len();
+        if failed > 0 {
+            let message =
+                format!("{failed} of {total} accepted emails were not delivered: {counts}");
+            return Err(Failure::check(message).code("bulk_not_delivered"));
+        }
+        if total > 0 {
+            context.out.note(&format!("delivery: {counts}"));
+        }
+        Ok(())
+    }
+}
+
+/// The final statuses of a job's emails, by row.
+pub fn read(folder: &Path) -> Result<HashMap<u64, Delivery>, Failure> {
+    let file = match File::open(folder.join(FILE)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut rows = HashMap::new();
+    for line in BufReader::new(file).lines() {
+        // What is not readable is asked for again.
+        if let Ok(delivery) = serde_json::from_str::<Delivery>(&line?) {
+            rows.insert(delivery.row, delivery);
+        }
+    }
+    Ok(rows)
+}
+
+/// The accepted emails of a journal, in the order of their outcomes.
+struct Accepted {
+    records: svc_sdk::bulk::Records,
+    open: HashMap<u64, Vec<u64>>,
+    ready: Vec<(u64, String)>,
+}
+
+impl Accepted {
+    fn read(folder: &Path) -> Result<Self, Failure> {
+        let records = FileJournal::read(jobs::journal(folder))?;
+        Ok(Self { records, open: HashMap::new(), ready: Vec::new() })
+    }
+
+    /// The next emails without a known status: their rows and ids. Empty at the end.
+    fn next_batch(
+        &mut self,
+        known: &HashMap<u64, Delivery>,
+    ) -> Result<Vec<(u64, String)>, Failure> {
+        while self.ready.len() < BATCH {
+            let Some(entry) = self.records.next() else { break };
+            match entry? {
+                Entry::Intent { chunk, rows, .. } => drop(self.open.insert(chunk, rows)),
+                Entry::Outcome { chunk, results, .. } => {
+                    let rows = self.open.remove(&chunk).unwrap_or_default();
+                    for (row, result) in rows.into_iter().zip(results) {
+                        if let RowOutcome::Accepted(id) = result
+                            && !known.contains_key(&row)
+                        {
+                            self.ready.push((row, id));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let rest = self.ready.split_off(self.ready.len().min(BATCH));
+        Ok(std::mem::replace(&mut self.ready, rest))
+    }
+}
