@@ -128,19 +128,22 @@ pub(crate) fn kill(time: Duration) {
 
 /// How long requests took.
 #[derive(Default)]
-pub(super) struct Latencies(Vec<Duration>);
+pub(super) struct Latencies {
+    times: Vec<Duration>,
+    pub(super) failed: u64,
+}
 
 impl Latencies {
     pub(super) fn time<T>(&mut self, request: impl FnOnce() -> T) -> T {
         let sent = Instant::now();
         let response = request();
-        self.0.push(sent.elapsed());
+        self.times.push(sent.elapsed());
         response
     }
 
     /// The time, in milliseconds, within which this share of the requests was done.
     pub(super) fn at(&self, share: f64) -> f64 {
-        let mut sorted = self.0.clone();
+        let mut sorted = self.times.clone();
         sorted.sort_unstable();
         let index = (sorted.len() as f64 * share) as usize;
         sorted[index.min(sorted.len() - 1)].as_secs_f64() * 1e3
@@ -149,8 +152,12 @@ impl Latencies {
 
 impl std::fmt::Display for Latencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (count, p99, longest) = (self.0.len(), self.at(0.99), self.at(1.0));
-        write!(f, "{count} requests, p99 {p99:.1} ms, longest {longest:.1} ms")
+        let (count, p99, longest) = (self.times.len(), self.at(0.99), self.at(1.0));
+        write!(
+            f,
+            "{count} requests, {} failed, p99 {p99:.1} ms, longest {longest:.1} ms",
+            self.failed
+        )
     }
 }
 
