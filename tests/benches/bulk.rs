@@ -117,7 +117,7 @@ impl Bench {
         let mut line = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        let url = ready["url"].as_str().unwrap().to_owned();
+        let url = ready["http"].as_str().unwrap().to_owned();
         let client = EmailClient::builder(&url, KEY).build().unwrap();
         Self { home, server, url, client }
     }

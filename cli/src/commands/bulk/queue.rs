@@ -87,6 +87,23 @@ pub async fn find(queue: &RedisQueue, job: &str) -> Result<QueueStatus, Failure>
     })
 }
 
+/// Refuses a server that may lose what it has confirmed, and warns of weaker settings.
+pub async fn check_durability(context: &Context, queue: &RedisQueue) -> Result<(), Failure> {
+    let warnings = queue.check_durability().await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::Unsupported => {
+            Failure::input(error.to_string()).code("queue_not_durable")
+        }
+        _ => Failure::from(error),
+    })?;
+    warnings.iter().for_each(|warning| context.out.warning(warning));
+    Ok(())
+}
+
+/// The name of an attachment in Redis.
+pub fn attachment(number: usize) -> String {
+    format!("attachment-{number}")
+}
+
 pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
     let plan = plan_of(status)?;
     let (totals, total) = (status.totals, status.info.rows.unwrap_or_default());

@@ -4,7 +4,7 @@ use clap::Args;
 use svc_sdk::Service;
 use svc_sdk::bulk::RedisQueue;
 
-use super::{LEFT_OUT, QueueOption, Row, find, to_json};
+use super::{LEFT_OUT, QueueOption, Row, attachment, check_durability, find, to_json};
 use crate::commands::bulk::content::{Content, Prepared};
 use crate::commands::bulk::drive::emails;
 use crate::commands::bulk::plan;
@@ -64,7 +64,7 @@ impl Plan {
 
 async fn connect(context: &Context, option: &QueueOption) -> Result<RedisQueue, Failure> {
     let queue = option.connect(context).await?;
-    super::work::check_durability(context, &queue).await?;
+    check_durability(context, &queue).await?;
     Ok(queue)
 }
 
@@ -83,9 +83,4 @@ async fn store(queue: &RedisQueue, prepared: &Prepared) -> Result<(), Failure> {
     });
     let rate = plan.rate.unwrap_or_default();
     Ok(queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?)
-}
-
-/// The name of an attachment in Redis.
-pub fn attachment(number: usize) -> String {
-    format!("attachment-{number}")
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use svc_sdk::bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
 use svc_sdk::{EmailClient, Service};
 
-use super::{QueueOption, Row, find, plan_of, to_json};
+use super::{QueueOption, Row, attachment, check_durability, find, plan_of, to_json};
 use crate::commands::bulk::drive::{self, Summary, is_result};
 use crate::commands::bulk::message::Renderer;
 use crate::commands::bulk::plan::Plan;
@@ -141,16 +141,6 @@ impl Work {
     }
 }
 
-/// Refuses a server that may lose what it has confirmed, and warns of weaker settings.
-pub async fn check_durability(context: &Context, queue: &RedisQueue) -> Result<(), Failure> {
-    let warnings = queue.check_durability().await.map_err(|error| match error.kind() {
-        ErrorKind::Unsupported => Failure::input(error.to_string()).code("queue_not_durable"),
-        _ => Failure::from(error),
-    })?;
-    warnings.iter().for_each(|warning| context.out.warning(warning));
-    Ok(())
-}
-
 /// The jobs that have rows to send, the oldest first.
 async fn unfinished(queue: &RedisQueue) -> Result<Vec<QueueStatus>, Failure> {
     let mut jobs = Vec::new();
@@ -171,7 +161,7 @@ async fn unfinished(queue: &RedisQueue) -> Result<Vec<QueueStatus>, Failure> {
 async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer, Failure> {
     let mut attachments = Vec::new();
     for (number, file) in plan.message.attachments.iter().enumerate() {
-        let content = queue.file(job, &super::plan::attachment(number)).await?;
+        let content = queue.file(job, &attachment(number)).await?;
         attachments.push(file.with_content(content));
     }
     Renderer::with_attachments(&plan.message, attachments)
