@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[command(after_long_help = "\
 Examples:
   svc watch
-  svc watch -o ndjson --jq 'select(.type == \"email\")'
+  svc watch -o ndjson --jq .type
 
 Scope: none (local server)")]
 pub struct Watch {

@@ -221,9 +221,10 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let runs_on = text.contains(" listen") || text.contains("sandbox serve");
+    let commands = [" listen", "sandbox serve", "svc watch", "requests tail"];
+    let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
-    let own = runs_on && !text.contains("listen") || text.contains("sandbox stop");
+    let own = text.contains("sandbox serve") || text.contains("sandbox stop");
     let mut command = Command::new("bash");
     let text = text.trim_end_matches(" &");
     command.args(["-euo", "pipefail", "-c"]).arg(if runs_on {
