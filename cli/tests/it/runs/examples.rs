@@ -91,6 +91,8 @@ const IDS: &[(&str, &str)] = &[
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
     ),
     ("msg_019a", "id=sandbox messages list --jq .[0].id"),
+    ("req_019a", "--sandbox audiences list"),
+    ("req_019a", "id=sandbox requests list --jq .[0].id"),
     (
         "messages wait",
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
