@@ -198,7 +198,7 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
     for (_, given) in IDS.iter().filter(|(part, _)| text.contains(part)) {
         scene.prepare(given);
     }
-    for id in ["aud", "con", "dom", "whk", "eml", "msg", "key", "flt"] {
+    for id in ["aud", "con", "dom", "whk", "eml", "msg", "req", "key", "flt"] {
         text = text.replace(&format!("{id}_019a"), "$id");
     }
     let text = scene.named(&text);
