@@ -94,6 +94,8 @@ const IDS: &[(&str, &str)] = &[
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
     ),
     ("msg_019a", "id=sandbox messages list --jq .[0].id"),
+    ("req_019a", "--sandbox audiences list"),
+    ("req_019a", "id=sandbox requests list --jq .[0].id"),
     (
         "messages wait",
         "emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait",
@@ -199,7 +201,7 @@ fn run_example(world: &World, line: &str) -> Result<(), String> {
     for (_, given) in IDS.iter().filter(|(part, _)| text.contains(part)) {
         scene.prepare(given);
     }
-    for id in ["aud", "con", "dom", "whk", "eml", "msg", "key", "flt"] {
+    for id in ["aud", "con", "dom", "whk", "eml", "msg", "req", "key", "flt"] {
         text = text.replace(&format!("{id}_019a"), "$id");
     }
     let text = scene.named(&text);
@@ -224,9 +226,10 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let runs_on = text.contains(" listen") || text.contains("sandbox serve");
+    let commands = [" listen", "sandbox serve", "svc watch", "requests tail"];
+    let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
-    let own = runs_on && !text.contains("listen") || text.contains("sandbox stop");
+    let own = text.contains("sandbox serve") || text.contains("sandbox stop");
     let mut command = Command::new("bash");
     let text = text.trim_end_matches(" &");
     command.args(["-euo", "pipefail", "-c"]).arg(if runs_on {
