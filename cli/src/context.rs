@@ -350,11 +350,7 @@ impl Context {
     pub fn svc(&self, rest: &str) -> String {
         if self.settings.sandbox {
             // `svc sandbox …` always addresses the sandbox.
-            let option = if rest.starts_with("sandbox ") || rest.starts_with("watch") {
-                ""
-            } else {
-                "--sandbox "
-            };
+            let option = if rest.starts_with("sandbox ") { "" } else { "--sandbox " };
             format!("svc {option}{rest}")
         } else {
             format!("svc {rest}")

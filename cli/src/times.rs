@@ -32,8 +32,18 @@ pub async fn read(
 #[cfg(feature = "sandbox")]
 /// As [`read`], as text for the local server's control interface.
 pub async fn after(context: &Context, text: Option<&str>) -> Result<Option<String>, Failure> {
+    past(context, "--after", text).await
+}
+
+#[cfg(feature = "sandbox")]
+/// As [`after`], for another option.
+pub async fn past(
+    context: &Context,
+    option: &str,
+    text: Option<&str>,
+) -> Result<Option<String>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let (instant, _) = read(context, "--after", text, Direction::Past).await?;
+    let (instant, _) = read(context, option, text, Direction::Past).await?;
     Ok(Some(instant.to_rfc3339()))
 }
 

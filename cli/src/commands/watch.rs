@@ -5,9 +5,9 @@ use clap::Args;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Watch requests, emails, deliveries and attempts of the local server
+/// Watch requests, emails, deliveries and attempts as they happen
 ///
-/// Prints one line for each, as it happens. Piped, each line is JSON and has everything that
+/// Prints one line for each in the local server. Piped, each line is JSON and has everything that
 /// changes. If the server is started again at the same address, the command continues. Ctrl-C or
 /// SIGTERM ends it.
 #[derive(Args, Debug)]

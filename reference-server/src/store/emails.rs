@@ -1,5 +1,7 @@
 //! [`Stored`]: an email in the database, with its status and its history.
 
+mod list;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,9 +10,11 @@ use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
-use crate::model::timestamp::Timestamp;
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx, due, relay_queue};
+
+pub use list::EmailSummary;
+pub(crate) use list::{PAST_EVERY_ID, Range, each, may_scan};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,64 +159,6 @@ pub(crate) struct View<'a> {
     last_event: Option<&'a str>,
 }
 
-/// An email in a list of the control interface.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct EmailSummary {
-    /// The ID, `eml_…`.
-    pub id: String,
-    /// The status: the most severe one of its recipients.
-    pub status: Status,
-    /// The sender.
-    pub from: String,
-    /// The recipients.
-    pub to: Vec<String>,
-    /// The recipients of copies.
-    pub cc: Vec<String>,
-    /// The recipients of blind copies.
-    pub bcc: Vec<String>,
-    /// The addresses for replies.
-    pub reply_to: Vec<String>,
-    /// The subject.
-    pub subject: String,
-    /// The tags.
-    pub tags: Map<String, Value>,
-    /// When it is to be sent, if it was scheduled.
-    pub scheduled_at: Option<Timestamp>,
-    /// The ID of its template.
-    pub template_id: Option<String>,
-    /// When it was accepted.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-    /// The last event of any recipient, such as `email.delivered`.
-    pub last_event: Option<String>,
-}
-
-impl From<&Stored> for EmailSummary {
-    fn from(email: &Stored) -> Self {
-        let meta = email.meta.clone();
-        Self {
-            id: email.id.clone(),
-            status: email.status,
-            from: meta.from,
-            to: meta.to,
-            cc: meta.cc,
-            bcc: meta.bcc,
-            reply_to: meta.reply_to,
-            subject: meta.subject,
-            tags: meta.tags,
-            scheduled_at: email.scheduled_at.map(Timestamp::from),
-            template_id: meta.template_id,
-            created_at: email.created_at.into(),
-            updated_at: email.updated_at.into(),
-            last_event: email.last_event.clone(),
-        }
-    }
-}
-
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, email: &Stored) {
     tx.publish(Some(email.organization), "email", || EmailSummary::from(email));
@@ -307,71 +253,6 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
         }))
     })?;
     found.transpose().map_err(ApiError::internal)
-}
-
-/// The range of email IDs to read, both exclusive.
-pub(crate) struct Range<'a> {
-    pub(crate) after: &'a str,
-    pub(crate) before: &'a str,
-}
-
-/// Sorts after every ID of an email.
-pub(crate) const PAST_EVERY_ID: &str = "eml`";
-
-/// Whether a list of the emails with this status may read many with another one.
-pub(crate) fn may_scan(status: Option<Status>) -> bool {
-    status == Some(Status::Delivered)
-}
-
-fn list_statement(status: Option<Status>) -> String {
-    let (index, condition) = match status {
-        None => ("email_organization", "?4 IS NULL"),
-        Some(Status::Delivered) => ("email_organization", "status = ?4"),
-        Some(_) => ("email_status", "status <> 'delivered' AND status = ?4"),
-    };
-    format!(
-        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, meta
-         FROM email INDEXED BY {index}
-         WHERE {condition} AND organization = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC"
-    )
-}
-
-/// Reads emails of an organization, newest first, until `take` returns `false`.
-pub(crate) fn each(
-    reader: Reader<'_>,
-    organization: i64,
-    range: &Range<'_>,
-    status: Option<Status>,
-    mut take: impl FnMut(EmailSummary) -> Result<bool, ApiError>,
-) -> Result<(), ApiError> {
-    let mut statement = reader.statement(&list_statement(status))?;
-    let params = (organization, range.after, range.before, status.map(Status::as_str));
-    let mut rows = statement.query(params)?;
-    while let Some(row) = rows.next()? {
-        let meta: Meta =
-            serde_json::from_str(&row.get::<_, String>(6)?).map_err(ApiError::internal)?;
-        let time = |column| row.get(column).map(<Timestamp as From<Millis>>::from);
-        let email = EmailSummary {
-            id: row.get(0)?,
-            status: Status::from_text(&row.get::<_, String>(1)?),
-            from: meta.from,
-            to: meta.to,
-            cc: meta.cc,
-            bcc: meta.bcc,
-            reply_to: meta.reply_to,
-            subject: meta.subject,
-            tags: meta.tags,
-            scheduled_at: row.get::<_, Option<Millis>>(3)?.map(Timestamp::from),
-            template_id: meta.template_id,
-            created_at: time(4)?,
-            updated_at: time(5)?,
-            last_event: row.get(2)?,
-        };
-        if !take(email)? {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// The size of the content of an email, in bytes, without reading it.

@@ -54,7 +54,7 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let before = times::after(context, self.before.as_deref()).await?;
+        let before = times::past(context, "--before", self.before.as_deref()).await?;
         let client = control::client(context, self.organization.as_deref()).await?;
         let request = || {
             let mut request = client.emails().list();

@@ -26,7 +26,7 @@ pub struct List {
     status: Option<String>,
     /// Filter by key id
     #[arg(long, value_name = "ID", add = Values::SandboxKey.candidates())]
-    key: Option<String>,
+    key_id: Option<String>,
     /// Begun after this time, such as 10m or 2026-12-01
     ///
     /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
@@ -55,7 +55,7 @@ impl List {
             if let Some(status) = &self.status {
                 request = request.status(status);
             }
-            if let Some(key) = &self.key {
+            if let Some(key) = &self.key_id {
                 request = request.key(key);
             }
             if let Some(after) = &after {
@@ -71,7 +71,8 @@ impl List {
 }
 
 fn operation(text: &str) -> Result<Operation, &'static str> {
-    let mut all = Operation::ALL.iter().copied();
-    all.find(|operation| operation.to_string() == text)
+    // A name that both services have is that of the email service.
+    let mut all = Operation::ALL.iter().copied().rev();
+    all.find(|operation| operation.name() == text || operation.to_string() == text)
         .ok_or("is not an operation, such as emails.send")
 }
