@@ -135,7 +135,7 @@ impl Filter {
         let has_tag = |wanted: &String| match wanted.split_once('=') {
             Some((name, value)) => email.tags.get(name).is_some_and(|tag| match tag.as_str() {
                 Some(text) => text == value,
-                None => tag.to_string() == value,
+                None => serde_json::to_string(tag).is_ok_and(|text| text == value),
             }),
             None => email.tags.contains_key(wanted),
         };
