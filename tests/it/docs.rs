@@ -469,7 +469,7 @@ fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
         let path = entry.expect("an entry").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() {
-            if name != "target" && name != "corpus" && !name.starts_with('.') {
+            if !["target", "corpus", "node_modules"].contains(&name) && !name.starts_with('.') {
                 found.extend(files_below(&path, extensions));
             }
         } else if extensions
