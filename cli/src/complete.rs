@@ -56,6 +56,9 @@ pub enum Values {
     Record,
     /// Ids from the local server.
     SandboxKey,
+    SandboxEmail,
+    SandboxRequest,
+    Template,
     Message,
     Delivery,
     Fault,

@@ -30,8 +30,16 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         Values::ExtractionWebhook => Service::Extraction,
         _ => Service::Email,
     };
-    let of_sandbox =
-        matches!(values, Values::SandboxKey | Values::Message | Values::Delivery | Values::Fault);
+    let of_sandbox = matches!(
+        values,
+        Values::SandboxKey
+            | Values::SandboxEmail
+            | Values::SandboxRequest
+            | Values::Template
+            | Values::Message
+            | Values::Delivery
+            | Values::Fault
+    );
     if of_sandbox || context.settings.sandbox {
         context.peek().await.then_some(())?;
     } else if !is_usable_without_prompt(context, service) {
@@ -82,6 +90,11 @@ async fn items_of_sandbox(context: &Context, values: Values) -> Option<Vec<Value
     let client = client(context, None).await.ok()?;
     Some(match values {
         Values::SandboxKey => to_values(&send(context, client.keys().list()).await.ok()??),
+        Values::SandboxEmail => to_values(&send(context, client.emails().list()).await.ok()??.data),
+        Values::SandboxRequest => {
+            to_values(&send(context, client.requests().list()).await.ok()??.data)
+        }
+        Values::Template => to_values(&send(context, client.templates().list()).await.ok()??.data),
         Values::Message => to_values(&send(context, client.messages().list()).await.ok()??.data),
         Values::Delivery => to_values(&send(context, client.deliveries().list()).await.ok()??.data),
         Values::Fault => to_values(&send(context, client.faults().list()).await.ok()??),

@@ -136,7 +136,7 @@ impl State {
     }
 
     fn can_repeat(&self, open: &Open, life: TimeDelta) -> bool {
-        let age = self.now() - open.at;
+        let age = Utc::now() + self.clock_offset - open.at;
         // A clock that was set back does not tell the age.
         let is_alive = age >= TimeDelta::zero() && age < life;
         let is_whole = open.rows.len() == open.sent;

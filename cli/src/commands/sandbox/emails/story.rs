@@ -30,7 +30,7 @@ Examples:
 Scope: none (local server)")]
 pub struct Story {
     /// Email id
-    #[arg(add = Values::Email.candidates())]
+    #[arg(add = Values::SandboxEmail.candidates())]
     id: String,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]

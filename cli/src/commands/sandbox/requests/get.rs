@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ Examples:
 Scope: none (local server)")]
 pub struct Get {
     /// Request id, which is the X-Request-Id of the response
+    #[arg(add = Values::SandboxRequest.candidates())]
     id: String,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control;
@@ -16,6 +17,7 @@ Examples:
 Scope: none (local server)")]
 pub struct Delete {
     /// Template id
+    #[arg(add = Values::Template.candidates())]
     id: String,
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]

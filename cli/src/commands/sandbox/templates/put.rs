@@ -3,7 +3,7 @@
 use clap::Args;
 use svc_reference_server::client::NewTemplate;
 
-use crate::complete::at_file;
+use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::context::PLAIN;
 use crate::control;
@@ -18,6 +18,7 @@ Examples:
 Scope: none (local server)")]
 pub struct Put {
     /// Template id
+    #[arg(add = Values::Template.candidates())]
     id: String,
     /// Default subject of emails with this template
     #[arg(long, value_name = "TEXT")]
