@@ -51,6 +51,7 @@ pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -93,6 +94,8 @@ pub(crate) struct Store {
     interrupted: Vec<Job>,
     /// Of the writer's connection.
     interrupt: Mutex<Option<InterruptHandle>>,
+    /// Whether the writer thread has no more jobs, and closes the database.
+    is_closing: Arc<AtomicBool>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -137,6 +140,7 @@ impl Store {
             readers,
             searchers,
             interrupt: Mutex::new(Some(connection.get_interrupt_handle())),
+            is_closing: Arc::default(),
             wake: Arc::default(),
         };
         store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
@@ -145,13 +149,14 @@ impl Store {
 
     fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
+        let is_closing = Arc::clone(&self.is_closing);
         let files = match &self.readers {
             Some(readers) => FileIdentity::of_all(&readers.path)?,
             None => Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files))?;
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files, &is_closing))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }
@@ -264,10 +269,16 @@ impl Store {
     /// Makes the statements that are being executed fail, and drops the queued jobs, so that
     /// [`Store::close`] returns soon. Their callers get an error, and nothing that they wrote
     /// is kept.
-    pub(crate) fn interrupt(&self) {
+    ///
+    /// When the jobs have ended, SQLite copies the write-ahead log into the database file. Only
+    /// `with_log` interrupts that too: nothing is lost, but the next start has to do it.
+    pub(crate) fn interrupt(&self, with_log: bool) {
         self.queue.abandon();
         for readers in self.searchers.iter().chain(&self.readers) {
             readers.interrupt();
+        }
+        if !with_log && self.is_closing.load(Ordering::Relaxed) {
+            return;
         }
         if let Some(handle) = &*lock(&self.interrupt) {
             handle.interrupt();
@@ -447,7 +458,7 @@ mod tests {
         let closed = std::thread::spawn(move || closing.close());
         let interrupt = async {
             while !closed.is_finished() {
-                store.interrupt();
+                store.interrupt(false);
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         };

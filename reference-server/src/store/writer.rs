@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 
@@ -13,13 +14,14 @@ use super::tx::{Effects, Tx, Wake};
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
 
-/// Runs until the queue is closed and empty, then closes the connection.
+/// Runs until the queue is closed and empty, sets `is_idle`, and closes the connection.
 pub(super) fn run(
     connection: Connection,
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
     files: &[FileIdentity],
+    is_idle: &AtomicBool,
 ) {
     let _abandon = AbandonOnExit(queue);
     let mut group = VecDeque::new();
@@ -48,6 +50,7 @@ pub(super) fn run(
         }
         commit(&connection, &mut group, queue, clock, wake);
     }
+    is_idle.store(true, Ordering::Relaxed);
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");

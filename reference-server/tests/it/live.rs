@@ -23,7 +23,9 @@ impl Stream {
     async fn open(sandbox: &Sandbox, query: &str, headers: &str) -> Self {
         let addr = sandbox.addr();
         let mut stream = TcpStream::connect(addr).await.expect("works");
-        let head = format!("GET /_sandbox/events{query} HTTP/1.1\r\nhost: {addr}\r\n{headers}\r\n");
+        let head = format!(
+            "GET /_sandbox/events{query} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n{headers}\r\n"
+        );
         stream.write_all(head.as_bytes()).await.expect("works");
         let mut stream = Self { lines: BufReader::new(stream), status: 0, id: String::new() };
         let line = stream.line().await.expect("a status line");
