@@ -35,14 +35,12 @@ use crate::context::Context;
 use crate::failure::Failure;
 
 /// The top-level commands of each section of `svc --help`, in order.
-pub const SECTIONS: [(&str, &[&str]); 5] = [
+pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
-    (
-        "Development",
-        &["sandbox", "watch", "listen", "replay", "trigger", "certify", "verify", "sign"],
-    ),
+    ("Local server", &["sandbox", "watch"]),
+    ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
 ];
 

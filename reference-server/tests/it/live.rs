@@ -22,14 +22,14 @@ struct Stream {
 impl Stream {
     async fn open(sandbox: &Sandbox, query: &str, headers: &str) -> Self {
         let addr = sandbox.addr();
-        let mut stream = TcpStream::connect(addr).await.expect("works");
+        let mut stream = TcpStream::connect(addr).await.expect("connected");
         let head = format!(
             "GET /_sandbox/events{query} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n{headers}\r\n"
         );
-        stream.write_all(head.as_bytes()).await.expect("works");
+        stream.write_all(head.as_bytes()).await.expect("sent");
         let mut stream = Self { lines: BufReader::new(stream), status: 0, id: String::new() };
         let line = stream.line().await.expect("a status line");
-        stream.status = line[9..12].parse().expect("works");
+        stream.status = line[9..12].parse().expect("a status");
         while stream.line().await.is_some_and(|line| !line.is_empty()) {}
         stream
     }
@@ -70,9 +70,9 @@ impl Stream {
 }
 
 async fn send(sandbox: &Sandbox, subject: &str) {
-    let client = sandbox.server.email_client().expect("works");
+    let client = sandbox.server.email_client().expect("a client");
     let email = Email::new("hello@sandbox.test", "ada@example.test", subject).text("Hi");
-    client.emails().send(&email).await.expect("works");
+    client.emails().send(&email).await.expect("sent");
     sandbox.settle().await;
 }
 
@@ -96,7 +96,7 @@ async fn a_stream_has_everything_that_changes() {
     assert!(data.contains(r#""number":1,"#) && data.contains(r#""status":200"#), "{data}");
 
     let fault = NewFault::new().operation("emails.send").status(500);
-    sandbox.server.client().expect("works").faults().add(&fault).await.unwrap();
+    sandbox.server.client().unwrap().faults().add(&fault).await.unwrap();
     let change = (
         "change".to_owned(),
         r#"{"type":"change","resource":"faults","method":"POST"}"#.to_owned(),
@@ -130,12 +130,12 @@ async fn a_stream_is_resumed_without_a_gap() {
 #[tokio::test]
 async fn an_organization_sees_only_its_own_events() {
     let sandbox = Sandbox::start().await;
-    let tenant = sandbox.server.tenant("One").await.expect("works");
+    let tenant = sandbox.server.tenant("One").await.unwrap();
     let query = format!("?organization={}", tenant.organization.id);
     let mut stream = Stream::open(&sandbox, &query, "").await;
     stream.until("ready").await;
     send(&sandbox, "Secret").await;
-    tenant.email.domains().list().await.expect("works");
+    tenant.email.domains().list().await.unwrap();
     let (kind, data) = stream.next().await.expect("an event");
     assert_eq!(kind, "request");
     assert!(data.contains("domains.list"), "{data}");
@@ -144,10 +144,10 @@ async fn an_organization_sees_only_its_own_events() {
 #[tokio::test]
 async fn a_reset_ends_the_stream_and_the_next_one_goes_on() {
     let sandbox = Sandbox::start().await;
-    let control = sandbox.server.client().expect("works");
+    let control = sandbox.server.client().unwrap();
     let mut stream = Stream::open(&sandbox, "", "").await;
     stream.until("ready").await;
-    control.reset_organization("Sandbox").await.expect("works");
+    control.reset_organization("Sandbox").await.unwrap();
     stream.until(r#""reason":"deleted""#).await;
     let id = stream.id.clone();
     assert_eq!(stream.next().await, None);
@@ -183,19 +183,19 @@ async fn streams_are_limited_and_end_with_the_server() {
 
 #[tokio::test]
 async fn the_typed_client_waits_for_changes() {
-    let server = Server::start().await.expect("works");
-    let sandbox = server.client().expect("works");
+    let server = Server::start().await.unwrap();
+    let sandbox = server.client().unwrap();
     let events = async |request: Request<LiveEvents>| {
-        within("the changes", request.into_future()).await.expect("works")
+        within("the changes", request.into_future()).await.unwrap()
     };
     let begun = events(sandbox.events().begin()).await;
     assert!(matches!(begun.data[..], [LiveEvent::Ready(_)]), "{begun:?}");
-    let client = server.email_client().expect("works");
+    let client = server.email_client().unwrap();
     let waiting = tokio::spawn(sandbox.events().after(&begun.next).into_future());
     let email = Email::new("hello@sandbox.test", "bounced@example.test", "Hi").text("Hi");
-    let sent = client.emails().send(&email).await.expect("works");
+    let sent = client.emails().send(&email).await.unwrap();
     let mut position = begun.next;
-    let mut found = within("a change", waiting).await.expect("works").unwrap();
+    let mut found = within("a change", waiting).await.unwrap().unwrap();
     let mut all = Vec::new();
     loop {
         position.clone_from(&found.next);
@@ -218,7 +218,7 @@ async fn the_typed_client_waits_for_changes() {
     let (at_end, none) = at_end(&sandbox, position).await;
     assert!(none.data.is_empty());
     assert_eq!(none.next, at_end);
-    sandbox.reset().await.expect("works");
+    sandbox.reset().await.unwrap();
     let reset = events(sandbox.events().after(&none.next)).await;
     assert!(
         matches!(&reset.data[..], [LiveEvent::Reset(reset)] if reset.reason == ResetReason::Deleted),
@@ -231,7 +231,7 @@ async fn the_typed_client_waits_for_changes() {
 async fn at_end(sandbox: &Client, mut position: String) -> (String, LiveEvents) {
     loop {
         let wait = sandbox.events().after(&position).timeout(Duration::from_millis(50));
-        let found = within("the changes", wait.into_future()).await.expect("works");
+        let found = within("the changes", wait.into_future()).await.expect("an event");
         if found.data.is_empty() {
             return (position, found);
         }

@@ -20,23 +20,22 @@ fn email(to: &str, subject: &str) -> Email {
 
 #[tokio::test]
 async fn lists_emails_in_every_status() {
-    let server = Server::start().await.expect("works");
-    let (client, sandbox) = (server.email_client().expect("works"), server.client().unwrap());
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
     let (emails, sent) = (sandbox.emails(), client.emails());
     let first = email("Ada <ada@example.test>", "Welcome, Ada").tag("campaign", "spring");
-    let first = sent.send(&first).await.expect("works").id;
-    sent.send(email("bounced@x.test", "Lost").cc("Ada@example.test")).await.expect("works");
+    let first = sent.send(&first).await.unwrap().id;
+    sent.send(email("bounced@x.test", "Lost").cc("Ada@example.test")).await.unwrap();
     server.until_idle().await;
-    sandbox.clock().freeze().await.expect("works");
+    sandbox.clock().freeze().await.unwrap();
     let at = "2999-01-01T00:00:00Z";
-    let later =
-        sent.send(email("bob@example.test", "Later").scheduled_at(at)).await.expect("works");
+    let later = sent.send(email("bob@example.test", "Later").scheduled_at(at)).await.unwrap();
     let cancelled = email("bob@example.test", "Never").scheduled_at(at);
-    let cancelled = sent.send(&cancelled).await.expect("works");
-    sent.cancel(&cancelled.id).await.expect("works");
+    let cancelled = sent.send(&cancelled).await.unwrap();
+    sent.cancel(&cancelled.id).await.unwrap();
 
     let subjects = async |request: Request<Page<EmailSummary>>| {
-        let page = request.await.expect("works");
+        let page = request.await.unwrap();
         page.data.into_iter().map(|email| email.subject).collect::<Vec<_>>()
     };
     assert_eq!(subjects(emails.list()).await, ["Never", "Later", "Lost", "Welcome, Ada"]);
@@ -61,12 +60,12 @@ async fn lists_emails_in_every_status() {
     assert!(subjects(list().before("2000-01-01")).await.is_empty());
     assert!(subjects(list().after("2999-01-01")).await.is_empty());
 
-    let page = emails.list().limit(3).await.expect("works");
-    let rest = emails.list().cursor(page.next.expect("works")).await.unwrap();
+    let page = emails.list().limit(3).await.unwrap();
+    let rest = emails.list().cursor(page.next.unwrap()).await.unwrap();
     assert_eq!((rest.data[0].id.as_str(), rest.next), (first.as_str(), None));
 
     // Nothing of another organization.
-    let other = server.create_organization("Other").await.expect("works");
+    let other = server.create_organization("Other").await.unwrap();
     assert!(subjects(sandbox.of(&other.id).emails().list()).await.is_empty());
     let error = sandbox.of(&other.id).emails().story(&first).await.unwrap_err();
     assert_eq!(error.code(), Some("not_found"));
@@ -74,20 +73,20 @@ async fn lists_emails_in_every_status() {
 
 #[tokio::test]
 async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
-    let server = Server::start().await.expect("works");
-    let (client, sandbox) = (server.email_client().expect("works"), server.client().unwrap());
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
     let receiver = Receiver::start(&[500, 200]).await;
     let events = ["email.delivered", "email.opened"];
     let hook = serde_json::json!({"url": receiver.url(), "events": events});
-    client.raw("POST", "/api/v1/webhooks").json(&hook).await.expect("works");
-    sandbox.clock().freeze().await.expect("works");
-    let sent = client.emails().send(email("ada@example.test", "Hi")).await.expect("works");
-    client.emails().send(email("ada@example.test", "Another")).await.expect("works");
-    sandbox.clock().advance(Duration::from_secs(60)).await.expect("works");
-    sandbox.emails().simulate(&sent.id, &EmailEvent::new("opened")).await.expect("works");
+    client.raw("POST", "/api/v1/webhooks").json(&hook).await.unwrap();
+    sandbox.clock().freeze().await.unwrap();
+    let sent = client.emails().send(email("ada@example.test", "Hi")).await.unwrap();
+    client.emails().send(email("ada@example.test", "Another")).await.unwrap();
+    sandbox.clock().advance(Duration::from_secs(60)).await.unwrap();
+    sandbox.emails().simulate(&sent.id, &EmailEvent::new("opened")).await.unwrap();
     server.until_idle().await;
 
-    let story = sandbox.emails().story(&sent.id).await.expect("works");
+    let story = sandbox.emails().story(&sent.id).await.unwrap();
     assert_eq!((story.email.id.as_str(), story.email.status), (&*sent.id, EmailStatus::Delivered));
     assert_eq!(story.recipients[0].address, "ada@example.test");
     let request = story.request.expect("the request");
@@ -112,15 +111,15 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
 #[tokio::test]
 async fn an_emails_story_survives_a_restart() {
     let directory = crate::harness::private_dir();
-    let start = async || Server::builder().data_dir(directory.path()).start().await.expect("works");
+    let start = async || Server::builder().data_dir(directory.path()).start().await.unwrap();
     let server = start().await;
-    let sent = server.email_client().expect("works");
-    let sent = sent.emails().send(email("bounced@x.test", "Hi")).await.expect("works");
+    let sent = server.email_client().unwrap();
+    let sent = sent.emails().send(email("bounced@x.test", "Hi")).await.unwrap();
     server.until_idle().await;
     server.stop().await;
     let server = start().await;
-    let story = server.client().expect("works").emails().story(&sent.id).await.unwrap();
-    assert_eq!(story.timeline.last().expect("works").event.as_deref(), Some("email.bounced"));
+    let story = server.client().unwrap().emails().story(&sent.id).await.unwrap();
+    assert_eq!(story.timeline.last().unwrap().event.as_deref(), Some("email.bounced"));
     assert!(story.request.is_none(), "the request log is in memory");
     server.stop().await;
 }
@@ -129,7 +128,7 @@ async fn an_emails_story_survives_a_restart() {
 async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     let sandbox = Sandbox::start().await;
     let server = &sandbox.server;
-    let control = server.client().expect("works");
+    let control = server.client().unwrap();
     let hook = r#"{"url":"https://ada:pw123@shop.test/hook","events":["email.sent"]}"#;
     let created = sandbox.call("POST /api/v1/webhooks", hook).await;
     let secret = created.between(r#""signingSecret":""#);
@@ -148,7 +147,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     for secret in [secret.as_str(), KEY, "mk_wrong_key_123", "pw123"] {
         assert!(!raw.body.contains(secret), "{secret} in {}", raw.body);
     }
-    let all = control.requests().list().await.expect("works").data;
+    let all = control.requests().list().await.unwrap().data;
     let seen: Vec<_> =
         all.iter().map(|one| (one.summary.operation.as_str(), one.summary.status)).collect();
     assert_eq!(
@@ -174,7 +173,7 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     assert_eq!(body, r#"{"url":"https://ada:[redacted]@shop.test/hook","events":["email.sent"]}"#);
 
     let ids = async |request: Request<Page<LoggedRequest>>| {
-        let page = request.await.expect("works");
+        let page = request.await.unwrap();
         page.data.into_iter().map(|one| one.summary.id).collect::<Vec<_>>()
     };
     let list = || control.requests().list();
@@ -182,27 +181,27 @@ async fn requests_are_logged_with_their_bodies_and_without_secrets() {
     assert_eq!(ids(list().status("4xx")).await.len(), 2);
     assert_eq!(ids(list().status(202)).await, [send.summary.id.as_str()]);
     assert_eq!(ids(list().after(&send.summary.id)).await.len(), 2);
-    assert_eq!(ids(list().key(send.summary.key.as_deref().expect("works"))).await.len(), 3);
-    let page = list().limit(3).await.expect("works");
-    assert_eq!(ids(list().cursor(page.next.expect("works"))).await, [webhook.summary.id.as_str()]);
-    let one = control.requests().get(&send.summary.id).await.expect("works");
+    assert_eq!(ids(list().key(send.summary.key.as_deref().unwrap())).await.len(), 3);
+    let page = list().limit(3).await.unwrap();
+    assert_eq!(ids(list().cursor(page.next.unwrap())).await, [webhook.summary.id.as_str()]);
+    let one = control.requests().get(&send.summary.id).await.unwrap();
     assert_eq!(one.summary.id, send.summary.id);
     assert_eq!(sandbox.control("GET /_sandbox/requests?status=9xx", "").await.status, 422);
     assert_eq!(sandbox.control("GET /_sandbox/requests/req_none", "").await.status, 404);
 
     // Another organization sees none of it, not even the request without a valid key.
-    let other = server.create_organization("Other").await.expect("works");
+    let other = server.create_organization("Other").await.unwrap();
     assert!(ids(control.of(&other.id).requests().list()).await.is_empty());
-    control.reset_organization("Sandbox").await.expect("works");
+    control.reset_organization("Sandbox").await.unwrap();
     assert!(ids(list()).await.is_empty(), "the log survived a reset");
 }
 
 #[tokio::test]
 async fn a_request_without_a_response_is_logged_with_its_fault() {
     let sandbox = Sandbox::start().await;
-    let control = sandbox.server.client().expect("works");
+    let control = sandbox.server.client().unwrap();
     let fault = NewFault::new().drop_connection(DropPoint::After);
-    let fault = control.faults().add(&fault).await.expect("works");
+    let fault = control.faults().add(&fault).await.unwrap();
     sandbox.expect_faults();
     let text = format!(
         "GET /api/v1/domains HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\n\r\n",
@@ -211,7 +210,7 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
     assert!(raw::try_send(sandbox.addr(), text.as_bytes()).await.is_none());
     let logged = async {
         loop {
-            if let Some(logged) = control.requests().list().await.expect("works").data.pop() {
+            if let Some(logged) = control.requests().list().await.unwrap().data.pop() {
                 return logged;
             }
             tokio::task::yield_now().await;
@@ -223,30 +222,29 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
 
 #[tokio::test]
 async fn requests_belong_to_the_organization_of_their_key() {
-    let server = Server::start().await.expect("works");
-    let (one, two) =
-        (server.tenant("One").await.expect("works"), server.tenant("Two").await.unwrap());
-    one.email.domains().list().await.expect("works");
-    let key = one.sandbox.keys().create(&NewKey::email(["domains:manage"])).await.expect("works");
-    let client = EmailClient::builder(server.base_url(), key.key.expect("works")).build().unwrap();
-    client.domains().list().await.expect("works");
-    let seen = one.sandbox.requests().list().await.expect("works").data;
+    let server = Server::start().await.unwrap();
+    let (one, two) = (server.tenant("One").await.unwrap(), server.tenant("Two").await.unwrap());
+    one.email.domains().list().await.unwrap();
+    let key = one.sandbox.keys().create(&NewKey::email(["domains:manage"])).await.unwrap();
+    let client = EmailClient::builder(server.base_url(), key.key.unwrap()).build().unwrap();
+    client.domains().list().await.unwrap();
+    let seen = one.sandbox.requests().list().await.unwrap().data;
     assert_eq!(seen.len(), 2);
     assert_eq!(seen[0].summary.key.as_deref(), Some(key.id.as_str()));
-    assert!(two.sandbox.requests().list().await.expect("works").data.is_empty());
+    assert!(two.sandbox.requests().list().await.unwrap().data.is_empty());
 }
 
 #[tokio::test]
 async fn attachments_are_never_run_by_a_browser() {
     let sandbox = Sandbox::start().await;
-    let control = sandbox.server.client().expect("works");
+    let control = sandbox.server.client().unwrap();
     let page = "<script>alert(1)</script>";
     let mail = email("ada@example.test", "Files")
         .attachment(Attachment::from_bytes("Grüße \"1\".html", page))
         .attachment(Attachment::from_bytes("notes.txt", "hello"));
-    let client = sandbox.server.email_client().expect("works");
-    client.emails().send(&mail).await.expect("works");
-    let message = control.messages().wait_for("ada@example.test").await.expect("works");
+    let client = sandbox.server.email_client().unwrap();
+    client.emails().send(&mail).await.unwrap();
+    let message = control.messages().wait_for("ada@example.test").await.unwrap();
     let path = format!("GET /_sandbox/messages/{}/attachments", message.id);
     let got = sandbox.control(&format!("{path}/1"), "").await;
     assert_eq!((got.status, got.body.as_str()), (200, page));
@@ -258,7 +256,7 @@ async fn attachments_are_never_run_by_a_browser() {
     assert_eq!(got.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(got.header("content-security-policy"), Some("sandbox; default-src 'none'"));
     assert_eq!(got.header("cross-origin-resource-policy"), Some("same-origin"));
-    assert_eq!(control.messages().attachment(&message.id, 2).await.expect("works"), "hello");
+    assert_eq!(control.messages().attachment(&message.id, 2).await.unwrap(), "hello");
     for none in ["0", "3", "x"] {
         assert_eq!(sandbox.control(&format!("{path}/{none}"), "").await.status, 404, "{none}");
     }

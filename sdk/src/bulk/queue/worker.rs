@@ -174,7 +174,7 @@ where
             held.apply(entry);
         }
         let is_over = held.open.is_empty();
-        // A request that can be repeated: whoever claims the chunk when the lease has ended does.
+        // The worker that claims the chunk after the lease has ended repeats such a request.
         let repeats = is_over
             && held.unknown < MAX_REPEATS
             && self.collector.key_life.is_some_and(|life| held.state.has_repeatable(life));
