@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
@@ -207,9 +207,8 @@ async fn close(app: Shared, data_dir: Option<DataDir>) {
         return;
     }
     // A job whose callers are gone may take long.
-    let begun = Instant::now();
     loop {
-        app.store.interrupt(begun.elapsed() > LOG_TIMEOUT);
+        app.store.interrupt();
         if timeout(Duration::from_millis(10), &mut closed).await.is_ok() {
             return;
         }
@@ -220,8 +219,6 @@ async fn close(app: Shared, data_dir: Option<DataDir>) {
 const CUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a stop waits for the jobs of the database before it interrupts them.
 const JOBS_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long a stop then waits for the copy of the write-ahead log into the database file.
-const LOG_TIMEOUT: Duration = Duration::from_millis(400);
 
 impl Drop for Server {
     fn drop(&mut self) {

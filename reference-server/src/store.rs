@@ -51,9 +51,9 @@ pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;
@@ -94,8 +94,8 @@ pub(crate) struct Store {
     interrupted: Vec<Job>,
     /// Of the writer's connection.
     interrupt: Mutex<Option<InterruptHandle>>,
-    /// Whether the writer thread has no more jobs, and closes the database.
-    is_closing: Arc<AtomicBool>,
+    /// Since when the writer thread has had no more jobs, and has closed the database.
+    closing: Arc<Mutex<Option<Instant>>>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -140,7 +140,7 @@ impl Store {
             readers,
             searchers,
             interrupt: Mutex::new(Some(connection.get_interrupt_handle())),
-            is_closing: Arc::default(),
+            closing: Arc::default(),
             wake: Arc::default(),
         };
         store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
@@ -149,14 +149,14 @@ impl Store {
 
     fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
-        let is_closing = Arc::clone(&self.is_closing);
+        let closing = Arc::clone(&self.closing);
         let files = match &self.readers {
             Some(readers) => FileIdentity::of_all(&readers.path)?,
             None => Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files, &is_closing))?;
+            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files, &closing))?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }
@@ -270,14 +270,15 @@ impl Store {
     /// [`Store::close`] returns soon. Their callers get an error, and nothing that they wrote
     /// is kept.
     ///
-    /// When the jobs have ended, SQLite copies the write-ahead log into the database file. Only
-    /// `with_log` interrupts that too: nothing is lost, but the next start has to do it.
-    pub(crate) fn interrupt(&self, with_log: bool) {
+    /// When the jobs have ended, SQLite copies the write-ahead log into the database file. That
+    /// is interrupted only after [`LOG_TIMEOUT`]: nothing is lost, but the next start has to do it.
+    pub(crate) fn interrupt(&self) {
         self.queue.abandon();
         for readers in self.searchers.iter().chain(&self.readers) {
             readers.interrupt();
         }
-        if !with_log && self.is_closing.load(Ordering::Relaxed) {
+        let closing = lock(&self.closing);
+        if closing.is_some_and(|since| since.elapsed() < LOG_TIMEOUT) {
             return;
         }
         if let Some(handle) = &*lock(&self.interrupt) {
@@ -308,6 +309,8 @@ impl Store {
     }
 }
 
+/// How long an interrupted [`Store::close`] waits for the copy of the write-ahead log.
+const LOG_TIMEOUT: Duration = Duration::from_secs(3);
 /// Number of threads that read: more than a machine usually has cores, so that reads that wait
 /// for the disk leave room for others.
 const READERS: usize = 8;
@@ -356,7 +359,7 @@ impl Drop for InterruptOnDrop {
             // An interruption has no effect between two statements.
             runtime.spawn(async move {
                 while running.interrupt() {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             });
         }
@@ -402,7 +405,7 @@ mod tests {
                 .collect();
             begun.recv().await.unwrap();
             let read = |reader: Reader<'_>| Ok(reader.find("SELECT 1", [], |_| Ok(()))?);
-            let limit = std::time::Duration::from_secs(60);
+            let limit = Duration::from_secs(60);
             if matches!(location, Location::Directory(_)) {
                 tokio::time::timeout(limit, store.read(read)).await.expect("a read").unwrap();
             }
@@ -440,6 +443,21 @@ mod tests {
         assert_eq!(keys.await.unwrap(), ["done"]);
     }
 
+    /// SQLite keeps an interruption that comes between two statements until the next one.
+    #[tokio::test]
+    async fn an_interruption_when_no_job_runs_does_not_prevent_the_copy_of_the_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::Directory(directory.path().to_owned());
+        let (store, _) = Store::open(&location, None).unwrap();
+        let insert = |tx: &mut Tx<'_>| Ok(tx.execute("INSERT INTO meta VALUES ('x', 'x')", [])?);
+        store.write(insert).await.unwrap();
+        let log = directory.path().join("svc.db-wal");
+        assert!(log.exists());
+        store.interrupt();
+        tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+        assert!(!log.exists(), "the write-ahead log still exists");
+    }
+
     #[tokio::test]
     async fn an_interrupted_job_leaves_no_rows_and_lets_the_store_close() {
         let directory = Location::Directory(tempfile::tempdir().unwrap().keep());
@@ -458,8 +476,8 @@ mod tests {
         let closed = std::thread::spawn(move || closing.close());
         let interrupt = async {
             while !closed.is_finished() {
-                store.interrupt(false);
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                store.interrupt();
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         let (write, read, ()) = tokio::join!(write, read, interrupt);

@@ -3,25 +3,27 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::time::Instant;
 
 use rusqlite::Connection;
 
 use super::file_identity::FileIdentity;
 use super::job::{Job, JobResult};
+use super::lock::lock;
 use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
 
-/// Runs until the queue is closed and empty, sets `is_idle`, and closes the connection.
+/// Runs until the queue is closed and empty, sets `closing`, and closes the connection.
 pub(super) fn run(
     connection: Connection,
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
     files: &[FileIdentity],
-    is_idle: &AtomicBool,
+    closing: &Mutex<Option<Instant>>,
 ) {
     let _abandon = AbandonOnExit(queue);
     let mut group = VecDeque::new();
@@ -50,7 +52,13 @@ pub(super) fn run(
         }
         commit(&connection, &mut group, queue, clock, wake);
     }
-    is_idle.store(true, Ordering::Relaxed);
+    {
+        let mut closing = lock(closing);
+        *closing = Some(Instant::now());
+        // Clears an interruption that no statement has seen: it would end the copy of the
+        // write-ahead log.
+        let _ = connection.execute_batch("SELECT 1");
+    }
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
