@@ -256,6 +256,8 @@ pub(crate) fn mixed(time: Duration) {
     let tail = latencies.to_string();
     line("request of another organization", latencies.at(0.5), "ms", &tail);
     line("memory", resident, "MiB", &format!("at most {peak:.1} MiB"));
+    // The server has closed the connection that was idle.
+    let mut client = Client::new(addr, KEY);
     for webhook in hanging {
         client.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").unwrap();
     }

@@ -129,6 +129,9 @@ impl Input {
                     all.extend_from_slice(&first);
                 }
                 all.extend_from_slice(&data);
+                // A large body arrives faster than it is read. Without a pause, its connection
+                // would keep a thread of the runtime, which looks for other events too seldom.
+                tokio::task::yield_now().await;
             }
         }
         let body = reserved.keep(first.unwrap_or_else(|| all.freeze()));
