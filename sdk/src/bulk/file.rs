@@ -21,6 +21,8 @@ pub struct FileJournal {
     info: JobInfo,
     path: PathBuf,
     inner: Arc<Inner>,
+    /// What the entries say, until more are appended.
+    state: Option<State>,
 }
 
 struct Inner {
@@ -81,12 +83,13 @@ impl FileJournal {
                 "the rows or the settings have changed since the job was started; start a new job",
             ));
         }
+        let mut state = State::default();
         for record in &mut records {
-            record?;
+            state.apply(&record?);
         }
         // Removes an incomplete last line.
         file.set_len(records.position)?;
-        Ok(Self::new(path, records.info, file, lock))
+        Ok(Self { state: Some(state), ..Self::new(path, records.info, file, lock) })
     }
 
     /// Opens the journal if the file exists, and creates it otherwise.
@@ -133,7 +136,7 @@ impl FileJournal {
 
     fn new(path: &Path, info: JobInfo, file: File, lock: File) -> Self {
         let file = Mutex::new(Appender { file, failed: false });
-        Self { info, path: path.to_owned(), inner: Arc::new(Inner { file, lock }) }
+        Self { info, path: path.to_owned(), inner: Arc::new(Inner { file, lock }), state: None }
     }
 }
 
@@ -149,11 +152,15 @@ impl Journal for FileJournal {
     }
 
     fn load(&mut self) -> JournalFuture<'_, State> {
+        if let Some(state) = self.state.take() {
+            return Box::pin(std::future::ready(Ok(state)));
+        }
         let path = self.path.clone();
         Box::pin(in_background(move || Self::read(path)?.state()))
     }
 
     fn append(&mut self, entries: Vec<Entry>, durable: bool) -> JournalFuture<'_, ()> {
+        self.state = None;
         // A dropped future does not stop the thread, so every line is written completely.
         let inner = Arc::clone(&self.inner);
         Box::pin(in_background(move || {

@@ -107,6 +107,11 @@ impl Jobs {
 
     /// The job with this id, or with the only id that starts with it.
     pub fn find(&self, id: &str) -> Result<Job, Failure> {
+        Job::read(&self.find_folder(id)?)
+    }
+
+    /// The folder of that job.
+    pub fn find_folder(&self, id: &str) -> Result<PathBuf, Failure> {
         let missing = || {
             Failure::new(Kind::NotFound, format!("no job has the id `{id}`"))
                 .hint("list the jobs of this machine: svc bulk list")
@@ -116,12 +121,12 @@ impl Jobs {
         }
         let folder = self.0.join(id);
         if journal(&folder).is_file() {
-            return Job::read(&folder);
+            return Ok(folder);
         }
         let mut folders = self.folders()?;
         folders.retain(|folder| name(folder).starts_with(id));
         match folders.len() {
-            1 => Job::read(&folders[0]),
+            1 => Ok(folders.remove(0)),
             0 => Err(missing()),
             count => {
                 Err(Failure::usage(format!("{count} jobs have an id that starts with `{id}`")))
@@ -194,6 +199,21 @@ pub struct Job {
     pub is_running: bool,
 }
 
+/// The first line of the journal of a job.
+pub fn read_info(folder: &Path) -> Result<(JobInfo, Plan), Failure> {
+    let path = journal(folder);
+    let records = FileJournal::read(&path)
+        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+    let plan = plan_of(records.info(), &path)?;
+    Ok((records.info().clone(), plan))
+}
+
+fn plan_of(info: &JobInfo, journal: &Path) -> Result<Plan, Failure> {
+    serde_json::from_value(info.settings.clone()).map_err(|_| {
+        Failure::other(format!("{}: not the journal of `svc bulk`", journal.display()))
+    })
+}
+
 impl Job {
     pub fn read(folder: &Path) -> Result<Self, Failure> {
         let path = journal(folder);
@@ -201,9 +221,7 @@ impl Job {
         let is_running = FileJournal::is_open(&path).map_err(failed)?;
         let records = FileJournal::read(&path).map_err(failed)?;
         let info = records.info().clone();
-        let plan = serde_json::from_value(info.settings.clone()).map_err(|_| {
-            Failure::other(format!("{}: not the journal of `svc bulk`", path.display()))
-        })?;
+        let plan = plan_of(&info, &path)?;
         let state = records.state().map_err(failed)?;
         // Of a running job, what is in flight is not counted.
         let totals = if is_running { state.totals() } else { state.stopped().totals() };

@@ -1,9 +1,12 @@
 //! The email of a job: its parts with placeholders, and how a row fills them.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Enumerator, Object, Serde};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -62,6 +65,10 @@ const MAX_STEPS: u64 = 200_000;
 pub struct Renderer {
     message: Message,
     templates: Environment<'static>,
+    /// The parts without placeholders.
+    constants: HashMap<String, String>,
+    /// The text that is made of the HTML, if that is constant.
+    text_of_html: Option<String>,
     attachments: Vec<Attachment>,
 }
 
@@ -89,7 +96,12 @@ impl Renderer {
             templates.set_syntax(syntax);
         }
         templates.set_fuel(Some(MAX_STEPS));
+        let mut constants = HashMap::new();
         for (name, text) in message.parts() {
+            if !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
+                constants.insert(name, text.to_owned());
+                continue;
+            }
             let failed = |error: minijinja::Error| {
                 let line = error.line().unwrap_or(1);
                 let detail = error.detail().unwrap_or("not a valid template").to_owned();
@@ -99,18 +111,29 @@ impl Renderer {
             };
             templates.add_template_owned(name.clone(), text.to_owned()).map_err(failed)?;
         }
-        Ok(Self { message: message.clone(), templates, attachments })
+        let text_of_html = constants.get(HTML).map(|html| html::to_text(html));
+        Ok(Self { message: message.clone(), templates, constants, text_of_html, attachments })
     }
 
     /// The email of a row to this address. The error names the part and the missing value.
     pub fn render(&self, row: &Row, to: &str) -> Result<Email, String> {
-        self.render_values(&row.values, to)
+        self.render_with(|| row.values(), to)
     }
 
     /// The email with these values.
     pub fn render_values(&self, row: &Map<String, Value>, to: &str) -> Result<Email, String> {
-        let values = minijinja::Value::from(Serde(with_row(row.clone())));
-        let text = |name: &str| self.part(name, &values);
+        self.render_with(|| row, to)
+    }
+
+    /// `row` is only called if the email needs values.
+    fn render_with<'a>(
+        &self,
+        row: impl Fn() -> &'a Map<String, Value>,
+        to: &str,
+    ) -> Result<Email, String> {
+        let values = OnceCell::new();
+        let values = || values.get_or_init(|| RowValues::new(row().clone())).clone();
+        let text = |name: &str| self.part(name, values);
         let line = |name: &str| {
             let text = text(name)?;
             match text.chars().any(char::is_control) {
@@ -123,7 +146,9 @@ impl Renderer {
         email.html = message.html.as_ref().map(|_| text(HTML)).transpose()?;
         email.text = match (&message.text, &email.html) {
             (Some(_), _) => Some(text("text")?),
-            (None, Some(html)) if message.template.is_none() => Some(html::to_text(html)),
+            (None, Some(html)) if message.template.is_none() => {
+                Some(self.text_of_html.clone().unwrap_or_else(|| html::to_text(html)))
+            }
             (None, _) => None,
         };
         email.reply_to.clone_from(&message.reply_to);
@@ -134,9 +159,9 @@ impl Renderer {
             email.tags.insert(name.clone(), line(&tag(name))?.into());
         }
         if message.unsubscribe.is_some() {
-            let encoded = row.iter().map(|(name, value)| (name.clone(), encoded(value)));
-            let encoded = minijinja::Value::from(Serde(with_row(encoded.collect())));
-            let url = self.part(UNSUBSCRIBE, &encoded)?;
+            let encode = |(name, value): (&String, _)| (name.clone(), encoded(value));
+            let encoded = || RowValues::new(row().iter().map(encode).collect());
+            let url = self.part(UNSUBSCRIBE, encoded)?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
                 return Err("--unsubscribe: not a valid https URL".to_owned());
@@ -147,16 +172,22 @@ impl Renderer {
         }
         if let Some(template) = &message.template {
             email.template_id = Some(template.clone());
-            email.variables = row.clone();
+            email.variables = row().clone();
         }
         email.attachments.clone_from(&self.attachments);
-        email.check().map_err(|invalid| invalid.to_string())?;
         Ok(email)
     }
 
-    fn part(&self, name: &str, values: &minijinja::Value) -> Result<String, String> {
+    fn part(
+        &self,
+        name: &str,
+        values: impl FnOnce() -> minijinja::Value,
+    ) -> Result<String, String> {
+        if let Some(constant) = self.constants.get(name) {
+            return Ok(constant.clone());
+        }
         let template = self.templates.get_template(name);
-        template.and_then(|template| template.render(values.clone())).map_err(|error| {
+        template.and_then(|template| template.render(values())).map_err(|error| {
             let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
             let missing = error.detail().and_then(undefined_name);
             match missing {
@@ -240,11 +271,35 @@ fn option(part: &str) -> String {
     format!("--{part}")
 }
 
-/// The values, and all of them as `row`, for columns whose name is not an identifier.
-fn with_row(values: Map<String, Value>) -> Value {
-    let mut all = values.clone();
-    all.entry("row").or_insert(Value::Object(values));
-    Value::Object(all)
+/// The values of a row, and all of them as `row`, for columns whose name is not an identifier.
+#[derive(Debug)]
+struct RowValues {
+    values: Arc<Map<String, Value>>,
+    /// Whether these are the values that `row` stands for.
+    is_row: bool,
+}
+
+impl RowValues {
+    fn new(values: Map<String, Value>) -> minijinja::Value {
+        minijinja::Value::from_object(Self { values: Arc::new(values), is_row: false })
+    }
+}
+
+impl Object for RowValues {
+    fn get_value(self: &Arc<Self>, name: &minijinja::Value) -> Option<minijinja::Value> {
+        let name = name.as_str()?;
+        if let Some(value) = self.values.get(name) {
+            return Some(minijinja::Value::from(Serde(value)));
+        }
+        let row = || Self { values: Arc::clone(&self.values), is_row: true };
+        (name == "row" && !self.is_row).then(|| minijinja::Value::from_object(row()))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let row = (!self.is_row && !self.values.contains_key("row")).then(|| "row".to_owned());
+        let names = self.values.keys().cloned().chain(row);
+        Enumerator::Values(names.map(minijinja::Value::from).collect())
+    }
 }
 
 fn encoded(value: &Value) -> Value {
@@ -269,10 +324,9 @@ mod tests {
             .expect("a message")
     }
 
-    fn row(values: Value) -> Row {
+    fn row(values: Value) -> Map<String, Value> {
         let Value::Object(values) = values else { panic!("an object") };
-        let address = "c@d.test".to_owned();
-        Row { number: 2, address, values, subscribed: None, problem: None }
+        values
     }
 
     #[test]
@@ -285,7 +339,7 @@ mod tests {
             Some("https://x.test/u/{{ name }}?f={{ row['Full Name'] }}".to_owned());
         let row = row(json!({"name": "A & <B>", "Full Name": "F &"}));
         let email =
-            Renderer::new(&message).expect("valid").render(&row, "c@d.test").expect("valid");
+            Renderer::new(&message).expect("valid").render_values(&row, "c@d.test").expect("valid");
         assert_eq!(email.subject, "Hi A & <B>");
         assert_eq!(email.html.as_deref(), Some("<p>A &amp; &lt;B&gt;</p>\n"));
         assert_eq!(email.text.as_deref(), Some("A & <B>"));
@@ -303,18 +357,18 @@ mod tests {
     #[test]
     fn a_missing_value_or_a_line_end_is_an_error_of_the_row() {
         let renderer = Renderer::new(&message()).expect("valid");
-        let error = |values| renderer.render(&row(values), "c@d.test").expect_err("refused");
+        let error = |values| renderer.render_values(&row(values), "c@d.test").expect_err("refused");
         assert_eq!(error(json!({})), "--subject: line 1: the row has no `name`");
         assert!(error(json!({"name": "x\r\nBcc: e@f.test"})).contains("line end"));
         let mut message = message();
         message.subject = "Hi {{ name|default('there') }}".to_owned();
         let renderer = Renderer::new(&message).expect("valid");
-        let email = renderer.render(&row(json!({})), "c@d.test").expect("valid");
+        let email = renderer.render_values(&row(json!({})), "c@d.test").expect("valid");
         assert_eq!(email.subject, "Hi there");
         let condition = "{% if name %}Hi {{ name }}{% elif not row.plan %}Hi{% endif %}";
         message.subject = condition.to_owned();
         let renderer = Renderer::new(&message).expect("valid");
-        let subject = |values| renderer.render(&row(values), "c@d.test").expect("valid").subject;
+        let subject = |values| renderer.render_values(&row(values), "c@d.test").expect("valid").subject;
         assert_eq!(subject(json!({})), "Hi");
         assert_eq!(subject(json!({"name": "Ada"})), "Hi Ada");
     }
@@ -334,7 +388,7 @@ mod tests {
         message.template = Some("welcome".to_owned());
         let row = row(json!({"name": "Ada", "n": 3}));
         let email =
-            Renderer::new(&message).expect("valid").render(&row, "c@d.test").expect("valid");
+            Renderer::new(&message).expect("valid").render_values(&row, "c@d.test").expect("valid");
         assert_eq!(email.template_id.as_deref(), Some("welcome"));
         assert_eq!(Value::Object(email.variables), json!({"name": "Ada", "n": 3}));
     }

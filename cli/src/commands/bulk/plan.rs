@@ -171,7 +171,7 @@ impl Plan {
                 progress.set_text(format!("reading the rows: {read}"));
             }
             unused.retain(|name| {
-                let is_in_row = row.values.contains_key(*name);
+                let is_in_row = row.has(name);
                 if is_in_row {
                     out.warning(&format!(
                         "the column `{name}` is not used: only placeholders read columns"
@@ -218,6 +218,9 @@ impl Plan {
         stop: &mut Stopper<'_>,
     ) -> Result<OptOuts, Failure> {
         let (mut rows, mut opt_outs) = (self.rows(folder)?, OptOuts::default());
+        if !rows.may_have_opt_outs() {
+            return Ok(opt_outs);
+        }
         while let Some(row) = rows.next()? {
             stop.check().await?;
             opt_outs.are_told |= row.subscribed.is_some();
@@ -255,6 +258,7 @@ impl Plan {
             _ => {}
         }
         let email = renderer.render(row, self.recipient(row)).map_err(invalid)?;
+        email.check().map_err(|problem| invalid(problem.to_string()))?;
         if !self.keep_duplicates && !is_new(&address) {
             return Err(("duplicate", "an earlier row has the same address".to_owned()));
         }

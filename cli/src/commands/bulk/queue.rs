@@ -67,7 +67,7 @@ pub struct Row(String, Map<String, Value>);
 
 impl Row {
     fn new(row: rows::Row) -> Self {
-        Self(row.address, row.values)
+        Self(row.address.clone(), row.values().clone())
     }
 }
 

@@ -9,7 +9,7 @@ use svc_sdk::bulk::FileJournal;
 use super::content::service;
 use super::delivery::Wait;
 use super::drive::{self, RunOptions};
-use super::jobs::Jobs;
+use super::jobs::{self, Jobs};
 use super::options::Unknown;
 use super::plan::{Plan, Stopper};
 use super::subscribers::Subscribers;
@@ -50,14 +50,15 @@ pub struct Resume {
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let job = Jobs::of(&context.settings).find(&self.job)?;
+        let folder = Jobs::of(&context.settings).find_folder(&self.job)?;
+        let (info, plan) = jobs::read_info(&folder)?;
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        may_continue(context, &job.plan, &job.info.job, &key).await?;
+        may_continue(context, &plan, &info.job, &key).await?;
         let mut stop = StopSignal::listen_with_hangup()?;
         let mut stopper = Stopper::new(context, &mut stop);
-        let source = job.plan.checksum(&job.folder, &mut stopper).await?;
-        if source != job.info.source {
+        let source = plan.checksum(&folder, &mut stopper).await?;
+        if source != info.source {
             return Err(Failure::input(
                 "an attachment or the job's copy of the rows has changed since the job was started",
             )
@@ -66,20 +67,23 @@ impl Resume {
                 "restore it, or start a new job with the rows that `svc bulk report` does not list",
             ));
         }
-        let settled = drive::settled_rows(&job.folder, self.unknown)?;
         if context.settings.dry_run {
-            return drive::show_first_request(context, &client, &job.folder, &job.plan, settled);
+            let settled = drive::settled_rows(&folder, self.unknown)?;
+            return drive::show_first_request(context, &client, &folder, &plan, settled);
         }
-        drive::check_guard(context, &client, &job.folder, &job.plan, settled, &mut stopper).await?;
+        if context.settings.guard.to_sdk().is_some() {
+            let settled = drive::settled_rows(&folder, self.unknown)?;
+            drive::check_guard(context, &client, &folder, &plan, settled, &mut stopper).await?;
+        }
         let journal =
-            FileJournal::open(job.journal_path(), &source).map_err(|error| match error.kind() {
+            FileJournal::open(jobs::journal(&folder), &source).map_err(|error| match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
                     Failure::new(Kind::Refused, "another process is working on this job")
                         .code("job_is_running")
                 }
                 _ => Failure::other(format!("the journal cannot be opened: {error}")),
             })?;
-        let subscribers = match &job.plan.audience {
+        let subscribers = match &plan.audience {
             Some(audience) => tokio::select! {
                 read = Subscribers::read(context, &client, audience) => Some(read?),
                 _ = stop.recv() => return Err(context.changes.interruption()),
@@ -89,8 +93,8 @@ impl Resume {
         let (unknown, max_retry_after) = (self.unknown, self.max_retry_after);
         let options = RunOptions { unknown, max_retry_after, subscribers };
         let sent =
-            drive::run(context, &client, &job.folder, &job.plan, journal, options, &mut stop).await;
-        self.wait.after(sent, context, &client, &job.folder, &mut stop).await
+            drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
+        self.wait.after(sent, context, &client, &folder, &mut stop).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -22,13 +23,25 @@ pub struct Row {
     pub number: u64,
     /// The recipient as in the file.
     pub address: String,
-    /// Every value that is not empty, by its column. A column such as `First Name` is also
-    /// `first_name`, so that a placeholder can name it.
-    pub values: Map<String, Value>,
     /// What the column `subscribed` says.
     pub subscribed: Option<bool>,
     /// Why the row cannot be read.
     pub problem: Option<String>,
+    /// The cells of a CSV file. Most emails need few values or none, so the values are made of
+    /// them when they are asked for.
+    cells: Option<(Arc<Columns>, csv::StringRecord)>,
+    values: OnceLock<Map<String, Value>>,
+}
+
+/// The columns of a CSV file.
+#[derive(Debug)]
+struct Columns {
+    /// The names, and what they are in a placeholder if that differs.
+    names: Vec<(String, Option<String>)>,
+    /// Which one has the addresses.
+    email: usize,
+    /// Which ones say who is subscribed.
+    subscribed: Vec<usize>,
 }
 
 /// The rows of a file.
@@ -39,7 +52,7 @@ pub struct Rows {
 }
 
 enum Format {
-    Csv { records: CsvRecords<BufReader<File>>, columns: Vec<String>, email: usize, number: u64 },
+    Csv { records: CsvRecords<BufReader<File>>, columns: Arc<Columns>, number: u64 },
     Ndjson { reader: BufReader<File>, line: u64, buffer: Vec<u8> },
 }
 
@@ -55,14 +68,20 @@ impl Rows {
     /// The next row; `None` at the end of the file. A failure concerns the whole file.
     pub fn next(&mut self) -> Result<Option<Row>, Failure> {
         let row = match &mut self.format {
-            Format::Csv { records, columns, email, number } => {
-                next_of_csv(records, columns, *email, number)
-            }
+            Format::Csv { records, columns, number } => next_of_csv(records, columns, number),
             Format::Ndjson { reader, line, buffer } => {
                 next_of_ndjson(reader, line, buffer, self.column.as_deref())
             }
         };
         row.map_err(|failure| in_file(&self.name, failure))
+    }
+
+    /// Whether a row may say who is subscribed.
+    pub fn may_have_opt_outs(&self) -> bool {
+        match &self.format {
+            Format::Csv { columns, .. } => !columns.subscribed.is_empty(),
+            Format::Ndjson { .. } => true,
+        }
     }
 }
 
@@ -101,7 +120,8 @@ impl Format {
             (Some((email, _)), None) => {
                 drop(emails);
                 refuse_opt_outs(1, columns.iter().map(String::as_str), &columns[email])?;
-                Ok(Self::Csv { records, columns, email, number: 1 })
+                let columns = Arc::new(Columns::new(columns, email));
+                Ok(Self::Csv { records, columns, number: 1 })
             }
             (Some(_), Some(_)) => {
                 Err(Failure::input("line 1: several columns may hold the address")
@@ -150,8 +170,7 @@ fn is_email(name: &str) -> bool {
 
 fn next_of_csv(
     records: &mut CsvRecords<BufReader<File>>,
-    columns: &[String],
-    email: usize,
+    columns: &Arc<Columns>,
     number: &mut u64,
 ) -> Result<Option<Row>, Failure> {
     loop {
@@ -160,7 +179,7 @@ fn next_of_csv(
         let (line, joined) = (record.line, record.joined);
         let cells = record.text()?;
         if joined == Some(Joined::Probably)
-            || cells.get(email).is_some_and(|cell| cell.contains('\n'))
+            || cells.get(columns.email).is_some_and(|cell| cell.contains('\n'))
         {
             return Err(Failure::input(format!(
                 "line {line}: a value looks like several rows; check its quotes"
@@ -171,22 +190,64 @@ fn next_of_csv(
         if cells.iter().all(str::is_empty) {
             continue;
         }
-        let mut row = Row::new(*number, cells.get(email).unwrap_or_default());
-        if cells.len() < columns.len()
-            || cells.iter().skip(columns.len()).any(|cell| !cell.is_empty())
-        {
+        let mut row = Row::new(*number, cells.get(columns.email).unwrap_or_default());
+        let count = columns.names.len();
+        if cells.len() < count || cells.iter().skip(count).any(|cell| !cell.is_empty()) {
+            let values = cells.len();
             row.problem = Some(format!(
-                "line {line}: the row has {} values, but the header has {}",
-                cells.len(),
-                columns.len()
+                "line {line}: the row has {values} values, but the header has {count}"
             ));
         }
-        for (at, name) in columns.iter().enumerate() {
-            row.put(name, cells.get(at).unwrap_or_default().into());
-        }
-        row.complete();
+        row.read_subscribed(columns.subscribed(&cells), columns.lack_subscribed(&cells));
+        row.cells = Some((Arc::clone(columns), cells));
         return Ok(Some(row));
     }
+}
+
+impl Columns {
+    fn new(names: Vec<String>, email: usize) -> Self {
+        let is_read = |(_, name): &(usize, &String)| is_subscribed(name);
+        let subscribed = names.iter().enumerate().filter(is_read).map(|(at, _)| at).collect();
+        let simple = |name: &String| Some(simple_name(name)).filter(|simple| simple != name);
+        let names = names.into_iter().map(|name| (simple(&name), name));
+        Self { names: names.map(|(simple, name)| (name, simple)).collect(), email, subscribed }
+    }
+
+    /// What the row says about being subscribed. The column with exactly that name comes first.
+    fn subscribed(&self, cells: &csv::StringRecord) -> Option<String> {
+        let said = self.subscribed.iter().filter_map(|at| Some((at, cells.get(*at)?)));
+        let said = said.filter(|(_, cell)| !is_blank(cell));
+        let said = said.min_by_key(|(at, _)| self.names[**at].1.is_some());
+        said.map(|(_, cell)| cell.to_lowercase())
+    }
+
+    fn lack_subscribed(&self, cells: &csv::StringRecord) -> bool {
+        self.subscribed.iter().any(|at| is_blank(cells.get(*at).unwrap_or_default()))
+    }
+
+    fn values(&self, cells: &csv::StringRecord) -> Map<String, Value> {
+        let mut values = Map::new();
+        for ((name, simple), cell) in self.names.iter().zip(cells) {
+            if !name.is_empty() && !is_blank(cell) {
+                put(&mut values, name.clone(), simple.as_deref(), cell.into());
+            }
+        }
+        values
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// Adds a value, also by the name for placeholders unless it is taken.
+fn put(values: &mut Map<String, Value>, name: String, simple: Option<&str>, value: Value) {
+    if let Some(simple) = simple
+        && !values.contains_key(simple)
+    {
+        values.insert(simple.to_owned(), value.clone());
+    }
+    values.insert(name, value);
 }
 
 fn next_of_ndjson(
@@ -229,44 +290,62 @@ fn next_of_ndjson(
             let problem = "several keys may hold the address; name it: --column email";
             row.problem = Some(problem.to_owned());
         }
+        let (mut values, mut lacks_subscribed) = (Map::new(), false);
         for (name, value) in object {
-            row.put(&name, value);
+            if value.is_null() || value.as_str().is_some_and(is_blank) {
+                lacks_subscribed |= is_subscribed(&name);
+            } else if !name.is_empty() {
+                let simple = Some(simple_name(&name)).filter(|simple| *simple != name);
+                put(&mut values, name, simple.as_deref(), value);
+            }
         }
-        row.complete();
+        let said = values.get("subscribed");
+        let said = said.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_lowercase));
+        row.read_subscribed(said, lacks_subscribed);
+        row.values = values.into();
         return Ok(Some(row));
     }
 }
 
 impl Row {
     fn new(number: u64, address: &str) -> Self {
-        let address = address.to_owned();
-        Self { number, address, values: Map::new(), subscribed: None, problem: None }
+        Self {
+            number,
+            address: address.to_owned(),
+            subscribed: None,
+            problem: None,
+            cells: None,
+            values: OnceLock::new(),
+        }
     }
 
-    fn put(&mut self, name: &str, value: Value) {
-        let is_missing =
-            value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
-        if is_missing && is_subscribed(name) && self.problem.is_none() {
+    /// Every value that is not empty, by its column. A column such as `First Name` is also
+    /// `first_name`, so that a placeholder can name it.
+    pub fn values(&self) -> &Map<String, Value> {
+        self.values.get_or_init(|| match &self.cells {
+            Some((columns, cells)) => columns.values(cells),
+            None => Map::new(),
+        })
+    }
+
+    /// Whether there is a value of this name.
+    pub fn has(&self, name: &str) -> bool {
+        let Some((columns, cells)) = &self.cells else { return self.values().contains_key(name) };
+        let is_it = |(column, simple): &(String, Option<String>)| {
+            column == name || simple.as_deref() == Some(name)
+        };
+        columns.names.iter().zip(cells).any(|(names, cell)| is_it(names) && !is_blank(cell))
+    }
+
+    fn read_subscribed(&mut self, said: Option<String>, is_empty: bool) {
+        if is_empty && self.problem.is_none() {
             self.problem = Some("`subscribed` is empty; it must be true or false".to_owned());
         }
-        if name.is_empty() || is_missing {
-            return;
-        }
-        let simple = simple_name(name);
-        if simple != name && !self.values.contains_key(&simple) {
-            self.values.insert(simple, value.clone());
-        }
-        self.values.insert(name.to_owned(), value);
-    }
-
-    /// Reads the column `subscribed`.
-    fn complete(&mut self) {
-        let Some(value) = self.values.get("subscribed") else { return };
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_lowercase);
-        match text.as_str() {
-            "true" | "yes" | "y" | "1" | "subscribed" => self.subscribed = Some(true),
-            "false" | "no" | "n" | "0" | "unsubscribed" => self.subscribed = Some(false),
-            _ => self.problem = Some("`subscribed` must be true or false".to_owned()),
+        match said.as_deref() {
+            None => {}
+            Some("true" | "yes" | "y" | "1" | "subscribed") => self.subscribed = Some(true),
+            Some("false" | "no" | "n" | "0" | "unsubscribed") => self.subscribed = Some(false),
+            Some(_) => self.problem = Some("`subscribed` must be true or false".to_owned()),
         }
     }
 }
@@ -307,8 +386,8 @@ mod tests {
             let shown = rows.iter().map(|row| (row.number, row.address.as_str(), row.subscribed));
             let expected = [(2, "ada@b.test", Some(true)), (4, "eve@b.test", Some(false))];
             assert_eq!(shown.collect::<Vec<_>>(), expected);
-            assert_eq!(rows[0].values["first_name"], rows[0].values["First Name"]);
-            assert!(!rows[1].values.contains_key("first_name"), "empty is missing");
+            assert_eq!(rows[0].values()["first_name"], rows[0].values()["First Name"]);
+            assert!(!rows[1].values().contains_key("first_name"), "empty is missing");
         }
     }
 
@@ -316,8 +395,8 @@ mod tests {
     fn reads_ndjson_and_keeps_types() {
         let rows = read(b"{\"email\":\"a@b.test\",\"n\":3,\"x\":null}\n\n{\"Mail\":\"c@d.test\"}")
             .expect("a file");
-        assert_eq!((rows[0].number, rows[0].values["n"].clone()), (1, Value::from(3)));
-        assert!(!rows[0].values.contains_key("x"));
+        assert_eq!((rows[0].number, rows[0].values()["n"].clone()), (1, Value::from(3)));
+        assert!(!rows[0].values().contains_key("x"));
         assert_eq!((rows[1].number, rows[1].address.as_str()), (3, "c@d.test"));
         let rows = read(b"{\"E-Mail\":\"old@b.test\",\"email\":\"a@b.test\"}").expect("a file");
         assert!(rows[0].problem.as_deref().is_some_and(|why| why.starts_with("several keys")));
