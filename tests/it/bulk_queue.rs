@@ -23,7 +23,7 @@ use crate::bulk::{KEY, Random, Receiver, faults, twice};
 const ROWS: usize = 5_000;
 
 /// The most disturbances of one job. Without idempotency keys, each may make two requests unknown.
-const MAX_IN_JOB: u64 = 24;
+const MAX_IN_JOB: u64 = 30;
 
 /// The lease of the workers.
 const LEASE: &str = "2s";
@@ -49,7 +49,7 @@ async fn killed_workers_and_servers_send_nothing_twice_and_report_what_is_unknow
         let missing = outcomes.keys().filter(|each| !received.contains_key(*each));
         assert_eq!(missing.filter(|each| !unknown(each)).count(), 0, "not received, not unknown");
         let accepted = outcomes.values().filter(|status| *status == "accepted").count();
-        assert!(accepted > ROWS / 10, "{accepted} of {ROWS} accepted: too many disturbances");
+        assert!(accepted > ROWS / 20, "{accepted} of {ROWS} accepted: too many disturbances");
         unknown_in_all += outcomes.keys().filter(|each| unknown(each)).count();
     }
     assert!(unknown_in_all > 0, "no disturbance had an effect");
