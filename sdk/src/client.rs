@@ -45,6 +45,8 @@ use std::pin::Pin;
 
 pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
 pub use call::Call;
+#[cfg(feature = "bulk")]
+pub(crate) use call::MayTry;
 pub use clients::{EmailClient, ExtractionClient};
 pub use guard::RecipientGuard;
 #[cfg(feature = "tower")]

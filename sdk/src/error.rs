@@ -92,6 +92,9 @@ pub(crate) enum Stopped {
     OwnRateLimit,
     /// After a 429, the pause that the service asked for ends after the deadline.
     HeldBack,
+    /// The bulk job that the request belongs to was paused or stopped.
+    #[cfg(feature = "bulk")]
+    JobPaused,
 }
 
 impl Stopped {
@@ -105,6 +108,8 @@ impl Stopped {
             Self::HeldBack => {
                 "not sent, because the service asked for a pause that ends after the deadline"
             }
+            #[cfg(feature = "bulk")]
+            Self::JobPaused => "not tried again, because the job was paused or stopped",
         }
     }
 }
@@ -281,6 +286,12 @@ impl Error {
     /// [retry budget](crate::EmailClientBuilder::retry_budget) was spent.
     pub fn is_retry_budget_spent(&self) -> bool {
         self.0.stopped == Some(Stopped::BudgetSpent)
+    }
+
+    /// Whether the bulk job was paused or stopped before the call was tried again.
+    #[cfg(feature = "bulk")]
+    pub(crate) fn is_job_paused(&self) -> bool {
+        self.0.stopped == Some(Stopped::JobPaused)
     }
 
     /// True if the deadline passed.

@@ -218,7 +218,7 @@ impl Receiver {
 }
 
 /// Each is triggered once, after some requests.
-fn faults() -> Vec<Value> {
+pub(crate) fn faults() -> Vec<Value> {
     let faults = [
         json!({"skip": 1, "status": 429, "headers": {"retry-after": "0"}}),
         json!({"skip": 2, "drop": "before"}),

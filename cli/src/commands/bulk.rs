@@ -56,7 +56,7 @@ impl Command {
             Self::Send(args) => args.run(context).await,
             Self::Plan(args) => args.run(context).await,
             Self::Work(args) => args.run(context).await,
-            Self::List(args) => args.run(context),
+            Self::List(args) => args.run(context).await,
             Self::Status(args) => args.run(context).await,
             Self::Resume(args) => args.run(context).await,
             Self::Report(args) => args.run(context).await,

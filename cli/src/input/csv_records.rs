@@ -122,6 +122,9 @@ impl<R: BufRead> CsvRecords<R> {
                 }
             }
             self.line += 1;
+            if let Some(at) = self.buffer[start..].iter().position(|byte| *byte == 0) {
+                return Err(not_text(self.line, &self.buffer[start..], at));
+            }
             for (index, byte) in self.buffer[start..].iter().enumerate() {
                 let here = (self.line, index + 1);
                 delimiters += usize::from(*byte == self.delimiter && place != Place::InQuotes);
@@ -228,9 +231,9 @@ impl Splitter {
 pub fn start_of_text(reader: &mut impl BufRead) -> Result<&[u8], Failure> {
     let start = reader.fill_buf()?;
     let is_utf16 = start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-    if is_utf16 || start.iter().take(100).any(|byte| *byte == 0) {
-        return Err(Failure::input("line 1, column 1: UTF-16 or binary, not UTF-8 text")
-            .hint("save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE"));
+    let nul = start.iter().take(100).position(|byte| *byte == 0);
+    if let Some(at) = if is_utf16 { Some(0) } else { nul } {
+        return Err(not_text(1, start, at));
     }
     if start.starts_with(b"\xEF\xBB\xBF") {
         reader.consume(3);
@@ -276,11 +279,22 @@ fn too_long(line: u64, in_quotes: bool, opened: (u64, usize)) -> Failure {
 
 /// The failure for bytes that are not UTF-8, with their line and column.
 pub fn not_utf8_at(line: u64, bytes: &[u8], at: usize) -> Failure {
+    Failure::input(format!("{}: not UTF-8 text", place(line, bytes, at)))
+        .hint("save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE")
+}
+
+/// A byte that is zero, or the mark of UTF-16.
+fn not_text(line: u64, bytes: &[u8], at: usize) -> Failure {
+    Failure::input(format!("{}: UTF-16 or binary, not UTF-8 text", place(line, bytes, at)))
+        .hint("save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE")
+}
+
+/// The line and the column of a byte in a text that starts in this line.
+fn place(line: u64, bytes: &[u8], at: usize) -> String {
     let before = &bytes[..at];
     let lines = before.iter().filter(|byte| **byte == b'\n').count() as u64;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    Failure::input(format!("line {}, column {column}: not UTF-8 text", line + lines))
-        .hint("save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE")
+    format!("line {}, column {column}", line + lines)
 }
 
 #[cfg(test)]

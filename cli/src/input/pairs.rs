@@ -36,12 +36,21 @@ pub fn parse_text(text: &str) -> Result<(String, String), String> {
 
 /// Parses `Name: value`, as clap's `value_parser`.
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
-    match text.split_once(':') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err(format!("`{text}` is not a header: use 'Name: value'")),
+    let (name, value) = match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => (name.trim(), value.trim()),
+        _ => return Err(format!("`{text}` is not a header: use 'Name: value'")),
+    };
+    if !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "`{name}` is not the name of a header: it has spaces or other \
+                            characters than visible ASCII"
+        ));
     }
+    // A line end would start another header.
+    if value.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(format!("the value of `{name}` contains a line end or a control character"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Collects pairs into an object. A repeated key is an error.
@@ -104,6 +113,8 @@ mod tests {
     #[test]
     fn headers_split_at_the_first_colon() {
         assert_eq!(parse_header("X-Time: 10:30"), Ok(("X-Time".into(), "10:30".into())));
-        assert!(parse_header("none").is_err());
+        for text in ["none", ": x", "X Y: z", "{{ name }}: x", "X: a\r\nBcc: b@c.test", "X: \0"] {
+            assert!(parse_header(text).is_err(), "{text:?}");
+        }
     }
 }

@@ -48,8 +48,9 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.contains("2 rows are invalid and left out: row 3: --subject"), "{run:?}");
     let job = run.json();
-    let counts = ["total", "accepted", "refused", "unknown", "not_sent", "left_out"];
-    assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4].map(Some), "{job}");
+    let counts =
+        ["total", "accepted", "refused", "unknown", "not_sent", "left_out", "left_out_invalid"];
+    assert_eq!(counts.map(|count| job[count].as_u64()), [2, 2, 0, 0, 0, 4, 2].map(Some), "{job}");
     assert_eq!(job["state"], "complete");
 
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
@@ -143,8 +144,11 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
         assert!(run.stderr.contains(why), "{why}: {run:?}");
         assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
     }
-    // Without a terminal and without --yes, nothing is sent either.
+    // Without a terminal and without --yes, nothing is sent either, nor with --strict.
     home.file("people.csv", PEOPLE);
+    let strict = home.run_with_env(&[&SEND[1..], &["--yes", "--strict"]].concat(), &env);
+    assert_eq!((strict.code, strict.error()["code"].as_str()), (2, Some("invalid_rows")));
+    assert!(strict.stderr.contains("2 rows are invalid; nothing was sent"), "{strict:?}");
     let run = home.run_with_env(&SEND[1..], &env);
     assert!(run.code == 2 && run.stderr.contains("2 emails; 1 unsubscribed"), "{run:?}");
     assert!(service.requests().is_empty() && jobs(&home).is_empty());

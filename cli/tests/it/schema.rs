@@ -111,7 +111,7 @@ fn the_output_of_every_command_matches_its_schema() {
     serving.wait().expect("ends");
     checker.run("sandbox stop");
     checker.run("sandbox status");
-    // These need a Redis server.
+    // These need a Redis server: `tests/it/bulk_queue.rs`.
     let needs_redis = |path: &str| matches!(path, "bulk plan" | "bulk work");
     for spec in svc_cli::COMMANDS.iter().filter(|spec| !needs_redis(spec.path)) {
         assert!(checker.seen.iter().any(|path| path == spec.path), "`{}` was not run", spec.path);

@@ -29,6 +29,10 @@ impl App {
     }
 
     fn with_certificate(is_ca: IsCa) -> Self {
+        Self::serving(is_ca, serve)
+    }
+
+    fn serving(is_ca: IsCa, serve: fn(TlsStream, &Mutex<Vec<String>>) -> Option<()>) -> Self {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
         params.is_ca = is_ca;
         let key = KeyPair::generate().expect("a key");
@@ -68,11 +72,50 @@ impl App {
     }
 }
 
+type TlsStream = StreamOwned<ServerConnection, TcpStream>;
+
+/// Responds to the commands of a client of Redis: there are no jobs.
+fn serve_redis(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+        let commands = String::from_utf8_lossy(&buffer[..read]).into_owned();
+        for command in commands.split_inclusive("\r\n").filter(|line| line.starts_with('*')) {
+            let is_query = command == "*4\r\n" && commands.contains("ZRANGE");
+            stream.write_all(if is_query { b"*0\r\n" } else { b"+OK\r\n" }).ok()?;
+        }
+        requests.lock().expect("no panic").push(commands);
+        stream.flush().ok()?;
+    }
+}
+
+#[test]
+fn a_queue_over_tls_trusts_only_the_bundle_and_keeps_its_password() {
+    let (home, redis) = (Home::new(), App::serving(IsCa::NoCa, serve_redis));
+    let bundle = home.file("ca.pem", &redis.pem);
+    let url = format!("rediss://:hunter2@localhost:{}", redis.port);
+    let env = [("SVC_BULK_QUEUE", url.as_str())];
+    let list = home.run_with_env(&["bulk", "list", "--ca-bundle", &bundle], &env);
+    assert_eq!((list.code, list.json()), (0, serde_json::json!([])), "{list:?}");
+    assert!(redis.requests().concat().contains("hunter2"), "{:?}", redis.requests());
+
+    let trusted = redis.requests().len();
+    let other = url.replace("localhost", "127.0.0.1");
+    for (args, queue) in [
+        (&["bulk", "list"][..], &url),
+        // The certificate is for another name.
+        (&["bulk", "list", "--ca-bundle", &bundle], &other),
+    ] {
+        let run = home.run_with_env(args, &[("SVC_BULK_QUEUE", queue)]);
+        assert_eq!((run.code, run.error()["code"].as_str()), (8, Some("queue_unreachable")));
+        assert!(run.stderr.contains("certificate"), "{run:?}");
+        assert!(!run.stderr.contains("hunter2"), "{run:?}");
+    }
+    assert_eq!(redis.requests().len(), trusted);
+}
+
 /// Records one request before it responds, so that the request is recorded when the client ends.
-fn serve(
-    mut stream: StreamOwned<ServerConnection, TcpStream>,
-    requests: &Mutex<Vec<String>>,
-) -> Option<()> {
+fn serve(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<()> {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
     while !request.ends_with(b"}") {

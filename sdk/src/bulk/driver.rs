@@ -25,8 +25,9 @@ pub(super) trait Driver {
     /// Records, durably, that a request is about to be sent.
     fn begin(&mut self, chunk: &Chunk) -> impl Future<Output = io::Result<Begin>>;
 
-    /// Records what became of one request or row.
-    fn record(&mut self, entries: Vec<Entry>) -> impl Future<Output = io::Result<()>>;
+    /// Records what became of one request or row. Returns false if another worker has taken it
+    /// over.
+    fn record(&mut self, entries: Vec<Entry>) -> impl Future<Output = io::Result<bool>>;
 
     /// Records the refusal of a row whose request was not recorded as refused.
     fn refuse(
@@ -107,8 +108,8 @@ where
         Ok(Begin::Send { chunk: number, key })
     }
 
-    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<()> {
-        self.append(entries, false).await
+    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<bool> {
+        self.append(entries, false).await.map(|()| true)
     }
 
     async fn refuse(&mut self, row: u64, to: String, outcome: RowOutcome) -> io::Result<()> {

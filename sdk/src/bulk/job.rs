@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use futures_core::Stream;
 use futures_util::future::{BoxFuture, pending};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::collect::Collector;
@@ -17,6 +18,7 @@ use super::pace::Pace;
 use super::run::Run;
 use super::{Error, ErrorKind, Journal, RowOutcome, Totals};
 use crate::EmailClient;
+use crate::client::MayTry;
 use crate::email::Email;
 
 /// The most emails in one request.
@@ -155,8 +157,8 @@ impl Job {
         self
     }
 
-    /// Stops the job when this future is ready: no further request is started, and what is in
-    /// flight is completed.
+    /// Stops the job when this future is ready: no further request is started or tried again, and
+    /// attempts in flight are completed.
     pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         self.stop = Box::pin(stop);
         self
@@ -265,6 +267,7 @@ impl Job {
             observer: self.observer,
             driver,
             requests: JoinSet::new(),
+            may_try: watch::Sender::new(MayTry::Yes),
             unknown_in_a_row: 0,
             has_accepted: false,
             refused_alone: Vec::new(),

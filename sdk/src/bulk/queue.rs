@@ -72,13 +72,27 @@ pub struct RedisQueue {
 
 impl RedisQueue {
     /// Connects to a server, such as `redis://:password@host:6379/0`. The connection is made
-    /// again whenever it is lost.
+    /// again whenever it is lost. `rediss://` is encrypted: it needs the feature `rustls-ring` or
+    /// `rustls`, and trusts the platform's certificates. If the process has no default crypto
+    /// provider of rustls, ring becomes it.
     ///
     /// # Errors
     ///
     /// If the URL is invalid, or the server cannot be reached. No error contains the URL.
     pub async fn connect(url: &str) -> io::Result<Self> {
-        Ok(Self { connection: Connection::open(url).await?, lease: LEASE })
+        Ok(Self { connection: Connection::open(url, None).await?, lease: LEASE })
+    }
+
+    /// As [`connect`](Self::connect), but trusts the certificates in this PEM text instead of the
+    /// platform's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`connect`](Self::connect), or if the text holds no valid certificate.
+    #[cfg(feature = "_rustls")]
+    pub async fn connect_with_ca(url: &str, pem: impl AsRef<[u8]>) -> io::Result<Self> {
+        let connection = Connection::open(url, Some(pem.as_ref())).await?;
+        Ok(Self { connection, lease: LEASE })
     }
 
     /// Sets how long a worker may be silent before others take over what it has claimed. The

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, pending, select};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::collect::{Chunk, Next};
@@ -12,6 +13,7 @@ use super::driver::{Begin, Driver};
 use super::job::{ChunkReport, Observer};
 use super::pace::Pace;
 use super::{Entry, ErrorKind, RowOutcome};
+use crate::client::MayTry;
 use crate::email::{BatchOutcome, BatchResponse, Email};
 use crate::{EmailClient, Outcome};
 
@@ -49,6 +51,8 @@ pub(super) struct Run<D> {
     pub(super) driver: D,
     /// Tasks, so that they go on while the journal is written. Dropping them ends them.
     pub(super) requests: JoinSet<Done>,
+    /// Whether requests in flight may be tried again.
+    pub(super) may_try: watch::Sender<MayTry>,
     pub(super) unknown_in_a_row: u32,
     /// Whether this run has had a request accepted.
     pub(super) has_accepted: bool,
@@ -108,7 +112,7 @@ impl<D: Driver> Run<D> {
                 select(pin!(stopped), select(next, done).map(first)).map(first).await
             };
             match event {
-                Event::Stop => self.stop = None,
+                Event::Stop => self.stop(),
                 Event::Start => {
                     if let Some(chunk) = ready.take() {
                         ready = self.start(chunk).await;
@@ -137,6 +141,12 @@ impl<D: Driver> Run<D> {
         }
     }
 
+    /// Starts no further request, and ends those in flight instead of trying them again.
+    fn stop(&mut self) {
+        self.stop = None;
+        self.may_try.send_replace(MayTry::Never);
+    }
+
     /// Records the intent and sends the request. Returns it if it has to wait.
     async fn start(&mut self, chunk: Chunk) -> Option<Chunk> {
         let (number, key) = match self.driver.begin(&chunk).await {
@@ -147,7 +157,7 @@ impl<D: Driver> Run<D> {
             }
             Ok(Begin::Skip) => return None,
             Ok(Begin::Stop) => {
-                self.stop = None;
+                self.stop();
                 return None;
             }
             Err(error) => {
@@ -159,12 +169,14 @@ impl<D: Driver> Run<D> {
         let is_repeat = repeats.is_some();
         self.pace.start(rows.len());
         let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
+        let may_try = self.may_try.subscribe();
         self.requests.spawn(async move {
             let call = client.emails().send_batch(&emails);
             let call = call
                 .timeout(timeout)
                 .attempt_timeout(ATTEMPT_TIMEOUT.min(timeout))
-                .retries(retries);
+                .retries(retries)
+                .while_allowed(may_try);
             let call = match &key {
                 Some(key) => call.idempotency_key(key),
                 None => call,
@@ -196,7 +208,7 @@ impl<D: Driver> Run<D> {
                 }
             }
         };
-        self.record(vec![entry]).await;
+        let is_recorded = self.record(vec![entry]).await;
         let (mut again, mut pause) = (Vec::new(), None);
         match result {
             Ok(_) => {
@@ -204,10 +216,17 @@ impl<D: Driver> Run<D> {
                 self.refuse().await;
             }
             Err(error) if error.outcome() == Outcome::Unknown => {
-                self.unknown_in_a_row += 1;
+                // A pause says nothing about the service.
+                self.unknown_in_a_row += u32::from(!error.is_job_paused());
                 results = vec![RowOutcome::Unknown; rows.len()];
                 if self.unknown_in_a_row >= MAX_UNKNOWN_CHUNKS {
                     self.fail(ErrorKind::Service(error));
+                }
+            }
+            Err(error) if error.is_job_paused() => {
+                // Rows of a repeated request stay unknown.
+                if !is_repeat {
+                    again.push((rows.clone(), emails));
                 }
             }
             Err(error) if is_repeat => {
@@ -243,7 +262,8 @@ impl<D: Driver> Run<D> {
             },
         }
         self.report(rows.into_iter().zip(results).collect(), pause);
-        again
+        // Another worker sends what it has taken over.
+        if is_recorded { again } else { Vec::new() }
     }
 
     /// How long to wait before a request is sent again that the service limited.
@@ -269,10 +289,12 @@ impl<D: Driver> Run<D> {
         }
     }
 
-    async fn record(&mut self, entries: Vec<Entry>) {
-        if let Err(error) = self.driver.record(entries).await {
+    /// Returns whether the entries were recorded.
+    async fn record(&mut self, entries: Vec<Entry>) -> bool {
+        self.driver.record(entries).await.unwrap_or_else(|error| {
             self.fail(ErrorKind::Journal(error));
-        }
+            false
+        })
     }
 
     /// Keeps the first failure. No further request is started.

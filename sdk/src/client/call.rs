@@ -87,6 +87,20 @@ pub(crate) struct Options {
     pub(super) retries: Option<u32>,
     pub(super) idempotency_key: Option<HeaderValue>,
     pub(super) headers: HeaderMap,
+    /// Starts no further attempt while this is not [`MayTry::Yes`].
+    #[cfg(feature = "bulk")]
+    pub(super) may_try: Option<tokio::sync::watch::Receiver<MayTry>>,
+}
+
+/// Whether the requests of a bulk job may be tried.
+#[cfg(feature = "bulk")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayTry {
+    Yes,
+    /// The job is paused.
+    NotNow,
+    /// The job or this process ends.
+    Never,
 }
 
 impl<T> Call<T> {
@@ -138,6 +152,14 @@ impl<T> Call<T> {
     /// Sets the maximum number of retries of this call.
     pub fn retries(mut self, retries: u32) -> Self {
         self.options.retries = Some(retries);
+        self
+    }
+
+    /// Ends the call instead of trying it, or trying it again, while that is not allowed. An
+    /// attempt in progress is completed.
+    #[cfg(feature = "bulk")]
+    pub(crate) fn while_allowed(mut self, may_try: tokio::sync::watch::Receiver<MayTry>) -> Self {
+        self.options.may_try = Some(may_try);
         self
     }
 

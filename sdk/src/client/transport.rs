@@ -5,6 +5,8 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::attempt::{AttemptEnd, EarlyEnd, Failed, Pace, Success, attempt};
+#[cfg(feature = "bulk")]
+use super::call::MayTry;
 use super::call::{Options, Request};
 use super::connections::Connections;
 use super::hold::Place;
@@ -32,8 +34,9 @@ pub(crate) async fn send<'a>(
             Step::Done(response) => return Ok(response),
             Step::Retry(wait, permit) => {
                 // A timer would wait at least a millisecond.
-                if !wait.is_zero() {
-                    sleep(wait).await;
+                if !wait.is_zero() && while_allowed(options, sleep(wait)).await.is_none() {
+                    // The next attempt ends the call, and the permit is not used.
+                    continue;
                 }
                 permit.commit();
             }
@@ -45,6 +48,30 @@ pub(crate) async fn send<'a>(
             }
         }
     }
+}
+
+/// Waits as long as the call may be tried. Returns nothing as soon as it may not.
+#[cfg(feature = "bulk")]
+async fn while_allowed<T>(options: &Options, waiting: impl Future<Output = T>) -> Option<T> {
+    use futures_util::future::{Either, pending, select};
+
+    let Some(may_try) = &options.may_try else { return Some(waiting.await) };
+    let mut may_try = may_try.clone();
+    let forbidden = async {
+        if may_try.wait_for(|may_try| *may_try != MayTry::Yes).await.is_err() {
+            // The job is gone, and with it this call.
+            pending::<()>().await;
+        }
+    };
+    match select(std::pin::pin!(forbidden), std::pin::pin!(waiting)).await {
+        Either::Left(_) => None,
+        Either::Right((value, _)) => Some(value),
+    }
+}
+
+#[cfg(not(feature = "bulk"))]
+async fn while_allowed<T>(_: &Options, waiting: impl Future<Output = T>) -> Option<T> {
+    Some(waiting.await)
 }
 
 /// The state of a call in progress.
@@ -104,13 +131,17 @@ impl<'a> RetryLoop<'a> {
     /// Makes one attempt and decides how to continue.
     async fn attempt_once(&mut self) -> Step<'a> {
         let shared = self.shared;
-        let turn = match shared.hold.turn(&mut self.place, self.deadline).await {
-            Ok(turn) => turn,
-            Err(until) => return Step::Failed(self.held_back(until)),
+        let turn = shared.hold.turn(&mut self.place, self.deadline);
+        let turn = match while_allowed(self.options, turn).await {
+            Some(Ok(turn)) => turn,
+            Some(Err(until)) => return Step::Failed(self.held_back(until)),
+            None => return Step::Failed(self.not_allowed()),
         };
         #[cfg(feature = "rate-limit")]
-        if let Err(error) = self.wait_for_slot().await {
-            return Step::Failed(error);
+        match while_allowed(self.options, self.wait_for_slot()).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return Step::Failed(error),
+            None => return Step::Failed(self.not_allowed()),
         }
         let started = Instant::now();
         if started >= self.deadline {
@@ -237,6 +268,15 @@ impl<'a> RetryLoop<'a> {
                 .with_stopped(Stopped::HeldBack)
                 .with_retry_after(Some(until.saturating_duration_since(Instant::now())))
         })
+    }
+
+    /// The error of a call that must not be tried, or not again.
+    fn not_allowed(&mut self) -> Error {
+        let never_tried = || Error::new(ErrorKind::RateLimited, Outcome::NotSent);
+        let error = self.last_error.take().unwrap_or_else(never_tried);
+        #[cfg(feature = "bulk")]
+        let error = error.with_stopped(Stopped::JobPaused);
+        error
     }
 
     /// Whether the resource is gone because an earlier attempt, whose response was lost,

@@ -9,6 +9,9 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if text.chars().any(char::is_control) {
         return Err("the address contains a line end or another control character");
     }
+    if text.chars().any(is_deceptive) {
+        return Err("the address contains an invisible character, or one that looks like another");
+    }
     let address = match text.split_once('<') {
         None => text,
         Some((name, rest)) => {
@@ -32,6 +35,19 @@ pub fn check(text: &str) -> Result<String, &'static str> {
         return Err("not an email address");
     }
     Ok(address.to_lowercase())
+}
+
+/// Whether a character cannot be seen, changes the direction of others, or is a variant of an ASCII
+/// character that some programs take for it. Two addresses that look alike would be two recipients.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        // Soft hyphen, zero-width characters, marks of direction, byte order mark.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}'
+        // Full-width and small forms, such as the `@`, and other full stops of domains.
+        | '\u{2024}' | '\u{3002}' | '\u{fe50}'..='\u{fe6b}' | '\u{ff01}'..='\u{ff61}')
 }
 
 const AMBIGUOUS: &str = "not a single, unambiguous email address; use `a@b` or `Name <a@b>`";
@@ -78,6 +94,13 @@ mod tests {
             "a@b.",
             "a@b(c)",
             "a@b\\",
+            "a\u{ff20}b.test",
+            "\u{ff41}@b.test",
+            "a@b\u{3002}test",
+            "a\u{200b}@b.test",
+            "\u{feff}a@b.test",
+            "\u{202e}a@b.test",
+            "a\u{ad}@b.test",
         ] {
             assert!(check(text).is_err(), "{text}");
         }

@@ -104,6 +104,11 @@ pub struct Content {
         default_value = "skip"
     )]
     duplicates: Duplicates,
+    /// Send nothing if a row is invalid
+    ///
+    /// By default, such rows are left out and reported, and the exit code does not tell.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// A job that was checked and confirmed.
@@ -144,6 +149,9 @@ impl Content {
         let checked = plan.check(&folder, SHOWN, &context.out, &mut stopper).await?;
         if checked.count == 0 {
             return Err(nothing_to_send(&plan, checked));
+        }
+        if self.strict && plan.left_out.invalid > 0 {
+            return Err(invalid_rows(&plan, checked));
         }
         drive::check_guard(context, client, &folder, &plan, |_| false, &mut stopper).await?;
         if context.settings.dry_run {
@@ -356,6 +364,19 @@ fn preview(number: usize, email: &Email) -> String {
     };
     let to = email.to.first().map(String::as_str).unwrap_or_default();
     format!("email {number} to {to}\n  Subject: {}\n{body}", email.subject)
+}
+
+/// The failure of --strict.
+fn invalid_rows(plan: &Plan, checked: Checked) -> Failure {
+    let message = match plan.left_out.invalid {
+        1 => "1 row is invalid; nothing was sent".to_owned(),
+        count => format!("{count} rows are invalid; nothing was sent"),
+    };
+    let mut failure = Failure::input(message)
+        .code("invalid_rows")
+        .hint("correct them, or omit --strict to leave them out");
+    failure.details_mut().fields = checked.problems;
+    failure
 }
 
 fn nothing_to_send(plan: &Plan, checked: Checked) -> Failure {

@@ -261,6 +261,7 @@ impl Job {
             "unknown": self.totals.unknown,
             "not_sent": self.not_sent(),
             "left_out": left_out.total(),
+            "left_out_invalid": left_out.invalid,
             "created": self.info.at,
             "subject": self.plan.message.subject,
             "journal": self.journal_path(),

@@ -1,38 +1,64 @@
 //! The `svc bulk list` command.
 
+use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::VIEW;
 use super::jobs::{Job, Jobs, journal, name};
+use super::queue::QueueOption;
+use super::{VIEW, queue};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// List the jobs of this machine, newest first
+/// List the jobs of this machine and of a queue, newest first
+///
+/// With --queue, only those in Redis; with SVC_BULK_QUEUE, both.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc bulk list
   svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
+  svc bulk list --queue redis://10.0.0.5
 
 Scope: none (works offline)")]
-pub struct List {}
+pub struct List {
+    #[command(flatten)]
+    queue: QueueOption,
+}
 
 impl List {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let (mut jobs, mut damaged) = (Vec::new(), Vec::new());
-        for folder in Jobs::of(&context.settings).folders()? {
-            match Job::read(&folder) {
-                Ok(job) => jobs.push(job),
-                Err(failure) => {
-                    context.out.warning(&failure.details().message);
-                    let (id, journal) = (name(&folder), journal(&folder));
-                    damaged.push(json!({"job": id, "state": "damaged", "journal": journal}));
-                }
+        if !self.queue.is_given() {
+            of_this_machine(context, &mut jobs, &mut damaged)?;
+        }
+        if self.queue.is_set(context) {
+            queue::list::read(context, &self.queue, &mut jobs, &mut damaged).await?;
+        }
+        jobs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let jobs = jobs.into_iter().map(|(_, job)| job).chain(damaged).collect::<Vec<_>>();
+        let none = match self.queue.is_given() {
+            true => "no jobs in Redis; add one with `svc bulk plan`",
+            false => "no jobs; start one with `svc bulk send`",
+        };
+        context.out.list(&jobs, VIEW, none)
+    }
+}
+
+fn of_this_machine(
+    context: &Context,
+    jobs: &mut Vec<(DateTime<Utc>, Value)>,
+    damaged: &mut Vec<Value>,
+) -> Result<(), Failure> {
+    for folder in Jobs::of(&context.settings).folders()? {
+        match Job::read(&folder) {
+            Ok(job) => jobs.push((job.info.at, job.to_json())),
+            Err(failure) => {
+                context.out.warning(&failure.details().message);
+                let (id, journal) = (name(&folder), journal(&folder));
+                damaged.push(json!({"job": id, "state": "damaged", "journal": journal}));
             }
         }
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.info.at));
-        let jobs = jobs.iter().map(Job::to_json).chain(damaged).collect::<Vec<_>>();
-        context.out.list(&jobs, VIEW, "no jobs; start one with `svc bulk send`")
     }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Jobs in Redis, which workers on any number of machines share.
 
+pub mod list;
 pub mod plan;
 pub mod report;
 pub mod status;
@@ -25,12 +26,24 @@ const LEFT_OUT: &str = "left-out";
 pub struct QueueOption {
     /// Redis server with the job, such as redis://:PASSWORD@HOST [env: SVC_BULK_QUEUE]
     ///
-    /// Other users of this machine can read a password in a command line, but not in SVC_BULK_QUEUE.
+    /// rediss:// uses TLS; for Redis, --ca-bundle replaces the platform's certificates. Other users
+    /// of this machine can read a password in a command line, but not in SVC_BULK_QUEUE, which
+    /// --env-file may set, too.
     #[arg(long, value_name = "URL")]
     queue: Option<String>,
 }
 
 impl QueueOption {
+    /// Whether the option is given, rather than the variable.
+    pub fn is_given(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Whether there is a Redis server.
+    pub fn is_set(&self, context: &Context) -> bool {
+        self.queue.is_some() || context.settings.bulk_queue.is_some()
+    }
+
     /// Whether a job is in Redis rather than on this machine.
     pub fn is_of_other_machine<T>(&self, context: &Context, here: &Result<T, Failure>) -> bool {
         self.queue.is_some() || (here.is_err() && context.settings.bulk_queue.is_some())
@@ -45,7 +58,11 @@ impl QueueOption {
                     .hint("add --queue redis://HOST, or set SVC_BULK_QUEUE"));
             }
         };
-        RedisQueue::connect(url).await.map_err(|error| match error.kind() {
+        let connected = match context.ca_bundle()? {
+            Some(pem) => RedisQueue::connect_with_ca(url, pem).await,
+            None => RedisQueue::connect(url).await,
+        };
+        connected.map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported => {
                 Failure::usage(format!("{source}: {error}"))
             }
@@ -120,6 +137,7 @@ pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
         "unknown": totals.unknown,
         "not_sent": not_sent(total, totals),
         "left_out": plan.left_out.total(),
+        "left_out_invalid": plan.left_out.invalid,
         "created": status.info.at,
         "subject": plan.message.subject,
         "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
@@ -129,7 +147,7 @@ pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
 fn worker(worker: &WorkerStatus) -> Value {
     let state = match worker {
         _ if worker.has_left => "left",
-        _ if worker.silent.num_seconds() >= 60 => "silent",
+        _ if worker.silent >= worker.lease => "silent",
         _ if worker.chunks > 0 => "sending",
         _ => "waiting",
     };

@@ -434,6 +434,9 @@ mod tests {
         assert!(refusal(b"\xFF\xFEe\0m\0a\0").contains("UTF-16"));
         assert!(refusal(b"e\0m\0a\0i\0l\0\n\0").contains("UTF-16"));
         assert!(refusal(b"email,name\na@b.test,Zo\xeb\n").contains("line 2, column 12: not UTF-8"));
+        assert!(refusal(b"email,name\na@b.test,Z\0\n").contains("line 2, column 11: UTF-16 or"));
+        let later = format!("email,name\n{many}c@d.test,\"x\ny\0\"\n");
+        assert!(refusal(later.as_bytes()).contains("line 903, column 2: UTF-16 or binary"));
     }
 
     #[test]

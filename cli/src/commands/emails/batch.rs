@@ -238,6 +238,8 @@ fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
             Failure::input(format!("not a JSON array: {}", json_problem(&error)))
         })?;
         lossy_json(text).map_or(Ok(values), |problem| Err(Failure::input(problem)))?
+    } else if let Some(failure) = list_in_object(text) {
+        return Err(failure);
     } else {
         text.lines()
             .enumerate()
@@ -256,6 +258,17 @@ fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
                 .hint("split the file: split -l 100 emails.ndjson part-"))
         }
     }
+}
+
+/// The failure for an object that holds the list of emails.
+fn list_in_object(text: &str) -> Option<Failure> {
+    // NDJSON is not one value.
+    let object = serde_json::from_str::<Value>(text).ok()?;
+    object.get("emails").filter(|emails| emails.is_array())?;
+    Some(
+        Failure::input("an object with the key `emails`, not a JSON array or NDJSON of emails")
+            .hint("send the list in it: jq .emails FILE | svc emails batch -"),
+    )
 }
 
 /// The same shape for every item, however the service reports it.

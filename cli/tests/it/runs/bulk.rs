@@ -46,7 +46,7 @@ pub fn rows() -> Vec<Row> {
             .never(Situation::MissingScope, "see `bulk send`")
             .never(Situation::NotFound, NEEDS_REDIS)
             .also("no Redis", 8, "bulk work --queue redis://127.0.0.1:9")
-            .also("TLS", 2, "bulk work --queue rediss://127.0.0.1:9"),
+            .also("TLS", 8, "bulk work --queue rediss://127.0.0.1:9"),
         Row::here("bulk list", "bulk list")
             .given(JOB)
             .wrong("bulk list all")

@@ -17,17 +17,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) struct Connection(ConnectionManager);
 
 impl Connection {
-    pub(super) async fn open(url: &str) -> io::Result<Self> {
-        if url.starts_with("rediss:") {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "TLS to Redis is not supported; use a tunnel or a private network",
-            ));
-        }
-        let client = Client::open(url).map_err(|_| {
-            let problem = "not a URL such as redis://:PASSWORD@HOST:6379/0";
-            io::Error::new(io::ErrorKind::InvalidInput, problem)
-        })?;
+    pub(super) async fn open(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Self> {
+        let client = if url.starts_with("rediss:") { with_tls(url, ca_pem)? } else { client(url)? };
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(1)
             .set_max_delay(Duration::from_millis(500))
@@ -61,6 +52,33 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Connection")
     }
+}
+
+fn client(url: &str) -> io::Result<Client> {
+    Client::open(url).map_err(|_| not_a_url())
+}
+
+fn not_a_url() -> io::Error {
+    let problem = "not a URL such as redis://:PASSWORD@HOST:6379/0 or rediss://HOST";
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+#[cfg(feature = "_rustls")]
+fn with_tls(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Client> {
+    // `redis` uses the crypto provider of the process. The application may have set another one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root_cert = ca_pem.map(<[u8]>::to_vec);
+    let certificates = redis::TlsCertificates { client_tls: None, root_cert };
+    Client::build_with_tls(url, certificates).map_err(|error| match error.kind() {
+        redis::ErrorKind::InvalidClientConfig => not_a_url(),
+        _ => failed(error),
+    })
+}
+
+#[cfg(not(feature = "_rustls"))]
+fn with_tls(_: &str, _: Option<&[u8]>) -> io::Result<Client> {
+    let problem = "`rediss://` needs the feature `rustls-ring` or `rustls` of `svc-sdk`";
+    Err(io::Error::new(io::ErrorKind::Unsupported, problem))
 }
 
 /// Whether the server is starting, or cannot be reached.

@@ -23,7 +23,7 @@ local state = redis.call('HGET', KEYS[1], 'state')
 if not state then return {'missing'} end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('HSET', KEYS[7], ARGV[1] .. '|seen', now)
+redis.call('HSET', KEYS[7], ARGV[1] .. '|seen', now, ARGV[1] .. '|lease', ARGV[2])
 if redis.call('SCARD', KEYS[6]) >= tonumber(redis.call('HGET', KEYS[1], 'chunks')) then
     return {'complete'}
 end

@@ -6,7 +6,7 @@ use std::io;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{JobInfo, Totals};
+use super::super::{JobInfo, State, Totals};
 use super::RedisQueue;
 use super::keys::Keys;
 
@@ -43,6 +43,9 @@ pub struct QueueStatus {
     pub totals: Totals,
     /// The number of chunks.
     pub chunks: u64,
+    /// Chunks with a request in flight whose worker has died or was suspended for longer than its
+    /// lease, and that no other worker has taken over. The rows of the request count as unknown.
+    pub lost: Vec<u64>,
     /// The workers so far, by name.
     pub workers: Vec<WorkerStatus>,
 }
@@ -57,6 +60,8 @@ pub struct WorkerStatus {
     pub seen: DateTime<Utc>,
     /// How long ago that was.
     pub silent: TimeDelta,
+    /// How long it may be silent before others take over what it has claimed.
+    pub lease: TimeDelta,
     /// Whether it has ended in order.
     pub has_left: bool,
     /// The chunks that it has claimed.
@@ -65,9 +70,12 @@ pub struct WorkerStatus {
     pub totals: Totals,
 }
 
-/// The response to `XPENDING`: how many chunks are claimed, the first and the last id, and how many
-/// chunks each worker has claimed.
-type Pending = (u64, Option<String>, Option<String>, Option<Vec<(String, u64)>>);
+/// A claimed chunk in the response to `XPENDING`: its id in the stream, its worker, for how many
+/// milliseconds the worker has been silent about it, and how often it was claimed.
+type Pending = (String, String, u64, u64);
+
+/// The most claimed chunks that are read. Each worker has few.
+const MAX_PENDING: u64 = 10_000;
 
 impl RedisQueue {
     /// How far a job is.
@@ -93,24 +101,58 @@ impl RedisQueue {
         let info = serde_json::from_str(info).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidData, "the job in Redis is damaged")
         })?;
-        let totals = Totals {
+        let mut totals = Totals {
             accepted: number("accepted"),
             refused: number("refused"),
             invalid: number("invalid"),
             unknown: number("unknown"),
         };
-        Ok(QueueStatus { info, state, totals, chunks, workers: self.workers(&keys).await? })
+        let fields: HashMap<String, String> =
+            connection.query(redis::cmd("HGETALL").arg(&keys.workers)).await?;
+        let mut command = redis::cmd("XPENDING");
+        command.arg(&keys.chunks).arg("workers").arg("-").arg("+").arg(MAX_PENDING);
+        let pending: Vec<Pending> = connection.query(&command).await?;
+        let mut lost = Vec::new();
+        for (id, worker, silent, _) in &pending {
+            let of_worker = |field: &str| fields.get(&format!("{worker}|{field}"));
+            let is_gone = of_worker("left").is_some() || *silent >= count(of_worker("lease"));
+            if is_gone && let Some((chunk, more)) = self.unknown_of(&keys, job, id).await? {
+                totals.unknown = totals.unknown.saturating_add_signed(more);
+                lost.push(chunk);
+            }
+        }
+        let workers = self.workers(fields, &pending).await?;
+        Ok(QueueStatus { info, state, totals, chunks, lost, workers })
     }
 
-    async fn workers(&self, keys: &Keys) -> io::Result<Vec<WorkerStatus>> {
-        let fields: HashMap<String, String> =
-            self.connection.query(redis::cmd("HGETALL").arg(&keys.workers)).await?;
+    /// A claimed chunk, if it has a request in flight, and by how many unknown rows it exceeds what
+    /// was recorded if that request has no outcome any more.
+    async fn unknown_of(&self, keys: &Keys, job: &str, id: &str) -> io::Result<Option<(u64, i64)>> {
+        let command = redis::cmd("XRANGE").arg(&keys.chunks).arg(id).arg(id).to_owned();
+        let entry: Vec<(String, Vec<String>)> = self.connection.query(&command).await?;
+        let chunk = entry.first().and_then(|(_, fields)| fields.get(1)?.parse().ok());
+        // Another worker has just completed it.
+        let Some(chunk) = chunk else { return Ok(None) };
+        let command = redis::cmd("HGET").arg(&keys.counts).arg(chunk).to_owned();
+        let recorded: Option<String> = self.connection.query(&command).await?;
+        let recorded = recorded.and_then(|counts| counts.rsplit(' ').next()?.parse().ok());
+        let mut state = State::default();
+        self.entries(job, chunk).await?.iter().for_each(|entry| state.apply(entry));
+        if state.in_flight().is_empty() {
+            return Ok(None);
+        }
+        let unknown = i64::try_from(state.stopped().totals().unknown).unwrap_or(i64::MAX);
+        Ok(Some((chunk, unknown - recorded.unwrap_or(0))))
+    }
+
+    async fn workers(
+        &self,
+        fields: HashMap<String, String>,
+        pending: &[Pending],
+    ) -> io::Result<Vec<WorkerStatus>> {
         let (seconds, micros): (i64, i64) = self.connection.query(&redis::cmd("TIME")).await?;
         let now = DateTime::from_timestamp(seconds, 0).unwrap_or_default()
             + TimeDelta::microseconds(micros);
-        let pending = redis::cmd("XPENDING").arg(&keys.chunks).arg("workers").to_owned();
-        let pending: Pending = self.connection.query(&pending).await?;
-        let pending: HashMap<_, _> = pending.3.unwrap_or_default().into_iter().collect();
         let mut workers = BTreeMap::new();
         for (field, value) in fields {
             let Some((name, field)) = field.rsplit_once('|') else { continue };
@@ -119,7 +161,8 @@ impl RedisQueue {
                 seen: DateTime::default(),
                 silent: TimeDelta::zero(),
                 has_left: false,
-                chunks: pending.get(name).copied().unwrap_or_default(),
+                lease: TimeDelta::zero(),
+                chunks: pending.iter().filter(|(_, worker, ..)| worker == name).count() as u64,
                 totals: Totals::default(),
             });
             let number = count(Some(&value));
@@ -128,6 +171,10 @@ impl RedisQueue {
                     let millis = i64::try_from(number).unwrap_or_default();
                     worker.seen = DateTime::from_timestamp_millis(millis).unwrap_or_default();
                     worker.silent = now - worker.seen;
+                }
+                "lease" => {
+                    let millis = i64::try_from(number).unwrap_or_default();
+                    worker.lease = TimeDelta::milliseconds(millis);
                 }
                 "left" => worker.has_left = true,
                 "accepted" => worker.totals.accepted = number,

@@ -10,19 +10,24 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::stream::{self, Empty};
 use serde::de::DeserializeOwned;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::collect::{Chunk, Collector, Next};
 use super::super::driver::{Begin, Driver, refusal};
 use super::super::{Entry, Error, ErrorKind, Job, Row, RowOutcome, Totals};
 use super::claim::{Answer, Claimed, Claims, ENTRY_BITS, Held, POLL, millis};
 use super::keys::Keys;
-use super::{RedisQueue, lines, scripts, scripts_cmd};
+use super::{QueueState, RedisQueue, lines, scripts, scripts_cmd};
+use crate::client::MayTry;
 use crate::email::Email;
 
 /// How often a request is repeated with its idempotency key by workers that take it over.
 const MAX_REPEATS: usize = 10;
+
+/// How often a worker asks whether the job is paused or cancelled.
+const WATCH: Duration = Duration::from_millis(500);
 
 impl Job {
     /// Works on a job in Redis until none of its rows is left to send, together with other
@@ -75,7 +80,10 @@ impl Job {
             clock_offset: TimeDelta::zero(),
             totals: Totals::default(),
         });
+        let mut watching = JoinSet::new();
+        watching.spawn(watch_state(queue.clone(), Keys::new(job), run.may_try.clone()));
         run.until_the_end().await;
+        drop(watching);
         if run.failure.is_none() {
             run.refuse().await;
         }
@@ -90,6 +98,27 @@ impl Job {
             }
         };
         run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+    }
+}
+
+/// Lets a pause or a cancellation reach requests between two attempts.
+async fn watch_state(queue: RedisQueue, keys: Keys, may_try: watch::Sender<MayTry>) {
+    loop {
+        sleep(WATCH).await;
+        let command = redis::cmd("HGET").arg(&keys.job).arg("state").to_owned();
+        let Ok(state) = queue.connection.query::<Option<String>>(&command).await else { continue };
+        let now = match state.as_deref().and_then(QueueState::parse) {
+            Some(QueueState::Paused) => MayTry::NotNow,
+            Some(QueueState::Cancelled) => MayTry::Never,
+            _ => MayTry::Yes,
+        };
+        may_try.send_if_modified(|before| {
+            let is_new = *before != MayTry::Never && *before != now;
+            if is_new {
+                *before = now;
+            }
+            is_new
+        });
     }
 }
 
@@ -150,8 +179,20 @@ where
         Ok(())
     }
 
-    async fn append(&mut self, chunk: u64, entries: Vec<Entry>) -> io::Result<()> {
-        let Some(mut held) = self.held.remove(&chunk) else { return Ok(()) };
+    /// Returns false if the entries are not of a chunk, or of a request, of this worker's claims.
+    async fn append(&mut self, chunk: u64, entries: Vec<Entry>) -> io::Result<bool> {
+        let Some(mut held) = self.held.remove(&chunk) else { return Ok(false) };
+        if let Some(
+            Entry::Outcome { chunk: request, .. }
+            | Entry::NotSent { chunk: request, .. }
+            | Entry::Unknown { chunk: request, .. },
+        ) = entries.first()
+            && !held.requests.contains_key(request)
+        {
+            // It was sent before this worker lost the chunk and claimed it again.
+            self.held.insert(chunk, held);
+            return Ok(false);
+        }
         for entry in &entries {
             let (request, closes) = match entry {
                 Entry::Outcome { chunk, .. } | Entry::Unknown { chunk, .. } => (Some(chunk), true),
@@ -183,13 +224,13 @@ where
             // Another worker has taken the chunk over.
             None => {
                 self.forget(&held);
-                return Ok(());
+                return Ok(false);
             }
         }
         if !is_over {
             self.held.insert(chunk, held);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Another worker has taken a chunk over.
@@ -237,6 +278,14 @@ where
             let claimed = self.claiming.get_or_insert_with(claim).await;
             self.claiming = None;
             match claimed.map_err(io::Error::other).flatten().map_err(ErrorKind::Journal)? {
+                // This worker was suspended for longer than its lease, and has claimed its own
+                // chunk again. Nothing that it has of it must be sent.
+                Claimed::Chunk(held, _) if self.held.contains_key(&held.number) => {
+                    if let Some(lost) = self.held.remove(&held.number) {
+                        self.forget(&lost);
+                    }
+                    self.claims.release(&held).await.map_err(ErrorKind::Journal)?;
+                }
                 Claimed::Chunk(held, rows) => {
                     self.take(held, &rows).map_err(ErrorKind::Journal)?;
                 }
@@ -295,7 +344,7 @@ where
         }
     }
 
-    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<()> {
+    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<bool> {
         let chunk = entries.first().and_then(|entry| match entry {
             Entry::Invalid { row, .. } => self.chunk_of.get(row).copied(),
             Entry::Intent { chunk, .. }
@@ -305,7 +354,7 @@ where
         });
         match chunk {
             Some(chunk) => self.append(chunk, entries).await,
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -313,7 +362,7 @@ where
         let Some(chunk) = self.chunk_of.get(&row) else { return Ok(()) };
         let Some(held) = self.held.get(chunk) else { return Ok(()) };
         let (number, at) = (held.next_number(), held.state.now());
-        self.append(*chunk, refusal(number, at, row, to, outcome)).await
+        self.append(*chunk, refusal(number, at, row, to, outcome)).await.map(|_| ())
     }
 
     async fn pause(&mut self, time: Duration) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `svc bulk report` of a job in Redis.
 
 use serde_json::Value;
-use svc_sdk::bulk::{QueueState, State};
+use svc_sdk::bulk::State;
 
 use super::{LEFT_OUT, QueueOption, find};
 use crate::commands::bulk::outcomes::{Rows, left_out};
@@ -17,14 +17,11 @@ pub async fn for_each_row(
 ) -> Result<(), Failure> {
     let queue = option.connect(context).await?;
     let status = find(&queue, job).await?;
-    let missing = match status.state {
-        QueueState::Running | QueueState::Paused => "in_flight",
-        _ => "unknown",
-    };
     for chunk in 0..status.chunks {
         let entries = queue.entries(job, chunk).await?;
         let mut state = State::default();
         entries.iter().for_each(|entry| state.apply(entry));
+        let missing = if status.lost.contains(&chunk) { "unknown" } else { "in_flight" };
         let mut rows = Rows::new(state, missing);
         for entry in entries {
             rows.take(entry).into_iter().try_for_each(&mut each)?;

@@ -26,7 +26,7 @@ pub(super) fn of(path: &str) -> Option<Value> {
         "bulk send" | "bulk resume" => job(),
         "bulk plan" | "bulk work" => queued_job(),
         "bulk status" => json!({"oneOf": [job(), queued_job()]}),
-        "bulk list" => list(job()),
+        "bulk list" => list(json!({"oneOf": [job(), queued_job(), damaged_job()]})),
         "bulk report" => list(own_object(&[
             ("row", integer()),
             ("address", string()),
@@ -193,10 +193,18 @@ fn job() -> Value {
         ("unknown", integer()),
         ("not_sent", integer()),
         ("left_out", integer()),
+        ("left_out_invalid", integer()),
         ("created", string()),
         ("subject", string()),
         ("journal", string()),
     ])
+}
+
+/// A job whose journal, or whose description in Redis, cannot be read.
+fn damaged_job() -> Value {
+    let mut job = own_object(&[("job", string()), ("state", one_of(&["damaged"]))]);
+    job["properties"]["journal"] = string();
+    job
 }
 
 /// A job in Redis.
@@ -210,6 +218,7 @@ fn queued_job() -> Value {
         ("unknown", integer()),
         ("not_sent", integer()),
         ("left_out", integer()),
+        ("left_out_invalid", integer()),
         ("created", string()),
         ("subject", string()),
         (
