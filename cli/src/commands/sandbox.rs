@@ -30,6 +30,8 @@ use crate::failure::Failure;
 /// The local server implements both services on this machine, with seeded keys, a mailbox, DNS and
 /// a clock that tests can control.
 #[derive(Subcommand, Debug)]
+// With the usual blank line above the commands, the short help would not fit on one screen.
+#[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
 pub enum Command {
     Serve(serve::Serve),
     Status(status::Status),

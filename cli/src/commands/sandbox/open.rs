@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::browser;
 use crate::context::Context;
 use crate::control;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::sandbox::Sandbox;
 
 /// Open the page of the local server in a browser
@@ -18,7 +18,6 @@ use crate::sandbox::Sandbox;
 #[command(after_long_help = "\
 Examples:
   svc sandbox open
-  svc sandbox open --organization Lovelace
   svc sandbox open --print
 
 Scope: none (local server)")]
@@ -67,7 +66,7 @@ pub(super) async fn view(
     let mut found = all.iter().filter(|one| one.id == wanted || one.name == wanted);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(format!("{page}#/{view}?organization={}", one.id)),
-        (None, _) => Err(Failure::input(format!("there is no organization {wanted:?}"))
+        (None, _) => Err(Failure::new(Kind::NotFound, format!("no such organization: {wanted}"))
             .hint("list them: svc sandbox organizations list")),
         _ => Err(Failure::input(format!("several organizations have the name {wanted:?}"))
             .hint("use the id of one: svc sandbox organizations list")),

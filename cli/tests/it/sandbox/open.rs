@@ -62,7 +62,7 @@ fn opens_the_page_in_the_browser() {
 
     for (args, code) in [
         (&["sandbox", "messages", "open", "msg_nothing"][..], 5),
-        (&["sandbox", "open", "--organization", "nobody"], 2),
+        (&["sandbox", "open", "--organization", "nobody"], 5),
     ] {
         let run = home.run(args);
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:?}");
