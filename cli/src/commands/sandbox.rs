@@ -11,6 +11,7 @@ pub mod follow;
 pub mod inbound;
 pub mod keys;
 pub mod messages;
+pub mod open;
 pub mod organizations;
 pub mod requests;
 pub mod reset;
@@ -29,9 +30,12 @@ use crate::failure::Failure;
 /// The local server implements both services on this machine, with seeded keys, a mailbox, DNS and
 /// a clock that tests can control.
 #[derive(Subcommand, Debug)]
+// With the usual blank line above the commands, the short help would not fit on one screen.
+#[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
 pub enum Command {
     Serve(serve::Serve),
     Status(status::Status),
+    Open(open::Open),
     Stop(stop::Stop),
     Reset(reset::Reset),
     #[command(subcommand)]
@@ -64,6 +68,7 @@ impl Command {
         match self {
             Self::Serve(args) => args.run(context).await,
             Self::Status(args) => args.run(context).await,
+            Self::Open(args) => args.run(context).await,
             Self::Stop(args) => args.run(context).await,
             Self::Reset(args) => args.run(context).await,
             Self::Organizations(command) => command.run(context).await,

@@ -23,3 +23,11 @@ impl Streams {
         }
     }
 }
+
+#[cfg(feature = "sandbox")]
+impl super::Printer {
+    /// Whether standard output is a terminal, so that a person sees the result.
+    pub fn stdout_is_terminal(&self) -> bool {
+        self.streams.stdout_is_terminal
+    }
+}

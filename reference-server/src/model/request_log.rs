@@ -202,7 +202,8 @@ impl From<&LoggedRequest> for RequestHandled {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(MAX_TEXT).collect()
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    text[..end].to_owned()
 }
 
 impl RequestLog {

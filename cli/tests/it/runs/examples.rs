@@ -108,6 +108,10 @@ const IDS: &[(&str, &str)] = &[
     ("$delivery", "delivery=sandbox deliveries list --jq .[0].id"),
     ("key_019a", "id=sandbox keys create --service email --scope emails:read --jq .id"),
     ("flt_019a", "id=sandbox faults add --operation audiences.list --status 503 --jq .id"),
+    (
+        "templates render welcome",
+        "sandbox templates put welcome --html '<p>{{ name }}</p>' --subject Hi",
+    ),
     ("templates get welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     ("templates delete welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     ("example.test spf", "domains create example.test"),
@@ -148,6 +152,7 @@ const FILES: &[(&str, &str)] = &[
     ("subscribers.csv", "email,first_name,token\nada@example.test,Ada,k7\n"),
     ("news.html", "<p>Hello</p>"),
     ("news.txt", "Hello"),
+    ("variables.json", r#"{"name":"Ada"}"#),
     ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_1a2b\n"),
     (

@@ -29,6 +29,14 @@ pub fn server_rows() -> Vec<Row> {
             .never(NotFound, "it takes no id")
             .also("not running", 0, "sandbox status")
             .env("SVC_SANDBOX_DIR", "other"),
+        Row::control("sandbox open", "sandbox open")
+            .env("BROWSER", "true")
+            .wrong("sandbox open now")
+            .not_found("sandbox open --organization Nobody --print")
+            .also("without a browser", 0, "sandbox open")
+            .env("BROWSER", "false")
+            .also("not running", 1, "sandbox open")
+            .env("SVC_SANDBOX_DIR", "other"),
         Row::control("sandbox stop", "sandbox stop")
             .env("SVC_SANDBOX_DIR", "other")
             .wrong("sandbox stop now")
@@ -97,6 +105,13 @@ pub fn mail_rows() -> Vec<Row> {
             .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
             .wrong("sandbox templates get")
             .not_found("sandbox templates get nope"),
+        Row::control("sandbox templates render", "sandbox templates render welcome --var name=Ada")
+            .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
+            .wrong("sandbox templates render welcome --vars x")
+            .not_found("sandbox templates render nope")
+            .also("the HTML body", 0, "sandbox templates render welcome --var name=Ada --html")
+            .also("without the other body", 2, "sandbox templates render welcome --var name=Ada --text")
+            .also("a variable without a value", 6, "sandbox templates render welcome"),
         Row::control("sandbox templates delete", "sandbox templates delete welcome --yes")
             .given("sandbox templates put welcome --subject Hi --text Hello")
             .wrong("sandbox templates delete --yes")
@@ -164,6 +179,13 @@ pub fn mail_rows() -> Vec<Row> {
             .also("the links", 0, "sandbox messages get $message --links")
             .also("the HTML body", 0, "sandbox messages get $message --html")
             .also("without attachments", 0, "sandbox messages get $message --attachments saved"),
+        Row::control("sandbox messages open", "sandbox messages open $message")
+            .given(SENT)
+            .given(SETTLED)
+            .given(MESSAGE)
+            .env("BROWSER", "true")
+            .wrong("sandbox messages open")
+            .not_found("sandbox messages open msg_missing"),
         Row::control("sandbox event", "sandbox event $email bounced --detail 'mailbox full'")
             .given(SENT)
             .given(SETTLED)
