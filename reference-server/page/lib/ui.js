@@ -95,7 +95,7 @@ export function Failure({ error, retry }) {
 
 /** @param {any} props */
 export function Empty({ title, children }) {
-  return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div class="empty-text">${children}</div>`}</div>`;
 }
 
 /** @param {string} text */

@@ -2,7 +2,7 @@
 
 import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useResource } from '../lib/data.js';
+import { loadAll, useResource } from '../lib/data.js';
 import { Badge, Button, Copy, Empty, Failure, Field, FormDialog, Head, Page, html, useAction } from '../lib/ui.js';
 
 /** Names for which the server has a zone of its own. */
@@ -10,7 +10,7 @@ const RESERVED = /\.(test|example|invalid|localhost)$/;
 
 export function Domains() {
   const [adding, setAdding] = useState(false);
-  const domains = useResource(() => api.documented('GET', '/api/v1/domains').then(items), [api.selectedOrganization()],
+  const domains = useResource(() => loadAll('/_sandbox/domains'), [api.selectedOrganization()],
     (event) => (event.type === 'request' && /\bdomains\.(create|delete|verify)$/.test(event.operation)) || (event.type === 'change' && event.resource === 'dns'));
   return html`
     <${Head} title="Domains"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Add domain<//><//>
@@ -22,11 +22,6 @@ export function Domains() {
     </div></div>
     ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains', { name: values.name }); domains.reload(); }}>
       <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
-}
-
-/** A list, however the compatibility settings wrap it. @param {any} response */
-function items(response) {
-  return Array.isArray(response) ? response : Object.values(response).find(Array.isArray) ?? [];
 }
 
 /** @param {{domain: any, reload: () => void}} props */

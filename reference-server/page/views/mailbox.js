@@ -35,7 +35,7 @@ export function Mailbox({ route }) {
   return html`
     <${Head} title="Mailbox" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Message} key=${id} id=${id} tab=${route.params.tab} q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
-    : html`<${Empty} title="No message is open">Use <span><kbd>j</kbd> and <kbd>k</kbd></span> to go through the list.<//>`} />`;
+    : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
 }
 
 /** @param {{searched: string}} props */
@@ -71,7 +71,9 @@ function Message({ id, tab, q, previous, next, onRead }) {
   if (message.text !== null) tabs.push(['text', 'Text']);
   if (message.links.length + message.codes.length > 0) tabs.push(['links', 'Links and codes', message.links.length + message.codes.length]);
   if (message.attachments.length > 0) tabs.push(['attachments', 'Attachments', message.attachments.length]);
-  tabs.push(['headers', 'Headers'], ['checks', 'Checks'], ['source', 'Source']);
+  tabs.push(['headers', 'Headers'], ['checks', 'Checks']);
+  if (message.html !== null) tabs.push(['compatibility', 'Compatibility']);
+  tabs.push(['source', 'Source']);
   const shown = tabs.some(([one]) => one === tab) ? /** @type {string} */ (tab) : tabs[0][0];
   const label = tabs.find(([one]) => one === shown)?.[1];
   return html`
@@ -90,8 +92,16 @@ function Message({ id, tab, q, previous, next, onRead }) {
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
+      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((/** @type {any} */ one) => one.contentId && message.html.includes(`cid:${one.contentId}`)).map((/** @type {any} */ one) => one.contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
+}
+
+/** Loaded when it is opened, like the data that it needs. @param {{content: string, embedded?: string[]}} props */
+export function CompatibilityTab(props) {
+  const { data, error } = useResource(() => import('./compatibility.js'), []);
+  if (error) return html`<${Failure} error=${error} />`;
+  return data ? html`<${data.Compatibility} ...${props} />` : html`<p class="loading">Loading…</p>`;
 }
 
 /** @param {any} message @param {number} n */
@@ -103,7 +113,8 @@ async function embedded(message) {
   const found = {};
   await Promise.all(message.attachments.map(async (/** @type {any} */ one, /** @type {number} */ n) => {
     if (!one.contentId || !IMAGE.test(one.contentType) || !message.html.includes(`cid:${one.contentId}`)) return;
-    found[`cid:${one.contentId}`] = await dataUrl(await api.blob(attachmentPath(message, n)), one.contentType);
+    const picture = await load(message, n);
+    if (!picture.isTooLarge) found[`cid:${one.contentId}`] = picture.url;
   }));
   return found;
 }
@@ -111,14 +122,26 @@ async function embedded(message) {
 /** Images that a browser shows without running anything in them. */
 const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
-/** @param {Blob} blob @param {string} type @returns {Promise<string>} */
-function dataUrl(blob, type) {
-  return new Promise((done, failed) => {
+/** A picture with more pixels is not shown: a small file may need gigabytes when it is decoded. */
+const MAX_PIXELS = 50e6;
+
+/** Loads an attached image. Its size is known before it is decoded. @param {any} message @param {number} n */
+async function load(message, n) {
+  const content = await api.blob(attachmentPath(message, n));
+  const url = await /** @type {Promise<string>} */ (new Promise((done, failed) => {
     const reader = new FileReader();
     reader.onload = () => done(String(reader.result));
     reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(new Blob([blob], { type }));
+    reader.readAsDataURL(new Blob([content], { type: message.attachments[n].contentType }));
+  }));
+  const picture = new Image();
+  await new Promise((done, failed) => {
+    picture.onload = done;
+    picture.onerror = failed;
+    picture.src = url;
   });
+  const { naturalWidth: width, naturalHeight: height } = picture;
+  return { url, width, height, isTooLarge: width * height > MAX_PIXELS };
 }
 
 /** @param {Blob} blob @param {string} name */
@@ -148,17 +171,17 @@ function Attachments({ message }) {
 /** @param {{message: any, one: any, n: number}} props */
 function Attachment({ message, one, n }) {
   const action = useAction();
-  const [image, setImage] = useState('');
+  const [picture, setPicture] = useState(/** @type {Awaited<ReturnType<typeof load>> | null} */ (null));
   const name = one.filename ?? `attachment ${n + 1}`;
   useEffect(() => {
     if (!IMAGE.test(one.contentType) || one.size > 5 << 20) return;
     let current = true;
-    api.blob(attachmentPath(message, n)).then((blob) => dataUrl(blob, one.contentType)).then((url) => current && setImage(url), () => {});
+    load(message, n).then((loaded) => current && setPicture(loaded), () => {});
     return () => { current = false; };
   }, []);
   return html`<div class="tile">
-    <div class="tile-image">${image ? html`<img src=${image} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
-    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small></div>
+    <div class="tile-image">${picture && !picture.isTooLarge ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
+    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${picture?.isTooLarge && html`<small>${picture.width} × ${picture.height} pixels: too large to preview</small>`}</div>
       <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () => save(await api.blob(attachmentPath(message, n)), name))} /></div>
   </div>`;
 }
