@@ -79,7 +79,7 @@ const VIEWS = {
   delivery: () => [`deliveries/${server.delivery}`, 'Request headers'],
   domains: () => ['domains', 'sandbox._domainkey.sandbox.test'],
   audiences: () => [`audiences/${server.audience}`, 'ada@example.test'],
-  templates: () => ['templates/welcome', 'Your plan is'],
+  templates: () => ['templates/welcome', 'Variables'],
   requests: () => ['requests?q=emails.send', 'POST /api/v1/emails'],
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],

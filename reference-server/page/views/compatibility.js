@@ -22,9 +22,9 @@ export function Compatibility({ content, embedded = [] }) {
     <div class="actions"><select aria-label="Mail program" style=${{ width: 'auto' }} value=${family} onChange=${(/** @type {any} */ event) => setFamily(event.target.value)}>
       <option value="">All mail programs</option>${families.map((one) => html`<option value=${one}>${one}</option>`)}</select>
       <p class="muted">${result.used.length} features of the email were compared with <a href="https://www.caniemail.com/" target="_blank" rel="noopener noreferrer">Can I email</a>, as of ${data.date}.</p></div>
-    ${lacking.length === 0 ? html`<p>${family || 'Every tested mail program'} supports all of them${family ? ', as far as they were tested' : ''}.</p>` : html`<div class="table-box" tabindex="0"><table class="compatibility"><thead><tr><th>Feature</th><th>Support</th><th>Mail programs</th></tr></thead><tbody>
+    ${lacking.length === 0 ? html`<p>${family || 'Every mail program'} supports all of them, as far as they were tested.</p>` : html`<div class="table-box" tabindex="0"><table class="compatibility"><thead><tr><th>Feature</th><th>Support</th><th>Mail programs</th></tr></thead><tbody>
       ${lacking.map((one) => html`<tr key=${one.slug}><td><a href=${`https://www.caniemail.com/features/${one.slug}/`} target="_blank" rel="noopener noreferrer">${one.title}</a></td>
-        <td><${Badge} value=${one.none.length > 0 ? 'fail' : 'softfail'} label=${one.none.length > 0 ? 'not in all' : 'in part'} /></td>
+        <td><${Badge} value=${one.none.length > 0 ? 'fail' : 'softfail'} label=${one.none.length > 0 ? `not in ${one.none.length}` : `in part in ${one.partial.length}`} /></td>
         <td>${one.none.length > 0 && html`<p>Not in ${names(one.none, clients)}</p>`}${one.partial.length > 0 && html`<p>In part in ${names(one.partial, clients)}</p>`}
           ${notes([...one.none, ...one.partial]).map((note) => html`<small>${note}</small>`)}</td></tr>`)}
     </tbody></table></div>`}

@@ -172,16 +172,21 @@ function Attachments({ message }) {
 function Attachment({ message, one, n }) {
   const action = useAction();
   const [picture, setPicture] = useState(/** @type {Awaited<ReturnType<typeof load>> | null} */ (null));
+  const [notice, setNotice] = useState('');
   const name = one.filename ?? `attachment ${n + 1}`;
   useEffect(() => {
     if (!IMAGE.test(one.contentType) || one.size > 5 << 20) return;
     let current = true;
-    load(message, n).then((loaded) => current && setPicture(loaded), () => {});
+    load(message, n).then((loaded) => {
+      if (!current) return;
+      if (loaded.isTooLarge) setNotice(`${loaded.width} × ${loaded.height} pixels: too large to preview`);
+      else setPicture(loaded);
+    }, () => current && setNotice('This browser cannot show the image.'));
     return () => { current = false; };
   }, []);
   return html`<div class="tile">
-    <div class="tile-image">${picture && !picture.isTooLarge ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
-    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${picture?.isTooLarge && html`<small>${picture.width} × ${picture.height} pixels: too large to preview</small>`}</div>
+    <div class="tile-image">${picture ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
+    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${notice && html`<small>${notice}</small>`}</div>
       <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () => save(await api.blob(attachmentPath(message, n)), name))} /></div>
   </div>`;
 }
@@ -240,7 +245,7 @@ function Checks({ message }) {
     const without = pictures.filter((/** @type {string} */ one) => !/\salt\s*=/i.test(one)).length;
     const remote = remoteContent(message.html);
     rows.push(['Image texts', without ? 'fail' : 'pass', without ? `${without} of ${pictures.length} images have no alt text.` : 'Every image has an alt text.']);
-    rows.push(['Remote content', remote ? 'none' : 'pass', remote ? `${remote} images or styles load from elsewhere; many mail programs block them.` : 'Nothing loads from elsewhere.']);
+    rows.push(['Remote content', remote ? String(remote) : 'pass', remote ? 'Images or styles that load from elsewhere, which many mail programs block.' : 'Nothing loads from elsewhere.']);
     const bytes = new TextEncoder().encode(message.html).length;
     rows.push(['HTML size', bytes > 102 * 1024 ? 'fail' : 'pass', `${size(bytes)}${bytes > 102 * 1024 ? '; Gmail cuts messages off above 102 KiB.' : ''}`]);
     const scripts = (message.html.match(/<script\b/gi) ?? []).length;
