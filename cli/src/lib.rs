@@ -11,6 +11,8 @@
 
 mod advice;
 mod app;
+#[cfg(feature = "sandbox")]
+mod browser;
 mod changes;
 mod command_line;
 mod command_spec;

@@ -127,6 +127,11 @@ impl Printer {
         self.streams.stdin_is_terminal
     }
 
+    /// Whether standard output is a terminal, so that a person sees the result.
+    pub fn stdout_is_terminal(&self) -> bool {
+        self.streams.stdout_is_terminal
+    }
+
     /// Writes one object.
     pub fn one(&self, value: &Value, view: View) -> Result<(), Failure> {
         if self.is_table() && value.is_object() {

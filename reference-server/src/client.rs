@@ -27,10 +27,12 @@
 //! A [`Client`] sends its requests about one organization: the seeded one, or that of a
 //! [`Tenant`].
 
+mod audiences;
 mod clock;
 mod connection;
 mod deliveries;
 mod dns;
+mod domains;
 mod emails;
 mod error;
 mod events;
@@ -60,7 +62,12 @@ pub use crate::api::control::messages::{
 };
 pub use crate::api::control::organizations::{Organization, OrganizationSummary};
 pub use crate::api::control::requests::{LoggedRequest, RecordedBody, RequestHandled};
-pub use crate::api::control::templates::{NewTemplate, Template, TemplateSummary};
+pub use crate::api::control::templates::{
+    NewTemplate, RenderedTemplate, Template, TemplateSummary,
+};
+pub use crate::delivery::authentication::Authentication;
+pub use crate::mail::dkim::DkimVerdict;
+pub use crate::mail::dns::{DmarcVerdict, SpfVerdict};
 pub use crate::mail::links::Link;
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, UnknownRecordKind};
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
@@ -68,10 +75,12 @@ pub use crate::model::timestamp::Timestamp;
 pub use crate::store::attempts::AttemptMade;
 pub use crate::store::deliveries::DeliveryChange;
 pub use crate::store::emails::EmailSummary;
+pub use audiences::Audiences;
 pub use clock::ClockControl;
 pub use connection::Client;
 pub use deliveries::Deliveries;
 pub use dns::Dns;
+pub use domains::Domains;
 pub use emails::{Emails, Extractions, Inbound};
 pub use error::Error;
 pub use events::Events;

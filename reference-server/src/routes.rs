@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 use svc_sdk::Operation as O;
 
 use crate::api::control::{
-    clock, deliveries, dns, emails as sent, endpoints as e, events, extractions, faults, health,
-    inbound, keys, lease, live, messages, metrics, organizations, requests, reset, templates,
+    audiences as lists, clock, deliveries, dns, domains as senders, emails as sent, endpoints as e,
+    events, extractions, faults, health, inbound, keys, lease, live, messages, metrics,
+    organizations, requests, reset, templates,
 };
 use crate::api::email::pages::Page;
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
@@ -170,6 +171,24 @@ fn control(r: &mut Routes) {
     r.control(e::TEMPLATES_GET, templates::get).doc("Get a template", "The template.");
     r.control(e::TEMPLATES_DELETE, templates::delete)
         .doc("Delete a template", "The template is deleted.");
+    r.control(e::TEMPLATES_RENDER, templates::render)
+        .doc(
+            "Render a template without sending an email",
+            "The parts of the template with the values of the variables.",
+        )
+        .changes_nothing();
+
+    r.tag("Sandbox domains and audiences");
+    r.control(e::DOMAINS, senders::list)
+        .doc("List the sending domains", "Domains, oldest first.")
+        .query(parameters::domains);
+    r.control(e::AUDIENCES, lists::list)
+        .doc("List the audiences", "Audiences, oldest first.")
+        .query(parameters::audiences)
+        .links("$response.body#/data/0/id", "/_sandbox/audiences/{");
+    r.control(e::AUDIENCES_CONTACTS, lists::contacts)
+        .doc("List the contacts of an audience", "Contacts, oldest first.")
+        .query(parameters::contacts);
 
     r.tag("Sandbox DNS");
     r.control(e::DNS_PUBLISH, dns::publish).doc(

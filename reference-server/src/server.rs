@@ -314,6 +314,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
         domain_keys: Slots::new(processors, processors / 2),
         searches: Slots::new(SEARCHERS, SEARCHERS / 4),
+        indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,

@@ -11,6 +11,7 @@ pub mod follow;
 pub mod inbound;
 pub mod keys;
 pub mod messages;
+pub mod open;
 pub mod organizations;
 pub mod requests;
 pub mod reset;
@@ -32,6 +33,7 @@ use crate::failure::Failure;
 pub enum Command {
     Serve(serve::Serve),
     Status(status::Status),
+    Open(open::Open),
     Stop(stop::Stop),
     Reset(reset::Reset),
     #[command(subcommand)]
@@ -64,6 +66,7 @@ impl Command {
         match self {
             Self::Serve(args) => args.run(context).await,
             Self::Status(args) => args.run(context).await,
+            Self::Open(args) => args.run(context).await,
             Self::Stop(args) => args.run(context).await,
             Self::Reset(args) => args.run(context).await,
             Self::Organizations(command) => command.run(context).await,

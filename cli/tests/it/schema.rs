@@ -283,6 +283,7 @@ fn local_server(checker: &mut Checker) {
     checker.run("sandbox templates put welcome --subject Hi");
     checker.run("sandbox templates get welcome");
     checker.run("sandbox templates list");
+    checker.run("sandbox templates render welcome");
     checker.run("sandbox templates delete welcome --yes");
     checker.run(
         "sandbox inbound --from a@b.test --to hello@sandbox.test --subject s --html <p>Hi</p>",
@@ -293,6 +294,9 @@ fn local_server(checker: &mut Checker) {
     for part in ["", " --raw", " --html", " --links", " --attachments saved"] {
         checker.run(&format!("sandbox messages get {id}{part}"));
     }
+    // With a format, the URL is in an object.
+    checker.run("sandbox open");
+    checker.run(&format!("sandbox messages open {id}"));
     let emails = checker.run("sandbox emails list --status delivered");
     checker.run(&format!("sandbox emails story {}", text(&emails, "/0/id")));
     let requests = checker.run("sandbox requests list --operation emails.send --status 2xx");

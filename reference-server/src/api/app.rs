@@ -1,6 +1,6 @@
 //! [`App`]: what the handlers of requests share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) domain_keys: Slots,
     /// The searches through all messages or deliveries of an organization at the same time.
     pub(crate) searches: Slots,
+    /// The organizations whose messages are being added to the index for searches.
+    pub(crate) indexing: Mutex<HashSet<i64>>,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.

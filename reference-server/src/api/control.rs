@@ -1,9 +1,11 @@
 //! The control interface under `/_sandbox/`: what tests need beyond the documented
 //! services (`docs/control-interface.md`).
 
+pub(crate) mod audiences;
 pub(crate) mod clock;
 pub(crate) mod deliveries;
 pub(crate) mod dns;
+pub(crate) mod domains;
 pub(crate) mod emails;
 pub(crate) mod endpoints;
 pub(crate) mod events;
@@ -32,7 +34,7 @@ use crate::model::error::ApiError;
 use crate::store::Reader;
 use crate::store::organizations::{SANDBOX, find_named};
 
-/// One page of a list, newest first.
+/// One page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
 #[non_exhaustive]

@@ -1,10 +1,14 @@
 //! Templates of emails.
 
+use serde_json::{Map, Value};
+
 use super::connection::Client;
 use super::request::Request;
 use crate::api::control::Page;
 use crate::api::control::endpoints as e;
-use crate::api::control::templates::{NewTemplate, Template, TemplateSummary};
+use crate::api::control::templates::{
+    NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
+};
 
 impl Client {
     /// The templates of emails.
@@ -31,6 +35,13 @@ impl Templates<'_> {
     /// Returns a template.
     pub fn get(&self, id: &str) -> Request<Template> {
         self.0.json(&e::TEMPLATES_GET, &[id])
+    }
+
+    /// Renders a template as an email with it would be, and sends nothing.
+    pub fn render(&self, id: &str, variables: Map<String, Value>) -> Request<RenderedTemplate> {
+        let body = Variables { organization: None, variables: Some(variables) };
+        let request = self.0.json(&e::TEMPLATES_RENDER, &[id]);
+        request.with_body(&e::TEMPLATES_RENDER, &body)
     }
 
     /// Deletes a template.

@@ -1,4 +1,4 @@
-//! The authentication results of a message that arrives: SPF and DKIM.
+//! The authentication results of a message that arrives: SPF, DKIM and DMARC.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -6,16 +6,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use crate::mail::dkim::{self, DkimVerdict};
-use crate::mail::dns::{self, Resolver, SpfVerdict};
+use crate::mail::dns::{self, DmarcVerdict, Resolver, SpfVerdict};
+use crate::mail::mime::authors;
+use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
 use crate::store::Store;
 use crate::store::in_progress::Job;
 
-/// Maximum duration of the check of SPF, and of that of DKIM, in real time.
+/// What the checks of an arriving message found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MessageAuthentication")]
+#[non_exhaustive]
+pub struct Authentication {
+    /// Whether the sending host may send for the domain of the envelope sender.
+    pub spf: SpfVerdict,
+    /// Whether the signature of a domain is valid.
+    pub dkim: DkimVerdict,
+    /// Whether SPF or DKIM authenticated the domain of the header `From`.
+    pub dmarc: DmarcVerdict,
+}
+
+impl Authentication {
+    /// As it is stored with a message.
+    pub(crate) fn to_json(self) -> Result<String, ApiError> {
+        serde_json::to_string(&self).map_err(ApiError::internal)
+    }
+}
+
+/// Maximum duration of each of the checks, in real time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The host that sends a message, and the envelope sender.
@@ -27,7 +51,8 @@ pub(crate) struct Peer<'a> {
     pub(crate) domain: &'a str,
 }
 
-/// Checks a message as a part of `job`. Without a peer, the SPF result is `none`.
+/// Checks a message as a part of `job`. Without a peer, the SPF result is `none`; if the message
+/// has no signature either, DMARC is not checked.
 pub(crate) async fn check(
     store: &Arc<Store>,
     resolver: &Resolver,
@@ -35,11 +60,11 @@ pub(crate) async fn check(
     peer: Option<Peer<'_>>,
     source: &Arc<Vec<u8>>,
     now: Millis,
-) -> Result<(SpfVerdict, DkimVerdict), ApiError> {
-    let spf = match peer {
+) -> Result<Authentication, ApiError> {
+    let spf = match &peer {
         None => SpfVerdict::None,
         Some(Peer { ip, helo, local, domain }) => {
-            let spf = dns::evaluate_spf(resolver, ip, helo, local, domain);
+            let spf = dns::evaluate_spf(resolver, *ip, helo, local, domain);
             let spf = timeout(CHECK_TIMEOUT, store.in_progress.run_async(job, spf));
             let spf = AssertUnwindSafe(spf).catch_unwind().await;
             let spf = spf.map_err(|_| ApiError::internal("the check of SPF panicked"))?;
@@ -47,5 +72,36 @@ pub(crate) async fn check(
         }
     };
     let dkim = timeout(CHECK_TIMEOUT, dkim::verify(store, job, resolver, source, now)).await;
-    Ok((spf, dkim.unwrap_or(Ok(DkimVerdict::TempError))?))
+    let (dkim, signers) = dkim.unwrap_or(Ok((DkimVerdict::TempError, Vec::new())))?;
+    let dmarc = if peer.is_none() && dkim == DkimVerdict::None {
+        DmarcVerdict::None
+    } else {
+        // The domain that SPF has checked.
+        let sender = peer.map(|peer| if peer.domain.is_empty() { peer.helo } else { peer.domain });
+        let sender = sender.filter(|_| spf == SpfVerdict::Pass);
+        check_dmarc(store, resolver, job, source, sender, &signers).await?
+    };
+    Ok(Authentication { spf, dkim, dmarc })
+}
+
+async fn check_dmarc(
+    store: &Arc<Store>,
+    resolver: &Resolver,
+    job: &Job,
+    source: &Arc<Vec<u8>>,
+    sender: Option<&str>,
+    signers: &[String],
+) -> Result<DmarcVerdict, ApiError> {
+    let message = Arc::clone(source);
+    let authors = store.run_background(job, move || Ok(authors(&message))).await?;
+    let [author] = &authors[..] else {
+        return Ok(if authors.is_empty() { DmarcVerdict::None } else { DmarcVerdict::PermError });
+    };
+    let Ok(author) = Mailbox::parse(author) else { return Ok(DmarcVerdict::PermError) };
+    let domain = author.address.domain().as_str();
+    let dmarc = dns::evaluate_dmarc(resolver, domain, sender, signers);
+    let dmarc = timeout(CHECK_TIMEOUT, store.in_progress.run_async(job, dmarc));
+    let dmarc = AssertUnwindSafe(dmarc).catch_unwind().await;
+    let dmarc = dmarc.map_err(|_| ApiError::internal("the check of DMARC panicked"))?;
+    Ok(dmarc.unwrap_or(DmarcVerdict::TempError))
 }

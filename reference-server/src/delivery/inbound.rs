@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::delivery::authentication::Authentication;
 use crate::delivery::post::{self, Part};
 use crate::mail::dkim::DkimVerdict;
 use crate::mail::dns::SpfVerdict;
@@ -34,8 +35,7 @@ pub(crate) struct IncomingMessage {
     /// Set if only this organization may receive the message.
     pub(crate) organization: Option<i64>,
     pub(crate) recipients: Vec<Address>,
-    /// Of SPF and DKIM.
-    pub(crate) results: (SpfVerdict, DkimVerdict),
+    pub(crate) results: Authentication,
     /// Message source with CRLF line endings.
     pub(crate) source: Vec<u8>,
 }
@@ -81,7 +81,7 @@ pub(crate) fn job(source: &[u8]) -> Job {
     Job::new(Kind::Incoming, hex::encode(Sha256::digest(source)))
 }
 
-/// A parsed message with its authentication results (SPF and DKIM).
+/// A parsed message with its authentication results.
 pub(crate) struct AuthenticatedMessage {
     /// Empty if the source cannot be parsed as a message, like `subject`.
     from: String,
@@ -90,8 +90,7 @@ pub(crate) struct AuthenticatedMessage {
     /// `message` without the closing brace.
     content: Part,
     has_content: bool,
-    spf: SpfVerdict,
-    dkim: DkimVerdict,
+    pub(crate) results: Authentication,
     source: NewBody,
 }
 
@@ -100,7 +99,7 @@ pub(crate) async fn parse(
     store: &Arc<Store>,
     job: &Job,
     source: Vec<u8>,
-    (spf, dkim): (SpfVerdict, DkimVerdict),
+    results: Authentication,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
@@ -113,7 +112,7 @@ pub(crate) async fn parse(
         let (from, subject) =
             message.map_or_else(Default::default, |content| (content.from, content.subject));
         let (content, source) = (Part::new(json), NewBody::new(source));
-        Ok(AuthenticatedMessage { from, subject, content, has_content, spf, dkim, source })
+        Ok(AuthenticatedMessage { from, subject, content, has_content, results, source })
     };
     store.run_background(job, read).await
 }
@@ -135,6 +134,7 @@ pub(crate) fn store_message(
         domain,
         sender: &message.from,
         subject: &message.subject,
+        authentication: &message.results.to_json()?,
         source: bodies::put(tx, &message.source)?,
     };
     messages::insert_incoming(tx, organization, &new)?;
@@ -155,8 +155,8 @@ pub(crate) fn notify_received(
     post::emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
-            spf: message.spf,
-            dkim: message.dkim,
+            spf: message.results.spf,
+            dkim: message.results.dkim,
             recipient: recipient.as_str(),
             message_id: id,
             timestamp: time::rfc3339(now),

@@ -124,6 +124,8 @@ async fn announce(delivery: &Arc<Delivery>, id: String, job: &Job) -> Result<(),
         let (Some(sender), Some((message, recipient))) = (sender, message) else { return Ok(()) };
         for (domain, organization) in domains::owners(tx, recipient.domain().as_str(), None)? {
             if organization == sender {
+                let results = message.results.to_json()?;
+                messages::set_authentication(tx, sender, &id, &results)?;
                 inbound::notify_received(tx, &context.webhooks, sender, &id, &recipient, &message)?;
             } else {
                 inbound::store_message(
@@ -141,7 +143,7 @@ async fn announce(delivery: &Arc<Delivery>, id: String, job: &Job) -> Result<(),
     recorded.await
 }
 
-/// Renders the message and checks SPF and DKIM, as a receiving server would.
+/// Renders and checks the message, as a receiving server would.
 async fn authenticate(
     delivery: &Arc<Delivery>,
     message: Message,

@@ -14,7 +14,8 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use canonical::Form;
 pub(crate) use keys::new_key;
-pub(crate) use verify::{DkimVerdict, verify};
+pub use verify::DkimVerdict;
+pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key.
 ///

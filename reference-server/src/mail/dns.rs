@@ -2,15 +2,19 @@
 //! them, the name server for that zone, and the checks that look the records up.
 
 mod check;
+mod dmarc;
 mod resolver;
 mod server;
 mod spf;
 mod zone;
 
 pub(crate) use check::{Check, check, tag};
+pub use dmarc::DmarcVerdict;
+pub(crate) use dmarc::evaluate as evaluate_dmarc;
 pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
-pub(crate) use spf::{SpfVerdict, evaluate as evaluate_spf};
+pub use spf::SpfVerdict;
+pub(crate) use spf::evaluate as evaluate_spf;
 pub(crate) use zone::{Data, Zone, is_reserved};
 
 /// A name server for tests that answers with one TXT record for one name.

@@ -22,7 +22,7 @@ use crate::mail::dkim::{SigningFailed, SigningKey};
 use crate::model::address::Mailbox;
 
 pub(crate) use content_type::check_content_type;
-pub(crate) use incoming::Incoming;
+pub(crate) use incoming::{Incoming, authors};
 
 /// An outgoing message. It has no `bcc`, which must not appear in the message.
 ///

@@ -61,6 +61,16 @@ pub(crate) fn render(
     String::from_utf8(output.0).map_err(|_| TemplateError::Failed { line: 1 })
 }
 
+/// Renders a part of an email, if the template has it. Returns 422 if that is not possible.
+pub(crate) fn render_part(
+    part: Part,
+    template: Option<&str>,
+    variables: &Value,
+) -> Result<Option<String>, ApiError> {
+    let rendered = template.map(|template| render(part, template, variables));
+    rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
+}
+
 /// Checks the syntax of a template without rendering it.
 pub(crate) fn check(part: Part, template: &str) -> Result<(), TemplateError> {
     let _ = bounds::check(template)?;

@@ -99,7 +99,7 @@ async fn handle_control(
 fn publish_change(app: &App, route: &Route) {
     let method = route.method();
     let path = route.path().strip_prefix("/_sandbox/");
-    if let Some(path) = path.filter(|_| method != Method::GET) {
+    if let Some(path) = path.filter(|_| route.changes && method != Method::GET) {
         app.store.wake.log.publish(None, "change", || Change {
             resource: path.split('/').next().unwrap_or_default().to_owned(),
             method: method.to_string(),

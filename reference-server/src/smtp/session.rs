@@ -16,10 +16,8 @@ use super::MailServer;
 use super::certificate::Tls;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
 use super::slots::Slot;
-use crate::delivery::authentication::{self, Peer};
+use crate::delivery::authentication::{self, Authentication, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
-use crate::mail::dkim::DkimVerdict;
-use crate::mail::dns::SpfVerdict;
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
@@ -403,8 +401,9 @@ impl<'a> Session<'a> {
         id: &str,
         helo: &str,
         transaction: &Transaction,
-        (spf, dkim): (SpfVerdict, DkimVerdict),
+        results: Authentication,
     ) -> String {
+        let Authentication { spf, dkim, dmarc, .. } = results;
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
         // comment.
@@ -418,7 +417,7 @@ impl<'a> Session<'a> {
         let date = Date::new(self.server.clock.now() / 1000).to_rfc822();
         format!(
             "Return-Path: <{sender}>\r\n\
-             Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n\
+             Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}; dmarc={dmarc}\r\n\
              Received: from {helo} ([{}])\r\n\tby {INBOUND_HOST} with {protocol} id {id};\r\n\t{date}\r\n",
             self.client
         )

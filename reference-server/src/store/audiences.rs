@@ -31,9 +31,21 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Aud
 
 /// Lists the audiences of an organization, oldest first.
 pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Audience>, ApiError> {
-    let sql = format!("SELECT {COLUMNS} FROM audience WHERE organization = ?1 ORDER BY id");
+    page(reader, organization, "", i64::MAX)
+}
+
+/// Lists the audiences of an organization after this one, oldest first.
+pub(crate) fn page(
+    reader: Reader<'_>,
+    organization: i64,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Audience>, ApiError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM audience WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+    );
     let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map([organization], read)?;
+    let rows = statement.query_map((organization, after, limit), read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 

@@ -90,6 +90,21 @@ pub(crate) fn list(
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
+/// Lists contacts of an audience after this one, oldest first.
+pub(crate) fn list_after(
+    reader: Reader<'_>,
+    audience: &str,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Contact>, ApiError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM contact WHERE audience = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+    );
+    let mut statement = reader.statement(&sql)?;
+    let rows = statement.query_map((audience, after, limit), read)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Contact, ApiError> {
     // The contacts of a deleted audience are removed later.
     let sql = format!(

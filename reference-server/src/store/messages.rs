@@ -1,6 +1,8 @@
 //! The tables `message` and `message_source`: delivered messages, one for each recipient. The
 //! sources of received messages are in the table `body`.
 
+pub(crate) mod index;
+
 use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,8 @@ pub(crate) struct NewIncoming<'a> {
     pub(crate) domain: &'a str,
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
+    /// The results of its authentication, as JSON.
+    pub(crate) authentication: &'a str,
     /// The id of the source in the table `body`.
     pub(crate) source: i64,
 }
@@ -62,9 +66,9 @@ pub(crate) fn insert_incoming(
     new: &NewIncoming<'_>,
 ) -> Result<(), ApiError> {
     tx.execute(
-        "INSERT INTO message (organization, id, recipient, domain, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-        (organization, new.id, new.recipient, new.domain, tx.now),
+        "INSERT INTO message (organization, id, recipient, domain, created_at, authentication)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (organization, new.id, new.recipient, new.domain, tx.now, new.authentication),
     )?;
     tx.execute(
         "INSERT INTO message_source (message, sender, subject, body) VALUES (?1, ?2, ?3, ?4)",
@@ -83,6 +87,18 @@ pub(crate) fn insert_incoming(
         }
         .shortened()
     });
+    Ok(())
+}
+
+/// Stores the results of the authentication of an outgoing message, as JSON.
+pub(crate) fn set_authentication(
+    tx: &Tx<'_>,
+    organization: i64,
+    id: &str,
+    results: &str,
+) -> Result<(), ApiError> {
+    let sql = "UPDATE message SET authentication = ?3 WHERE organization = ?1 AND id = ?2";
+    tx.execute(sql, (organization, id, results))?;
     Ok(())
 }
 
@@ -148,6 +164,8 @@ pub(crate) struct Message {
     pub(crate) created_at: Millis,
     /// The email that it was rendered from; `None` for a received message.
     pub(crate) email: Option<String>,
+    /// The results of its authentication, as JSON, if it was checked.
+    pub(crate) authentication: Option<String>,
 }
 
 pub(crate) fn find(
@@ -156,7 +174,7 @@ pub(crate) fn find(
     id: &str,
 ) -> Result<Option<Message>, ApiError> {
     let sql = format!(
-        "SELECT recipient, created_at, email FROM message m
+        "SELECT recipient, created_at, email, authentication FROM message m
          WHERE organization = ?1 AND id = ?2 AND {PRESENT}"
     );
     Ok(reader.find(&sql, (organization, id), |row| {
@@ -165,6 +183,7 @@ pub(crate) fn find(
             recipient: row.get(0)?,
             created_at: row.get(1)?,
             email: row.get(2)?,
+            authentication: row.get(3)?,
         })
     })?)
 }
@@ -191,6 +210,7 @@ pub(super) fn delete_next_of_domain(
 fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
     tx.execute("DELETE FROM message WHERE organization = ?1 AND id = ?2", (organization, id))?;
     tx.execute("DELETE FROM local_delivery WHERE message = ?1", [id])?;
+    index::remove(tx, organization, id)?;
     let sql = "DELETE FROM message_source WHERE message = ?1 RETURNING body";
     let body: Option<i64> = tx.find(sql, [id], |row| row.get(0))?;
     body.map_or(Ok(0), |body| bodies::delete_if_unused(tx, body))
@@ -221,6 +241,7 @@ pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<Str
 const PRESENT: &str = "NOT EXISTS (SELECT 1 FROM deleted WHERE kind = 3 AND id = m.domain)";
 
 /// The range of message ids to read, both exclusive.
+#[derive(Clone, Copy)]
 pub(crate) struct Range<'a> {
     pub(crate) after: &'a str,
     pub(crate) before: &'a str,

@@ -58,3 +58,61 @@ async fn deleting_an_audience_deletes_its_contacts() {
     let missing = sandbox.call(&format!("PATCH /api/v1/contacts/{contact}"), "{}").await;
     assert_eq!(missing.status, 404);
 }
+
+/// `docs/control-interface.md#domains-and-audiences`.
+#[tokio::test]
+async fn the_control_interface_lists_them_page_by_page() {
+    let sandbox = Sandbox::start().await;
+    let mut audiences = Vec::new();
+    for name in ["a", "b", "c"] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        audiences.push(sandbox.call("POST /api/v1/audiences", &body).await.body);
+    }
+    let id = audiences[0].split('"').nth(3).expect("an ID").to_owned();
+    let line = format!("POST /api/v1/audiences/{id}/contacts");
+    let mut contacts = Vec::new();
+    for name in ["ada", "bob"] {
+        let contact = format!(r#"{{"email":"{name}@x.test","metadata":{{"seats":5}}}}"#);
+        contacts.push(sandbox.call(&line, &contact).await.body);
+    }
+    let requests = sandbox.control("GET /_sandbox/requests?limit=100", "").await.body;
+    let domains = sandbox.call("GET /api/v1/domains", "").await.body;
+    let domains = domains.trim_matches(['[', ']']).to_owned();
+
+    for (path, all) in [
+        ("/_sandbox/domains".to_owned(), &[domains][..]),
+        ("/_sandbox/audiences".to_owned(), &audiences),
+        (format!("/_sandbox/audiences/{id}/contacts"), &contacts),
+    ] {
+        let listed = sandbox.control(&format!("GET {path}"), "").await;
+        let expected = format!(r#"{{"data":[{}],"next":null}}"#, all.join(","));
+        assert_eq!((listed.status, listed.body.as_str()), (200, expected.as_str()), "{path}");
+        let mut query = "limit=1".to_owned();
+        for (number, one) in (1..).zip(all) {
+            let page = sandbox.control(&format!("GET {path}?{query}"), "").await;
+            assert!(page.body.starts_with(&format!(r#"{{"data":[{one}],"next":"#)), "{page:?}");
+            assert_eq!(page.body.ends_with("null}"), number == all.len(), "{page:?}");
+            if number < all.len() {
+                query = format!("limit=1&cursor={}", page.between(r#""next":""#));
+            }
+        }
+        for bad in ["cursor=2", "limit=0", "page=1"] {
+            let refused = sandbox.control(&format!("GET {path}?{bad}"), "").await;
+            assert_eq!(refused.status, 422, "{path}?{bad}");
+        }
+    }
+    // Looking is not in the log of requests, which has the one for the documented list.
+    let after = sandbox.control("GET /_sandbox/requests?limit=100", "").await.body;
+    assert_eq!(
+        after.matches(r#""id":"req_"#).count(),
+        requests.matches(r#""id":"req_"#).count() + 1
+    );
+
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    for path in ["domains", "audiences"] {
+        let line = format!("GET /_sandbox/{path}?organization=Other");
+        assert_eq!(sandbox.control(&line, "").await.body, r#"{"data":[],"next":null}"#);
+    }
+    let line = format!("GET /_sandbox/audiences/{id}/contacts?organization=Other");
+    assert_eq!(sandbox.control(&line, "").await.status, 404);
+}

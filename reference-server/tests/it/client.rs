@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use svc_reference_server::client::{
-    Client, DeliveryState, Direction, DropPoint, EmailEvent, InboundMessage, NewFault, NewKey,
-    NewTemplate, RecordKind,
+    Client, DeliveryState, Direction, DmarcVerdict, DropPoint, EmailEvent, InboundMessage,
+    NewFault, NewKey, NewTemplate, RecordKind, SpfVerdict,
 };
 use svc_reference_server::{Builder, Server};
-use svc_sdk::email::{Email, EmailStatus, Event, NewWebhook};
+use svc_sdk::email::{Email, EmailStatus, Event, NewContact, NewWebhook};
 use svc_sdk::{EmailClient, Operation};
 
 use crate::harness::KEY;
@@ -66,6 +66,8 @@ async fn reads_messages_and_emails() {
     let source = "From: eve@example.test\r\nTo: hi@sandbox.test\r\nSubject: Raw\r\n\r\nHi\r\n";
     let ip = Some("127.0.0.1".parse().unwrap());
     sandbox.inbound().receive_raw(source, ip, Some("mx.example.test")).await.unwrap();
+    let raw = messages.wait().subject("Raw").await.unwrap().authentication.unwrap();
+    assert_eq!((raw.spf, raw.dmarc), (SpfVerdict::None, DmarcVerdict::None));
 
     // Newest first, page by page.
     let first = messages.list().limit(2).await.unwrap();
@@ -141,7 +143,15 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     let seeded = server.client().unwrap();
     let tenant = server.tenant("Lovelace").await.unwrap();
     assert_eq!(tenant.extraction.me().await.unwrap().organization.name, "Lovelace");
-    tenant.email.audiences().create("Readers").await.unwrap();
+    let audience = tenant.email.audiences().create("Readers").await.unwrap();
+    let contact = NewContact::new("ada@x.test").name("Ada");
+    tenant.email.contacts().create(&audience.id, contact).await.unwrap();
+    let listed = tenant.sandbox.audiences().list().await.unwrap().data;
+    assert_eq!(listed, [audience.clone()]);
+    let contacts = tenant.sandbox.audiences().contacts(&audience.id).limit(5).await.unwrap();
+    assert_eq!(contacts.data[0].name.as_deref(), Some("Ada"));
+    let domains = seeded.domains().list().await.unwrap();
+    assert_eq!((domains.data[0].verified, domains.data[0].dns_records().len()), (Some(true), 4));
     assert!(server.email_client().unwrap().audiences().list().await.unwrap().is_empty());
     assert_eq!(seeded.organizations().list().await.unwrap().len(), 2);
     assert!(!format!("{tenant:?}").contains(&tenant.organization.email_key));
@@ -161,6 +171,11 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     let got = tenant.sandbox.templates().get("a/b c").await.unwrap();
     assert_eq!((put.id.as_str(), got.subject), ("a/b c", put.subject));
     assert!(seeded.templates().get("a/b c").await.is_err());
+    let name = serde_json::json!({"name": "Ada"}).as_object().unwrap().clone();
+    let rendered = tenant.sandbox.templates().render("a/b c", name).await.unwrap();
+    assert_eq!(rendered.subject.as_deref(), Some("Hi Ada"));
+    let error = tenant.sandbox.templates().render("a/b c", Default::default()).await.unwrap_err();
+    assert_eq!(error.status().unwrap().as_u16(), 422);
     tenant.sandbox.templates().delete("a/b c").await.unwrap();
     // Not the path of another request.
     for id in ["", ".", ".."] {

@@ -117,12 +117,12 @@ async fn spf_evaluates_the_given_client_address() {
     let receiver = crate::receiver::Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.received"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
-    for (from, more, verdict) in [
-        ("a@sandbox.test", "", "none"),
-        ("a@sandbox.test", r#","ip":"127.0.0.1""#, "pass"),
-        ("a@sandbox.test", r#","ip":"192.0.2.1","helo":"mail.x.test""#, "softfail"),
-        ("a@sandbox.test", r#","ip":"::1""#, "pass"),
-        ("a@nowhere.test", r#","ip":"127.0.0.1""#, "none"),
+    for (from, more, verdict, dmarc) in [
+        ("a@sandbox.test", "", "none", "none"),
+        ("a@sandbox.test", r#","ip":"127.0.0.1""#, "pass", "pass"),
+        ("a@sandbox.test", r#","ip":"192.0.2.1","helo":"mail.x.test""#, "softfail", "fail"),
+        ("a@sandbox.test", r#","ip":"::1""#, "pass", "pass"),
+        ("a@nowhere.test", r#","ip":"127.0.0.1""#, "none", "none"),
     ] {
         let before = receiver.received().len();
         let body = format!(r#"{{"from":"{from}","to":"x@sandbox.test","subject":"s"{more}}}"#);
@@ -135,6 +135,10 @@ async fn spf_evaluates_the_given_client_address() {
             "{body}: {}",
             announced.body
         );
+        let shown = sandbox.control(&format!("GET /_sandbox/messages/{}", accepted.id()), "").await;
+        let results =
+            format!(r#""authentication":{{"spf":"{verdict}","dkim":"none","dmarc":"{dmarc}"}}"#);
+        assert!(shown.body.contains(&results), "{body}: {}", shown.body);
     }
     let source = "From: a@x.test\r\nTo: help@sandbox.test\r\n\r\nHello\r\n";
     let head = format!("content-type: message/rfc822\r\ncontent-length: {}\r\n", source.len());
@@ -143,6 +147,9 @@ async fn spf_evaluates_the_given_client_address() {
     sandbox.settle().await;
     let announced = receiver.received().pop().expect("a delivery");
     assert!(announced.body.contains(r#""spf":"pass""#), "{}", announced.body);
+    // SPF authenticated another domain than that of the header.
+    let shown = sandbox.control("GET /_sandbox/messages/wait?from=a@x.test", "").await;
+    assert!(shown.body.contains(r#""spf":"pass","dkim":"none","dmarc":"none""#), "{}", shown.body);
     for (more, field) in [(r#""ip":"x""#, "ip"), (r#""helo":"a b","ip":"::1""#, "helo")] {
         let body = format!(r#"{{"from":"a@b.test","to":"x@sandbox.test",{more}}}"#);
         let rejected = sandbox.control("POST /_sandbox/inbound", &body).await;
@@ -174,6 +181,11 @@ async fn mail_to_an_own_domain_is_received() {
     ] {
         assert!(received[0].body.contains(part), "{part} in {}", received[0].body);
     }
+    let results = r#""authentication":{"spf":"pass","dkim":"pass","dmarc":"pass"}"#;
+    let shown = sandbox.control(&format!("GET /_sandbox/messages/{}", list.id()), "").await;
+    assert!(shown.body.contains(results), "{}", shown.body);
+    let other = sandbox.control("GET /_sandbox/messages/wait?to=you@x.test", "").await;
+    assert!(!other.body.contains("authentication"), "{}", other.body);
     // The message is in a mailbox of the domain, and is deleted with it.
     let domain = sandbox.call("GET /api/v1/domains", "").await.id();
     sandbox.call(&format!("DELETE /api/v1/domains/{domain}"), "").await;

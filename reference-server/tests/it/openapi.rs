@@ -17,12 +17,15 @@ async fn every_operation_responds_as_described() {
     let contact = r#"{"email":"ada@example.test","name":"Ada","metadata":{"a":1},"topics":["x"]}"#;
     let contact = s.call(&format!("POST {contacts}"), contact).await.id();
     s.call(&format!("GET {contacts}?page=1&pageSize=1"), "").await;
+    s.control("GET /_sandbox/audiences", "").await;
+    s.control(&format!("GET /_sandbox/audiences/{audience}/contacts"), "").await;
     s.call(&format!("PATCH /api/v1/contacts/{contact}"), r#"{"subscribed":false}"#).await;
     s.call(&format!("DELETE /api/v1/contacts/{contact}"), "").await;
     s.call(&format!("DELETE /api/v1/audiences/{audience}"), "").await;
 
     let domain = s.call("POST /api/v1/domains", r#"{"name":"shop.test"}"#).await.id();
     s.call("GET /api/v1/domains", "").await;
+    s.control("GET /_sandbox/domains", "").await;
     s.control("POST /_sandbox/dns/shop.test/publish", r#"{"records":["mx","spf"]}"#).await;
     s.call(&format!("POST /api/v1/domains/{domain}/verify"), "").await;
     s.control("DELETE /_sandbox/dns/shop.test/mx", "").await;
@@ -113,6 +116,8 @@ async fn control(s: &Sandbox) {
     s.control("PUT /_sandbox/templates/welcome", r#"{"html":"Hello {{ name }}"}"#).await;
     s.control("GET /_sandbox/templates/welcome", "").await;
     s.control("GET /_sandbox/templates", "").await;
+    let variables = r#"{"variables":{"name":"Ada"}}"#;
+    s.control("POST /_sandbox/templates/welcome/render", variables).await;
     s.control("DELETE /_sandbox/templates/welcome", "").await;
 
     let fault = r#"{"operation":"audiences.list","status":503,"latency":"1ms"}"#;

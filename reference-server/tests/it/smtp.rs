@@ -97,7 +97,7 @@ async fn mail_for_a_verified_domain_is_received() {
     let list = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
     let trace = "Return-Path: <a@sandbox.test>\r\n\
-        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass\r\n\
+        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass; dmarc=pass\r\n\
         Received: from client.test ([127.0.0.1])\r\n\tby inbound.sandbox.localhost with ESMTP id req_";
     assert!(raw.body.starts_with(trace), "{}", raw.body);
     assert!(raw.body.ends_with(&source), "{}", raw.body);
@@ -125,7 +125,10 @@ async fn other_domains_are_rejected_and_the_session_continues() {
     );
     let message = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
     // For an empty sender, SPF uses the HELO domain, which has no policy.
-    let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
+    let results =
+        "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none; dmarc=fail";
+    assert!(message.body.contains(results), "{}", message.body);
+    let results = r#""authentication":{"spf":"none","dkim":"none","dmarc":"fail"}"#;
     assert!(message.body.contains(results), "{}", message.body);
 }
 

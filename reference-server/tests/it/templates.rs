@@ -51,3 +51,44 @@ async fn rejects_a_syntax_error_with_its_line() {
         "html: the template has a syntax error on line 2"
     );
 }
+
+#[tokio::test]
+async fn renders_a_template_as_an_email_with_it_would_be() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"subject":"Hi {{ user.name }}","html":"<p>{{ user.name }}</p>"}"#;
+    assert_eq!(sandbox.control("PUT /_sandbox/templates/welcome", body).await.status, 200);
+    let events = sandbox.control("GET /_sandbox/events/wait", "").await.between(r#""next":""#);
+
+    let render = "POST /_sandbox/templates/welcome/render";
+    let body = r#"{"variables":{"user":{"name":"<Ada>"}}}"#;
+    let rendered = sandbox.control(render, body).await;
+    let expected = r#"{"subject":"Hi <Ada>","html":"<p>&lt;Ada&gt;</p>","text":null}"#;
+    assert_eq!((rendered.status, rendered.body.as_str()), (200, expected));
+
+    let email =
+        r#"{"from":"a@sandbox.test","to":"b@example.test","subject":"Hi","templateId":"welcome"}"#;
+    let sent = sandbox.call("POST /api/v1/emails", email).await;
+    for body in ["", "{}", r#"{"variables":{"user":{}}}"#] {
+        let missing = sandbox.control(render, body).await;
+        assert_eq!((missing.status, missing.between(r#""field":""#).as_str()), (422, "variables"));
+    }
+    assert_eq!(sandbox.control(render, "{}").await.body, sent.body);
+    let large = format!(r#"{{"variables":{{"user":"{}"}}}}"#, "x".repeat(1 << 20));
+    let refused = sandbox.control(render, &large).await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+    assert!(refused.body.contains("more than 1048576 bytes"), "{refused:?}");
+    assert_eq!(sandbox.control(render, r#"{"name":"Ada"}"#).await.status, 422);
+    let missing = sandbox.control("POST /_sandbox/templates/nothing/render", "{}").await;
+    assert_eq!(missing.status, 404);
+    sandbox.organization().await;
+
+    // Nothing was sent, and a client that shows what it renders is not told to render it again.
+    let line = format!("GET /_sandbox/events/wait?after={events}");
+    let changes = sandbox.control(&line, "").await.body;
+    assert!(changes.contains(r#""resource":"organizations""#), "{changes}");
+    assert!(!changes.contains(r#""resource":"templates""#), "{changes}");
+    assert_eq!(
+        sandbox.control("GET /_sandbox/emails", "").await.body,
+        r#"{"data":[],"next":null}"#
+    );
+}

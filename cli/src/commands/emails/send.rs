@@ -299,7 +299,8 @@ fn refuse_lossy(option: &str, text: &str) -> Result<(), Failure> {
     problem.map_or(Ok(()), |problem| Err(Failure::input(format!("{option}: {problem}"))))
 }
 
-fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
+/// Reads `--vars`.
+pub(crate) fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
     let variables = serde_json::from_str(text).map_err(|error| {
         Failure::input(format!("--vars is not a JSON object: {}", json_problem(&error)))
     })?;

@@ -3,6 +3,7 @@
 mod attachments;
 pub mod get;
 pub mod list;
+pub mod open;
 pub mod wait;
 
 use clap::Subcommand;
@@ -26,6 +27,7 @@ pub enum Command {
     List(list::List),
     Wait(wait::Wait),
     Get(get::Get),
+    Open(open::Open),
 }
 
 impl Command {
@@ -34,6 +36,7 @@ impl Command {
             Self::List(args) => args.run(context).await,
             Self::Wait(args) => args.run(context).await,
             Self::Get(args) => args.run(context).await,
+            Self::Open(args) => args.run(context).await,
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod delete;
 pub mod get;
 pub mod list;
 pub mod put;
+pub mod render;
 
 use clap::Subcommand;
 
@@ -16,6 +17,7 @@ pub enum Command {
     Put(put::Put),
     List(list::List),
     Get(get::Get),
+    Render(render::Render),
     Delete(delete::Delete),
 }
 
@@ -25,6 +27,7 @@ impl Command {
             Self::Put(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
             Self::Get(args) => args.run(context).await,
+            Self::Render(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
         }
     }

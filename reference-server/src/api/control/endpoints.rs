@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::Method;
-use svc_sdk::email::EmailRecord;
+use svc_sdk::email::{Audience, Contact, Domain, EmailRecord};
 
 use super::Page;
 use super::clock::{self, Clock};
@@ -22,7 +22,8 @@ use super::metrics::Ready;
 use super::organizations::{self, Organization, OrganizationSummary};
 use super::requests::LoggedRequest;
 use super::reset::Reset;
-use super::templates::{NewTemplate, Template, TemplateSummary};
+use super::templates::{NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables};
+use crate::api::email::{audiences, contacts, domains};
 use crate::api::framework::Json;
 use crate::api::framework::endpoint::{Endpoint, Returns};
 use crate::store::emails::{self, EmailSummary};
@@ -59,6 +60,13 @@ endpoints! {
     TEMPLATES_PUT: of_organization PUT "/_sandbox/templates/{id}" NewTemplate => Template;
     TEMPLATES_GET: of_organization GET "/_sandbox/templates/{id}" () => Template;
     TEMPLATES_DELETE: of_organization DELETE "/_sandbox/templates/{id}" () => ();
+    TEMPLATES_RENDER: of_organization POST "/_sandbox/templates/{id}/render"
+        Variables => RenderedTemplate;
+
+    DOMAINS: of_organization GET "/_sandbox/domains" () => Page<Domain>;
+    AUDIENCES: of_organization GET "/_sandbox/audiences" () => Page<Audience>;
+    AUDIENCES_CONTACTS: of_organization GET "/_sandbox/audiences/{id}/contacts" ()
+        => Page<Contact>;
 
     DNS_PUBLISH: of_organization POST "/_sandbox/dns/{domain}/publish" Publish => Published;
     DNS_WITHDRAW: of_organization DELETE "/_sandbox/dns/{domain}" () => ();
@@ -96,5 +104,8 @@ endpoints! {
     FAULTS_DELETE: of_organization DELETE "/_sandbox/faults/{id}" () => ();
 }
 
-/// The email is the documented resource, which the SDK reads.
+// These are documented resources, which the SDK reads.
 impl Returns<EmailRecord> for Json<emails::View<'static>> {}
+impl Returns<Page<Domain>> for Json<Page<domains::View<'static>>> {}
+impl Returns<Page<Audience>> for Json<Page<audiences::Audience>> {}
+impl Returns<Page<Contact>> for Json<Page<contacts::Contact>> {}

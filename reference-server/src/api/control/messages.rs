@@ -94,7 +94,7 @@ async fn none_arrived(
     let newest = app
         .store
         .read(move |reader| Search::default().find(reader, organization, SHOWN_INSTEAD + 1));
-    let newest = newest.await?;
+    let (newest, _) = newest.await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
         format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
     });

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::query::Query;
 use super::{Page, named_organization, organization, organization_param};
-use crate::api::framework::{Input, Json, JsonBody, NoContent};
+use crate::api::framework::{Input, Json, JsonBody, NoContent, OptionalBody};
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
 use crate::model::timestamp::Timestamp;
@@ -97,6 +98,30 @@ pub struct TemplateSummary {
     pub updated_at: Timestamp,
 }
 
+/// The variables of a template.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TemplateVariables")]
+pub(crate) struct Variables {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    /// Their values, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) variables: Option<Map<String, Value>>,
+}
+
+/// A template with the values of its variables.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RenderedTemplate {
+    /// The subject. An email with the template has a subject of its own instead.
+    pub subject: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
+}
+
 /// Lists one page of the templates, by ID.
 pub(crate) async fn list(input: Input) -> Result<Json<Page<TemplateSummary>>, ApiError> {
     let mut query = Query::of(&input);
@@ -162,6 +187,33 @@ pub(crate) async fn get(input: Input) -> Result<Json<Template>, ApiError> {
         read(reader, organization, &id)
     });
     Json::of(&found.await?)
+}
+
+/// Renders a template as an email with it would be, but sends nothing.
+pub(crate) async fn render(
+    mut input: Input,
+    body: OptionalBody<Variables>,
+) -> Result<Json<RenderedTemplate>, ApiError> {
+    let Variables { organization: in_body, variables } = body.read(&mut input).await?;
+    let name = named_organization(&input, in_body)?;
+    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+    let found = input.app.store.read(move |reader| {
+        let organization = organization(reader, &app.settings, name.as_deref())?;
+        Ok((organization, read(reader, organization, &id)?))
+    });
+    let (organization, found) = found.await?;
+    let slot = input.app.templates.acquire(organization).await;
+    template::run(slot, move || {
+        let variables = Value::Object(variables.unwrap_or_default());
+        let render =
+            |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);
+        Json::of(&RenderedTemplate {
+            subject: render(Part::Subject, found.subject)?,
+            html: render(Part::Html, found.html)?,
+            text: render(Part::Text, found.text)?,
+        })
+    })
+    .await
 }
 
 pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {

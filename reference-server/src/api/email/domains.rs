@@ -56,7 +56,7 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> View<'a> {
+pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> View<'a> {
     View {
         id: &domain.id,
         name: &domain.name,

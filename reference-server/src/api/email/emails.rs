@@ -80,11 +80,8 @@ async fn apply_template(
     let html = html.filter(|_| checked.content.html.is_none());
     let text = text.filter(|_| checked.content.text.is_none());
     let render = move || {
-        let render = |part, template: Option<String>| {
-            let rendered = template.map(|template| template::render(part, &template, &variables));
-            rendered.transpose().map_err(|error| ApiError::field("variables", error.to_string()))
-        };
-        Ok((render(Part::Html, html)?, render(Part::Text, text)?))
+        let html = template::render_part(Part::Html, html.as_deref(), &variables)?;
+        Ok((html, template::render_part(Part::Text, text.as_deref(), &variables)?))
     };
     let slot = app.templates.acquire(organization).await;
     let (html, text) = template::run(slot, render).await?;

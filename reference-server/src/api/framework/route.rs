@@ -32,6 +32,8 @@ pub(crate) struct Route {
     /// The runtime expression of a value, and the beginning of the paths of the operations
     /// that take it as their first path parameter.
     pub(crate) links: Option<(&'static str, &'static str)>,
+    /// Whether a request that is not a GET request may change something.
+    pub(crate) changes: bool,
     pub(crate) body: fn(&mut SchemaGenerator) -> Described,
     pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>),
 }
@@ -152,6 +154,7 @@ impl Routes {
             errors: &[],
             query: |_| Vec::new(),
             links: None,
+            changes: true,
             body: H::describe_body,
             reply: H::Reply::describe,
         });
@@ -193,6 +196,12 @@ impl Route {
     /// expression of their first path parameter.
     pub(crate) fn links(&mut self, value: &'static str, paths: &'static str) -> &mut Self {
         self.links = Some((value, paths));
+        self
+    }
+
+    /// A request that changes nothing, although it is not a GET request.
+    pub(crate) fn changes_nothing(&mut self) -> &mut Self {
+        self.changes = false;
         self
     }
 

@@ -79,6 +79,18 @@ pub(crate) fn templates(_: &Compatibility) -> Vec<Value> {
     vec![limit(), cursor(text())]
 }
 
+pub(crate) fn domains(_: &Compatibility) -> Vec<Value> {
+    vec![limit(), cursor(json!({"type": "string", "pattern": "^dom_"}))]
+}
+
+pub(crate) fn audiences(_: &Compatibility) -> Vec<Value> {
+    vec![limit(), cursor(json!({"type": "string", "pattern": "^aud_"}))]
+}
+
+pub(crate) fn contacts(_: &Compatibility) -> Vec<Value> {
+    vec![limit(), cursor(json!({"type": "string", "pattern": "^con_"}))]
+}
+
 pub(crate) fn stream(_: &Compatibility) -> Vec<Value> {
     vec![query(
         "after",

@@ -12,7 +12,7 @@ use ring::signature::{
     ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::canonical::{self, Field, Form};
 use crate::mail::dns::Resolver;
@@ -20,10 +20,13 @@ use crate::model::error::ApiError;
 use crate::store::Store;
 use crate::store::in_progress::Job;
 
-/// Result of the verification (RFC 8601 §2.7.1), from worst to best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+/// The result of a DKIM verification (RFC 8601 §2.7.1), from worst to best.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum DkimVerdict {
+#[non_exhaustive]
+pub enum DkimVerdict {
     /// The message has no signature.
     None,
     /// The signature or its key is malformed or missing.
@@ -32,6 +35,7 @@ pub(crate) enum DkimVerdict {
     TempError,
     /// The signature does not match the message.
     Fail,
+    /// A signature matches the message.
     Pass,
 }
 
@@ -53,8 +57,9 @@ impl fmt::Display for DkimVerdict {
     }
 }
 
-/// Verifies the signatures of a message, as a part of `job`, and returns the best result: one
-/// valid signature is enough. Lines must end in CRLF. `now` is in milliseconds.
+/// Verifies the signatures of a message, as a part of `job`. Returns the best result, because one
+/// valid signature is enough, and the domains of the valid signatures. Lines must end in CRLF.
+/// `now` is in milliseconds.
 ///
 /// A large message takes time to hash, once for each signature, so this computes on blocking
 /// threads.
@@ -64,11 +69,12 @@ pub(crate) async fn verify(
     resolver: &Resolver,
     message: &Arc<Vec<u8>>,
     now: i64,
-) -> Result<DkimVerdict, ApiError> {
+) -> Result<(DkimVerdict, Vec<String>), ApiError> {
     let parsed = Arc::clone(message);
     let signatures = store.run_background(job, move || Ok(signatures(&parsed))).await?;
-    let mut best = DkimVerdict::None;
+    let (mut best, mut domains) = (DkimVerdict::None, Vec::new());
     for signature in signatures {
+        let domain = signature.as_ref().map(|signature| signature.domain.clone());
         let verdict = match signature {
             Some(signature) if signature.expires.is_none_or(|expires| expires >= now / 1000) => {
                 let name = format!("{}._domainkey.{}", signature.selector, signature.domain);
@@ -84,11 +90,11 @@ pub(crate) async fn verify(
             _ => DkimVerdict::PermError,
         };
         best = best.max(verdict);
-        if best == DkimVerdict::Pass {
-            break;
+        if verdict == DkimVerdict::Pass {
+            domains.extend(domain);
         }
     }
-    Ok(best)
+    Ok((best, domains))
 }
 
 /// The signatures of a message; `None` for a malformed one. A verifier may limit their number
@@ -292,7 +298,7 @@ mod tests {
         let store = Arc::new(Store::open(&Location::Memory, None).expect("opened").0);
         let job = Job::new(Kind::Incoming, "test");
         let message = Arc::new(message.to_vec());
-        super::verify(&store, &job, resolver, &message, now).await.expect("a verdict")
+        super::verify(&store, &job, resolver, &message, now).await.expect("a verdict").0
     }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\

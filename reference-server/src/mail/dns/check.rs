@@ -132,7 +132,7 @@ async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
     }
 }
 
-fn is_dmarc(text: &str) -> bool {
+pub(super) fn is_dmarc(text: &str) -> bool {
     let first = text.split(';').next().unwrap_or_default();
     first.split_once('=').is_some_and(|(name, value)| {
         name.trim().eq_ignore_ascii_case("v") && value.trim() == "DMARC1"

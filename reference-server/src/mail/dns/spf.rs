@@ -12,7 +12,7 @@ use std::pin::Pin;
 use super::resolver::{LookupError, Resolver};
 pub(super) use includes::includes;
 use term::{Term, terms};
-pub(crate) use verdict::SpfVerdict;
+pub use verdict::SpfVerdict;
 
 /// Whether a TXT record is an SPF policy.
 pub(super) fn is_spf(text: &str) -> bool {

@@ -44,7 +44,9 @@ fn insert_messages(database: &Connection, domain: &str) {
     insert(
         database,
         "message",
-        &format!("{organization}, printf('msg_%05d', n), 'a@sandbox.test', NULL, {domain}, 1"),
+        &format!(
+            "{organization}, printf('msg_%05d', n), 'a@sandbox.test', NULL, {domain}, 1, NULL"
+        ),
     );
     let source = "printf('msg_%05d', n), 'b@x.test', 's', (SELECT MAX(id) FROM body)";
     insert(database, "message_source", source);
@@ -77,6 +79,17 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
         ),
     );
     insert_messages(&database, "sandbox.test");
+    // A search that reads many messages has them added to the index.
+    let search = "GET /_sandbox/messages?from=nobody@x.test";
+    assert_eq!(sandbox.control(search, "").await.body, r#"{"data":[],"next":null}"#);
+    let indexed = async {
+        while count(&database, "message_indexed") < ROWS as i64 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    within("the index", indexed).await;
+    let found = sandbox.control("GET /_sandbox/messages?from=B@x.test&limit=1", "").await;
+    assert_eq!(found.id(), format!("msg_{:05}", ROWS - 1));
 
     let contacts = format!("contact WHERE audience = '{audience}'");
     let pending = "delivery WHERE due_at IS NOT NULL";
@@ -102,7 +115,9 @@ async fn an_audience_a_domain_and_a_webhook_with_much_data() {
     // The next server goes on.
     let sandbox = start(directory.path()).await;
     within("the end of the removal", sandbox.settle()).await;
-    for rows in [contacts.as_str(), pending, "message", "message_source", "body", "deleted"] {
+    let index = ["message_indexed", "message_words_docsize"];
+    let others = [contacts.as_str(), pending, "message", "message_source", "body", "deleted"];
+    for rows in others.into_iter().chain(index) {
         assert_eq!(count(&database, rows), 0, "{rows}");
     }
     assert_eq!(count(&database, "delivery WHERE state = 'dropped'"), ROWS as i64);

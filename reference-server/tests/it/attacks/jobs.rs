@@ -75,7 +75,7 @@ async fn jobs_that_ended_three_servers() {
     for round in 1..=3 {
         if round == 3 {
             let jobs = format!(
-                "INSERT INTO message VALUES (1, 'msg_1', 'a@sandbox.test', '{relayed}', NULL, 1);
+                "INSERT INTO message VALUES (1, 'msg_1', 'a@sandbox.test', '{relayed}', NULL, 1, NULL);
                  INSERT INTO local_delivery VALUES ('msg_1', 1, 0);
                  INSERT INTO pending_event VALUES (1, '1', 'email.clicked', 0, NULL, x'7b7d', '', 'z', NULL);"
             );
@@ -142,7 +142,7 @@ async fn jobs_that_the_server_cannot_do() {
     }
     for id in &ids[2..4] {
         sql.push_str(&format!(
-            "INSERT INTO message VALUES (1, 'msg_{id}', 'a@sandbox.test', '{id}', NULL, 1);
+            "INSERT INTO message VALUES (1, 'msg_{id}', 'a@sandbox.test', '{id}', NULL, 1, NULL);
              INSERT INTO local_delivery VALUES ('msg_{id}', 1, 0);"
         ));
     }

@@ -37,7 +37,7 @@ async fn fifty_clients_of_one_organization_with_its_most_expensive_requests() {
     }
     let database = Connection::open(directory.path().join("svc.db")).expect("opened");
     for insert in [
-        "message SELECT 1, printf('msg_%05d', n), 'a@sandbox.test', NULL, NULL, 1",
+        "message SELECT 1, printf('msg_%05d', n), 'a@sandbox.test', NULL, NULL, 1, NULL",
         "message_source SELECT printf('msg_%05d', n), 'b@x.test', 'subject', 1",
         "delivery SELECT printf('%05d', n), 1, 'whk', 'email', 'email.sent', 'delivered', 1, 1, NULL, 1, 1, NULL",
     ] {
@@ -69,7 +69,8 @@ async fn fifty_clients_of_one_organization_with_its_most_expensive_requests() {
         ("POST /api/v1/emails/batch".to_owned(), &batch),
         (format!("GET /api/v1/emails/{stored}"), ""),
         (format!("POST /api/v1/domains/{verify}/verify"), ""),
-        ("GET /_sandbox/messages?subject=none".to_owned(), ""),
+        // Too short for the index, and a text that it is extended for.
+        ("GET /_sandbox/messages?subject=no".to_owned(), ""),
         ("GET /_sandbox/messages/wait?from=none@x.test&timeout=1s".to_owned(), ""),
         ("GET /_sandbox/deliveries?webhook=whk&event=email.bounced".to_owned(), ""),
         ("POST /_sandbox/inbound".to_owned(), &inbound),

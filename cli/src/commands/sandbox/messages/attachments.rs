@@ -66,13 +66,26 @@ fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
 
 /// A name within the directory: the sender chose the name of the attachment.
 fn file_name(attachment: &MessageAttachment, number: usize) -> String {
-    const MAX: usize = 100;
     let name = attachment.filename.as_deref().unwrap_or_default();
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_safe = |letter: &char| !letter.is_control() && !"<>:\"|?*".contains(*letter);
-    let name: String = name.chars().filter(is_safe).take(MAX).collect();
+    let name: String = name.chars().filter(is_safe).collect();
     match name.trim_matches(['.', ' ']) {
         "" => format!("attachment-{number}"),
-        name => name.to_owned(),
+        name => shortened(name),
     }
+}
+
+/// A name that a file can have, also with a number. The extension stays.
+fn shortened(name: &str) -> String {
+    /// In bytes; the file systems in use allow 255.
+    const MAX: usize = 200;
+    const MAX_EXTENSION: usize = 16;
+    if name.len() <= MAX {
+        return name.to_owned();
+    }
+    let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
+    let extension = if extension.len() <= MAX_EXTENSION { extension } else { "" };
+    let end = (0..=MAX - extension.len()).rev().find(|end| name.is_char_boundary(*end));
+    format!("{}{extension}", &name[..end.unwrap_or_default()])
 }

@@ -1,25 +1,24 @@
 //! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
 //! `cursor`.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::api::app::Shared;
-use crate::api::control::query::{Position, Query, parse_address};
+use crate::api::control::query::{Position, Query};
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::Input;
 use crate::model::error::ApiError;
-use crate::store::Reader;
+use crate::store::messages::index::{self, Wanted};
 use crate::store::messages::{self, MessageSummary, Range};
+use crate::store::{Reader, Tx};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
     organization: Option<String>,
     /// The complete address of the recipient; case-insensitive.
     to: Option<String>,
-    /// The complete address of the sender; case-insensitive.
-    from: Option<String>,
-    /// A part of the subject, in lower case.
-    subject: Option<String>,
+    wanted: Wanted,
     after: Option<Position>,
     pub(super) limit: usize,
     /// Selects messages older than this one.
@@ -47,8 +46,10 @@ impl Search {
         let search = Self {
             organization: organization_param(input),
             to: query.address("to"),
-            from: query.address("from"),
-            subject: query.text("subject").map(|text| text.to_lowercase()),
+            wanted: Wanted {
+                from: query.address("from"),
+                subject: query.text("subject").map(|text| text.to_lowercase()),
+            },
             after: query.position("after", "msg_", "a message"),
             limit: query.limit(),
             cursor: query.cursor("msg_"),
@@ -70,22 +71,25 @@ impl Search {
         let (organization, newest) = newest.await?;
         let search = self.clone();
         let find = move |reader: Reader<'_>| search.find(reader, organization, count);
-        // No index has the sender or the subject.
-        let messages = if self.from.is_some() || self.subject.is_some() {
+        let (messages, read) = if self.wanted.is_any() {
+            app.store.read(find).await?
+        } else {
             let _slot = app.searches.acquire(organization).await;
             app.store.search(find).await?
-        } else {
-            app.store.read(find).await?
         };
+        if read > MAX_UNINDEXED {
+            extend_index(app, organization);
+        }
         Ok(Found { organization, newest, messages })
     }
 
+    /// Returns also how many messages had to be read because the index does not have them.
     pub(super) fn find(
         &self,
         reader: Reader<'_>,
         organization: i64,
         count: usize,
-    ) -> Result<Vec<MessageSummary>, ApiError> {
+    ) -> Result<(Vec<MessageSummary>, usize), ApiError> {
         let oldest = match &self.after {
             Some(Position::Id(id)) => id.as_str(),
             _ => "",
@@ -94,26 +98,39 @@ impl Search {
         let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
         let range = Range { after: oldest, before };
         let mut found = Vec::new();
-        messages::each(reader, organization, &range, self.to.as_deref(), |message| {
+        let take = |message: MessageSummary| {
             // The server's clock never goes backwards, so all further messages are older.
             if matches!(self.after, Some(Position::Time(after)) if message.created_at <= after.into())
             {
                 return Ok(false);
             }
-            if self.matches(&message.from, &message.subject) {
-                found.push(message.shortened());
-            }
+            found.push(message.shortened());
             Ok(found.len() < count)
-        })?;
-        Ok(found)
-    }
-
-    fn matches(&self, from: &str, subject: &str) -> bool {
-        let sender = |wanted: &String| {
-            let address = parse_address(from).unwrap_or_else(|| from.to_owned());
-            address.eq_ignore_ascii_case(wanted)
         };
-        self.from.as_ref().is_none_or(sender)
-            && self.subject.as_ref().is_none_or(|part| subject.to_lowercase().contains(part))
+        let (to, wanted) = (self.to.as_deref(), &self.wanted);
+        let read = index::each_matching(reader, organization, &range, to, wanted, take)?;
+        Ok((found, read))
     }
+}
+
+/// How many messages a search reads without the index before that is extended.
+const MAX_UNINDEXED: usize = 1_000;
+
+/// Adds the messages of an organization to the index in the background, unless that is in
+/// progress.
+fn extend_index(app: &Shared, organization: i64) {
+    fn indexing(app: &Shared) -> MutexGuard<'_, HashSet<i64>> {
+        app.indexing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    if !indexing(app).insert(organization) {
+        return;
+    }
+    let app = Arc::clone(app);
+    tokio::spawn(async move {
+        let slice = move |tx: &mut Tx<'_>| index::extend(tx, organization);
+        while !app.stop.is_requested() && matches!(app.store.write_relaxed(slice).await, Ok(false))
+        {
+        }
+        indexing(&app).remove(&organization);
+    });
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::{Input, Json, blocking};
+use crate::delivery::authentication::Authentication;
 use crate::delivery::source;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
@@ -47,6 +48,9 @@ pub struct Message {
     pub recipient: String,
     /// When it arrived.
     pub created_at: Timestamp,
+    /// The results of SPF, DKIM and DMARC, if the message was checked when it arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
     /// Size of the source, in bytes.
     pub size: usize,
     /// The recipients in its header.
@@ -199,6 +203,7 @@ struct Found {
     created_at: Millis,
     /// The ID, the sender and the tags of the email, for an outgoing message.
     email: Option<(String, String, Map<String, Value>)>,
+    authentication: Option<Authentication>,
 }
 
 /// Outgoing messages are rendered on demand; incoming ones are stored.
@@ -237,16 +242,18 @@ fn load(
 ) -> Result<(Found, StoredSource), ApiError> {
     let not_found = || ApiError::not_found("message");
     let found = messages::find(reader, organization, &id)?.ok_or_else(not_found)?;
-    let messages::Message { recipient, created_at, email, .. } = found;
+    let messages::Message { recipient, created_at, email, authentication, .. } = found;
+    let authentication = authentication.and_then(|json| serde_json::from_str(&json).ok());
     let Some(email) = email else {
         let source = messages::source(reader, &id)?.ok_or_else(not_found)?;
-        let found = Found { id, recipient, created_at, email: None };
+        let found = Found { id, recipient, created_at, email: None, authentication };
         return Ok((found, StoredSource::Incoming(source)));
     };
     let message = source::Message::load(reader, &email)?.ok_or_else(not_found)?;
     let meta = &message.email.meta;
     let email = Some((email, meta.from.clone(), meta.tags.clone()));
-    Ok((Found { id, recipient, created_at, email }, StoredSource::Outgoing(Box::new(message))))
+    let found = Found { id, recipient, created_at, email, authentication };
+    Ok((found, StoredSource::Outgoing(Box::new(message))))
 }
 
 impl Found {
@@ -274,6 +281,7 @@ impl Found {
             tags,
             recipient: self.recipient,
             created_at: self.created_at.into(),
+            authentication: self.authentication,
             size: source.len(),
             to: parsed.to,
             cc: parsed.cc,

@@ -3,18 +3,26 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// Result of an SPF evaluation (§2.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// The result of an SPF evaluation (RFC 7208 §2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SpfVerdict {
+#[non_exhaustive]
+pub enum SpfVerdict {
+    /// The domain of the sender has no policy, or the address of the sending host is not known.
     None,
+    /// The policy says nothing about the sending host.
     Neutral,
+    /// The sending host may send for the domain.
     Pass,
+    /// The sending host may not send for the domain.
     Fail,
+    /// The sending host probably may not send for the domain.
     SoftFail,
+    /// A lookup failed temporarily.
     TempError,
+    /// The policy is invalid.
     PermError,
 }
 

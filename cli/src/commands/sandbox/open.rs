@@ -1,0 +1,87 @@
+//! The `svc sandbox open` command.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::browser;
+use crate::context::Context;
+use crate::control;
+use crate::failure::Failure;
+use crate::sandbox::Sandbox;
+
+/// Open the page of the local server in a browser
+///
+/// The server must be running. The browser is the one that the environment variable BROWSER names,
+/// or that of the system. Without a browser, or if the output is not a terminal, the URL is
+/// printed. The page of a server with a control token asks for it.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox open
+  svc sandbox open --organization Lovelace
+  svc sandbox open --print
+
+Scope: none (local server)")]
+pub struct Open {
+    /// Print the URL and open no browser
+    #[arg(long)]
+    print: bool,
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Open {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let page = url(context)?;
+        match &self.organization {
+            Some(organization) => {
+                let page = view(context, &page, "mailbox", Some(organization)).await?;
+                open(context, &page, self.print).await
+            }
+            None => open(context, &page, self.print).await,
+        }
+    }
+}
+
+/// The URL of the page of the server that is running.
+pub(super) fn url(context: &Context) -> Result<String, Failure> {
+    let dir = &context.settings.sandbox_dir;
+    let url = Sandbox::running_url(dir).ok_or_else(|| {
+        Failure::other(format!("no local server uses {}", dir.display()))
+            .hint("start one in another terminal: svc sandbox serve")
+    })?;
+    Ok(format!("{url}/"))
+}
+
+/// The URL of a view of the page.
+pub(super) async fn view(
+    context: &Context,
+    page: &str,
+    view: &str,
+    organization: Option<&str>,
+) -> Result<String, Failure> {
+    let Some(wanted) = organization else { return Ok(format!("{page}#/{view}")) };
+    let client = control::client(context, None).await?;
+    let all = control::send(context, client.organizations().list()).await?.unwrap_or_default();
+    let mut found = all.iter().filter(|one| one.id == wanted || one.name == wanted);
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(format!("{page}#/{view}?organization={}", one.id)),
+        (None, _) => Err(Failure::input(format!("there is no organization {wanted:?}"))
+            .hint("list them: svc sandbox organizations list")),
+        _ => Err(Failure::input(format!("several organizations have the name {wanted:?}"))
+            .hint("use the id of one: svc sandbox organizations list")),
+    }
+}
+
+/// Opens a URL, or prints it.
+pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<(), Failure> {
+    if !print && context.out.stdout_is_terminal() {
+        if browser::open(url).await {
+            let value = json!({"url": url, "opened": true});
+            return context.out.done(&format!("opened {url}"), &value);
+        }
+        context.out.note("found no browser; open this URL, or name a browser in BROWSER");
+    }
+    context.out.document(&format!("{url}\n"), || json!({"url": url, "opened": false}))
+}
