@@ -142,7 +142,7 @@ test('the page with 10 000 messages starts like one with few, and is small', asy
   assert.ok(large.bytes > 10_000 && large.bytes < 120 * 1024, `${large.bytes} bytes`);
 });
 
-/** What a first visit costs: seconds of the main thread, and bytes of the page's own files. */
+/** What a first visit costs: seconds of the main thread, and compressed bytes of the page's own files. */
 async function startOf(own) {
   const page = await open(own, 'mailbox');
   const session = await page.context().newCDPSession(page);
@@ -158,6 +158,10 @@ async function startOf(own) {
   await page.goto(`${own.url}/#/mailbox`);
   await page.locator('[role=listitem]').first().waitFor();
   const after = await metrics(session);
+  // The files that are loaded later count, too.
+  await page.locator('.row').first().click();
+  await page.getByRole('tab', { name: 'Compatibility' }).click();
+  await page.getByText('features of the email were compared').waitFor();
   await close(page);
   return { time: after.TaskDuration - before.TaskDuration, bytes };
 }

@@ -43,7 +43,7 @@ function Domain({ domain, reload }) {
   const own = RESERVED.test(domain.name);
   return html`<section class="card" aria-label=${domain.name}>
     <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'} label=${domain.verified ? 'verified' : 'not verified'} />
-      <div class="actions">${own && html`<${Button} onClick=${publish}>Publish<//><${Button} onClick=${withdraw}>Withdraw<//>`}<${Button} onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
+      <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify" onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone" onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records" onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
     ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then verify.</p>`}
     <div class="table-box"><table class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
       ${domain.records.map((/** @type {any} */ record) => html`<tr key=${record.kind}>

@@ -61,7 +61,7 @@ function Message({ id, tab, q, previous, next, onRead }) {
     <span class="spacer"></span>
     <${Copy} text=${id} label="Copy ID" />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () => save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
-    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}>Story of the email</a>`}
+    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)} title="Requests, statuses and deliveries of the email">Story</a>`}
   </div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!message) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
