@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { before, test } from 'node:test';
-import { KEY, WEBHOOKS, call, close, open, otherHost, start, until } from './support.mjs';
+import { KEY, WEBHOOKS, call, close, open, otherHost, png, start, until } from './support.mjs';
 
 const SCREENSHOTS = process.env.SVC_PAGE_SCREENSHOTS;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -21,7 +21,8 @@ before(async () => {
     const emails = Array.from({ length: 100 }, (_, n) => email(sent + n));
     await call(server, 'POST', '/api/v1/emails/batch', { emails });
   }
-  server.email = (await call(server, 'POST', '/api/v1/emails', receipt)).id;
+  await call(server, 'POST', '/api/v1/emails', receipt);
+  server.email = (await call(server, 'POST', '/api/v1/emails', welcome)).id;
   await call(server, 'PUT', '/_sandbox/templates/welcome', WELCOME);
   const audience = await call(server, 'POST', '/api/v1/audiences', { name: 'Newsletter' });
   await call(server, 'POST', `/api/v1/audiences/${audience.id}/contacts`, { email: 'ada@example.test', name: 'Ada Lovelace', topics: ['news'] });
@@ -39,7 +40,9 @@ const email = (n) => ({
   ...(n % 25 === 0 && { scheduledAt: '2090-01-01T09:00:00Z' }),
 });
 
-const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC';
+const LABEL = png(96, 8, Buffer.from(Array.from({ length: 96 * 97 }, (_, n) => (n % 97 === 0 ? 0 : n % 97 < 90 && (n % 97) * (n % 97) % 7 < 3 ? 30 : 245))));
+
+const welcome = { from: 'Shop <hello@sandbox.test>', to: 'ada@example.test', subject: 'Welcome to the shop', text: 'Hello Ada', tags: { kind: 'welcome' } };
 
 const receipt = {
   from: 'Shop <hello@sandbox.test>', to: 'Grace Hopper <grace@example.test>', subject: 'Your order 1042 is on its way',
@@ -55,7 +58,7 @@ const receipt = {
     <center>Shop, 1 Example Street</center></div></body></html>`,
   headers: { 'List-Unsubscribe': '<https://shop.example/unsubscribe/1042>', 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' },
   tags: { kind: 'shipping', order: '1042' },
-  attachments: [{ filename: 'invoice-1042.pdf', content: btoa('%PDF-1.4\n%%EOF\n'), contentType: 'application/pdf' }, { filename: 'label.png', content: PIXEL, contentType: 'image/png' }],
+  attachments: [{ filename: 'invoice-1042.pdf', content: btoa('%PDF-1.4\n%%EOF\n'), contentType: 'application/pdf' }, { filename: 'label.png', content: LABEL, contentType: 'image/png' }],
 };
 
 const WELCOME = {
@@ -65,7 +68,7 @@ const WELCOME = {
 
 const VIEWS = {
   mailbox: () => ['mailbox', 'Order 499'],
-  message: () => [`mailbox/${server.message}`, 'From'],
+  message: () => [`mailbox/${server.message}`, 'From', 'Hello Grace'],
   headers: () => [`mailbox/${server.message}?tab=headers`, 'DKIM-Signature'],
   checks: () => [`mailbox/${server.message}?tab=checks`, 'DMARC alignment'],
   compatibility: () => [`mailbox/${server.message}?tab=compatibility`, 'border-radius'],
@@ -79,7 +82,7 @@ const VIEWS = {
   delivery: () => [`deliveries/${server.delivery}`, 'Request headers'],
   domains: () => ['domains', 'sandbox._domainkey.sandbox.test'],
   audiences: () => [`audiences/${server.audience}`, 'ada@example.test'],
-  templates: () => ['templates/welcome', 'Variables'],
+  templates: () => ['templates/welcome', 'Variables', 'Your plan is'],
   requests: () => ['requests?q=emails.send', 'POST /api/v1/emails'],
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
@@ -95,16 +98,18 @@ for (const [width, scheme] of SCREENSHOTS ? [[1280, 'light'], [360, 'dark'], [12
     const page = await open(server, 'mailbox', { width, scheme });
     const session = await page.context().newCDPSession(page);
     for (const [name, view] of Object.entries(VIEWS)) {
-      const [path, text] = view();
+      const [path, text, framed] = view();
       await page.goto('about:blank');
       await page.goto(`${server.url}/#/${path}`);
       await page.getByText(text).first().waitFor({ state: 'attached' });
       await page.reload();
       await page.getByText(text).first().waitFor({ state: 'attached' });
+      if (framed) await page.frameLocator('iframe').getByText(framed).waitFor();
       assert.equal(new URL(page.url()).hash, `#/${path}`, name);
       if (SCREENSHOTS && isPictured(name, width, scheme)) {
+        if (await page.locator('.split').count()) await page.locator('[role=listitem]').first().waitFor({ state: 'attached' });
         mkdirSync(SCREENSHOTS, { recursive: true });
-        const picture = await session.send('Page.captureScreenshot', { format: 'webp', quality: 60 });
+        const picture = await session.send('Page.captureScreenshot', { format: 'webp', quality: 45 });
         writeFileSync(`${SCREENSHOTS}/${name}${width === 1280 ? '' : '-narrow'}${scheme === 'dark' ? '-dark' : ''}.webp`, picture.data, 'base64');
       }
       const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

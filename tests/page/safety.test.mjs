@@ -3,8 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { crc32, deflateSync } from 'node:zlib';
-import { call, close, open, otherHost, start, until } from './support.mjs';
+import { call, close, open, otherHost, png, start, until } from './support.mjs';
 
 let server, other;
 
@@ -99,9 +98,22 @@ test('the server fetches no URL for anyone', async () => {
   assert.deepEqual(other.hits, []);
 });
 
+test('what is unfinished and long stops nothing', async () => {
+  const html = `<p>Above</p>${'<a '.repeat(150_000)}${'<img'.repeat(100_000)} src=${' '.repeat(300_000)}>`;
+  await call(server, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: 'long@example.test', subject: 'Long', html });
+  const { id } = await call(server, 'GET', '/_sandbox/messages/wait?to=long@example.test');
+  const page = await open(server, `mailbox/${id}`);
+  await page.frameLocator('iframe').getByText('Above').waitFor();
+  for (const [tab, text] of [['Checks', 'HTML size'], ['Compatibility', 'of the email were compared']]) {
+    await page.getByRole('tab', { name: tab }).click();
+    await page.getByText(text).waitFor();
+  }
+  await close(page);
+});
+
 test('an image of 30 000 × 30 000 pixels does not stop the page', async () => {
-  // A browser may refuse the larger one before it decodes it.
-  const attachments = [30_000, 20_000].map((side) => ({ filename: `${side}.png`, content: hugeImage(side).toString('base64'), contentType: 'image/png', contentId: `huge${side}@x` }));
+  // A few kilobytes each, and gigabytes when they are decoded. A browser may refuse the larger one.
+  const attachments = [30_000, 20_000].map((side) => ({ filename: `${side}.png`, content: png(side, 1, Buffer.alloc(side * (1 + Math.ceil(side / 8)))), contentType: 'image/png', contentId: `huge${side}@x` }));
   await call(server, 'POST', '/api/v1/emails', {
     from: 'hello@sandbox.test', to: 'huge@example.test', subject: 'Huge', html: '<p>Above</p><img src="cid:huge30000@x" alt=""><img src="cid:huge20000@x" alt="">', attachments,
   });
@@ -116,20 +128,3 @@ test('an image of 30 000 × 30 000 pixels does not stop the page', async () => {
   await page.getByText('MIME-Version').first().waitFor();
   await close(page);
 });
-
-/** A small PNG file of a black square, which takes gigabytes when it is decoded. */
-function hugeImage(side) {
-  const chunk = (type, data) => {
-    const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
-    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
-    length.writeUInt32BE(data.length);
-    sum.writeUInt32BE(crc32(body));
-    return Buffer.concat([length, body, sum]);
-  };
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(side, 0);
-  header.writeUInt32BE(side, 4);
-  header[8] = 1;
-  const rows = Buffer.alloc(side * (1 + Math.ceil(side / 8)));
-  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
-}

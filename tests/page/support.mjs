@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import { after } from 'node:test';
+import { crc32, deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
 const SVC = process.env.SVC_PAGE_SVC;
@@ -80,4 +81,21 @@ export async function until(condition, what) {
     assert.ok(Date.now() < end, `waited 30 s until ${what}`);
     await new Promise((done) => setTimeout(done, 50));
   }
+}
+
+/** A square PNG image in Base64. @param {number} bits 1 (black and white) or 8 (gray) for each pixel */
+export function png(side, bits, rows) {
+  const chunk = (type, data) => {
+    const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    sum.writeUInt32BE(crc32(body));
+    return Buffer.concat([length, body, sum]);
+  };
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(side, 0);
+  header.writeUInt32BE(side, 4);
+  header[8] = bits;
+  const chunks = [chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))];
+  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), ...chunks]).toString('base64');
 }

@@ -1,5 +1,6 @@
-// Recognizes the features of HTML and CSS that an email uses, by the names that caniemail gives
-// them. The HTML is parsed without being shown, so nothing of it runs and nothing is loaded.
+// Recognizes the features of HTML and CSS that an email uses. Their names are those of caniemail.
+
+import { parse } from './frame.js';
 
 /**
  * @typedef {{document: Document, source: string, css: string, values: string, selectors: string, bare: string,
@@ -14,7 +15,7 @@
  * @returns {Facts}
  */
 export function read(source, embedded = []) {
-  const document = new DOMParser().parseFromString(source, 'text/html');
+  const document = parse(source);
   const sheet = { declarations: new Set(), selectors: new Set(), rules: new Set(), urls: new Set(), hasComments: false, hasNesting: false };
   for (const element of document.querySelectorAll('style')) readCss(element.textContent ?? '', sheet, false);
   for (const element of document.querySelectorAll('[style]')) readCss(element.getAttribute('style') ?? '', sheet, true);
@@ -25,7 +26,7 @@ export function read(source, embedded = []) {
   return {
     document, source, css, selectors,
     values: css.replace(/^[\w-]+:/gm, ''),
-    bare: selectors.replace(/\[[^\]]*\]/g, '[]').replace(/\([^()]*\)/g, '').replace(/\([^()]*\)/g, ''),
+    bare: selectors.replace(/\[[^[\]]*\]/g, '[]').replace(/\([^()]*\)/g, '').replace(/\([^()]*\)/g, ''),
     rules: [...sheet.rules].join('\n'),
     // The start of a URL has the type of a `data:` URL, and its end the file name.
     images: [...urls.filter(Boolean).map((url) => `${url.slice(0, 40)} ${url.slice(-200)}`.trim().toLowerCase()), ...embedded],
@@ -48,7 +49,7 @@ function readCss(text, sheet, inline) {
     const within = open.at(-1);
     if (part.trim().startsWith('@')) sheet.rules.add(part.trim().toLowerCase());
     else if (property && (inline || within === 'rule' || within === '@font-face' || within === '@page')) {
-      sheet.declarations.add(`${property.toLowerCase()}:${value.trim().toLowerCase().replace(/\s+/g, ' ').replace(/url\([^)]*\)/g, 'url()')}`);
+      sheet.declarations.add(`${property.toLowerCase()}:${value.trim().toLowerCase().replace(/\s+/g, ' ').replace(/url\([^()]*\)/g, 'url()')}`);
     }
     part = '';
   };

@@ -39,9 +39,9 @@ function Contacts({ id, cursor, name, onDelete }) {
     <div class="detail-body"><div class="pad">
       ${contacts.error && html`<${Failure} error=${contacts.error} retry=${contacts.reload} />`}
       ${contacts.data && shown.length === 0 && html`<p class="muted">${cursor ? 'There are no more contacts.' : 'The audience has no contacts.'}</p>`}
-      ${shown.length > 0 && html`<div class="table-box"><table><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span class="sr">Delete</span></th></tr></thead><tbody>
+      ${shown.length > 0 && html`<div class="table-box"><table class="stacked"><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span class="sr">Delete</span></th></tr></thead><tbody>
         ${shown.map((/** @type {any} */ one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge} value=${topic} />`)}</div></td>
-          <td><input type="checkbox" aria-label=${`${one.email} is subscribed`} checked=${one.subscribed} onChange=${(/** @type {any} */ event) => action(() => api.documented('PATCH', `/api/v1/contacts/${one.id}`, { subscribed: event.target.checked }))} /></td>
+          <td><span class="only-phone" aria-hidden="true">Subscribed </span><input type="checkbox" aria-label=${`${one.email} is subscribed`} checked=${one.subscribed} onChange=${(/** @type {any} */ event) => action(() => api.documented('PATCH', `/api/v1/contacts/${one.id}`, { subscribed: event.target.checked }))} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Delete ${one.email}`} onClick=${() => action(async () => { await api.documented('DELETE', `/api/v1/contacts/${one.id}`); contacts.reload(); }, `${one.email} was deleted`)} /></td></tr>`)}
       </tbody></table></div>`}
       ${(cursor || next) && html`<div class="actions"><${Button} disabled=${!cursor} onClick=${() => go(href('audiences', id))}>First page<//><${Button} disabled=${!next} onClick=${() => go(href('audiences', id, { cursor: next }))}>Next page<//></div>`}

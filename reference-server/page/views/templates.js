@@ -77,7 +77,7 @@ function Rendered({ id, bar, path, template, tab }) {
   tabs.push(['source', 'Source']);
   const shown = tabs.some(([one]) => one === tab) ? tab : tabs[0][0];
   return html`<div class="detail-head">${bar}<h2>${id}</h2><p class="muted">${shownParts?.subject ?? template.subject ?? '(no subject)'}</p>
-      ${/\{[{%]/.test(parts) && html`<${Field} label="Variables" hint="A JSON object. The preview is what an email with these variables contains."><textarea rows=${Math.min(variables.split('\n').length, 8)} spellcheck=${false} value=${variables}
+      ${/\{[{%]/.test(parts) && html`<${Field} label="Variables" hint="A JSON object. The preview is what an email with these variables contains."><textarea rows=${Math.min(variables.split('\n').length, 12)} spellcheck=${false} value=${variables}
         onInput=${(/** @type {any} */ event) => { setVariables(event.target.value); sessionStorage.setItem(stored, event.target.value); }}></textarea><//>`}
       ${error && html`<${Failure} error=${error} />`}</div>
     <${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('templates', id, { tab: one }), true)} />
@@ -104,14 +104,22 @@ function parse(text) {
 /** Variables for a first preview: each name that the template prints, with the name as its value. @param {string} source */
 function guess(source) {
   /** @type {any} */
-  const found = {};
-  const loops = new Set([...source.matchAll(/\{%-?\s*(?:for|set)\s+(\w+)/g)].map(([, name]) => name));
-  for (const [, name] of source.matchAll(/\{\{-?\s*([a-z_]\w*(?:\.[a-z_]\w*)*)(?!\s*[(\w.])/gi)) {
-    const steps = name.split('.');
-    if (loops.has(steps[0]) || steps.some((step) => step === '__proto__')) continue;
-    let at = found;
-    for (const step of steps.slice(0, -1)) at = typeof at[step] === 'object' ? at[step] : (at[step] = {});
-    at[/** @type {string} */ (steps.at(-1))] ??= steps.at(-1);
+  const found = { loop: {} };
+  for (const [, name] of source.matchAll(/\{\{-?\s*([a-z_]\w*(?:\.[a-z_]\w*)*)(?!\s*[(\w.])/gi)) set(found, name, /** @type {string} */ (name.split('.').at(-1)));
+  // An item of a loop is no variable: the list of the loop has one such item.
+  for (const [, item, list] of source.matchAll(/\{%-?\s*for\s+(\w+)\s+in\s+([a-z_]\w*(?:\.[a-z_]\w*)*)/gi)) {
+    set(found, list, [found[item] ?? item]);
+    delete found[item];
   }
+  delete found.loop;
   return found;
+}
+
+/** @param {any} at @param {string} name @param {any} value */
+function set(at, name, value) {
+  const steps = name.split('.');
+  if (steps.includes('__proto__')) return;
+  for (const step of steps.slice(0, -1)) at = typeof at[step] === 'object' ? at[step] : (at[step] = {});
+  const last = /** @type {string} */ (steps.at(-1));
+  if (typeof at[last] !== 'object') at[last] = value;
 }
