@@ -1,5 +1,5 @@
-// Requests to the control interface, and to the documented operations on domains, audiences and
-// contacts, which it does not cover. Everything that the page shows comes through here.
+// Requests to the control interface, and to the documented operations that change domains,
+// audiences and contacts. Everything that the page shows comes through here.
 
 /** A response with a status other than 2xx. */
 export class ApiError extends Error {
@@ -64,7 +64,7 @@ export function url(path, params = {}) {
   return text ? `${path}?${text}` : path;
 }
 
-const NO_ORGANIZATION = /^\/_sandbox\/(clock|health|organizations|reset)$|^\/(api|v1)\//;
+const NO_ORGANIZATION = /^\/_sandbox\/(clock|health|organizations|reset)$|^\/(api|openapi|page|v1)\//;
 
 /**
  * @param {string} method
@@ -85,7 +85,7 @@ async function request(method, path, options = {}) {
  */
 async function raw(method, path, options = {}) {
   /** @type {Record<string, string>} */
-  const headers = options.key ? { authorization: `Bearer ${options.key}` } : authorization();
+  const headers = options.key ? { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${options.key}` : options.key } : authorization();
   /** @type {RequestInit} */
   const init = { method, headers };
   if (options.body !== undefined) {
@@ -123,6 +123,8 @@ export const del = (path) => request('DELETE', path);
  * @returns {Promise<any>}
  */
 export async function documented(method, path, body) {
+  // The setting `key-header` gives the key another header, which the description names.
+  keyHeader ||= (await get('/openapi/email.json')).components.securitySchemes.emailKey.name ?? 'authorization';
   try {
     return await request(method, path, { body, key: await key() });
   } catch (error) {
@@ -133,6 +135,9 @@ export async function documented(method, path, body) {
     return request(method, path, { body, key: await key() });
   }
 }
+
+/** The header of the keys of the email service, once it is known. */
+let keyHeader = '';
 
 const keyName = () => `svc.key.${organization ?? ''}`;
 /** @type {Map<string, Promise<string>>} */

@@ -39,6 +39,19 @@ export function useResource(load, deps, concerns = () => false) {
   return { data: current ? state.data : null, error: current ? state.error : null, reload };
 }
 
+/** All items of a list that is short as a rule. @param {string} path @returns {Promise<any[]>} */
+export async function loadAll(path) {
+  /** @type {any[]} */
+  const found = [];
+  let cursor;
+  do {
+    const page = await get(path, { limit: PAGE, cursor });
+    found.push(...page.data);
+    cursor = page.next;
+  } while (cursor && found.length < 5000);
+  return found;
+}
+
 /**
  * A list, newest first, page by page. New and changed items appear as events name them.
  * @param {string} path

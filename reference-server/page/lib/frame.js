@@ -10,12 +10,20 @@ const WIDTHS = { phone: '375px', tablet: '768px' };
 /** Makes colors dark as mail programs do that invert light messages. */
 const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
 
-/** How many resources of the HTML load from elsewhere. @param {string} content */
-export function remoteContent(content) {
-  const elements = content.match(/<[a-z][^>]*\s(src|background|poster|srcset)\s*=\s*["']?\s*(https?:)?\/\//gi) ?? [];
-  const links = content.match(/<link\s[^>]*href\s*=\s*["']?\s*(https?:)?\/\//gi) ?? [];
-  const styles = content.match(/(url\(|@import)\s*["']?\s*(https?:)?\/\//gi) ?? [];
-  return elements.length + links.length + styles.length;
+/** HTML as a document that is not shown, so nothing of it runs or is loaded. @param {string} content */
+export const parse = (content) => new DOMParser().parseFromString(content, 'text/html');
+
+const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
+
+/** How many resources of the HTML load from elsewhere. @param {Document} document */
+export function remoteContent(document) {
+  let count = 0;
+  for (const element of document.querySelectorAll('[src], [srcset], [background], [poster], object, link, image, use')) {
+    count += LOADING.filter((name) => /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
+  }
+  const styles = [...document.querySelectorAll('style')].map((one) => one.textContent ?? '').concat([...document.querySelectorAll('[style]')].map((one) => one.getAttribute('style') ?? ''));
+  for (const style of styles) count += [...style.matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
+  return count;
 }
 
 /** @param {{content: string, title: string, images?: () => Promise<Record<string, string>>}} props */
@@ -24,7 +32,7 @@ export function HtmlView({ content, title, images }) {
   const [theme, setTheme] = useState('light');
   const [remote, setRemote] = useState(false);
   const [inline, setInline] = useState(/** @type {Record<string, string> | null} */ (null));
-  const count = useMemo(() => remoteContent(content), [content]);
+  const count = useMemo(() => remoteContent(parse(content)), [content]);
   useEffect(() => {
     if (!content.includes('cid:') || !images) {
       setInline({});

@@ -32,14 +32,13 @@ export function duration(ms) {
 
 /** The name of a mailbox, or its address. @param {string} mailbox */
 export function nameOf(mailbox) {
-  const match = /^\s*"?([^"<]*?)"?\s*<([^>]*)>\s*$/.exec(mailbox);
-  return match ? match[1] || match[2] : mailbox;
+  const name = mailbox.endsWith('>') ? mailbox.slice(0, mailbox.lastIndexOf('<')).trim() : '';
+  return name.replace(/^"|"$/g, '') || addressOf(mailbox);
 }
 
 /** The address of a mailbox. @param {string} mailbox */
 export function addressOf(mailbox) {
-  const match = /<([^>]*)>\s*$/.exec(mailbox);
-  return match ? match[1] : mailbox.trim();
+  return mailbox.endsWith('>') ? mailbox.slice(mailbox.lastIndexOf('<') + 1, -1) : mailbox.trim();
 }
 
 /** JSON with indentation, or the text as it is. @param {string} text */

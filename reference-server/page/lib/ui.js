@@ -95,7 +95,7 @@ export function Failure({ error, retry }) {
 
 /** @param {any} props */
 export function Empty({ title, children }) {
-  return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div class="empty-text">${children}</div>`}</div>`;
 }
 
 /** @param {string} text */
@@ -140,6 +140,9 @@ export function Code({ text, label = 'Code', wrap = false }) {
  */
 export function Tabs({ label, tabs, value, onChange }) {
   const list = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [value]);
   const keys = (/** @type {KeyboardEvent} */ event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;

@@ -66,7 +66,7 @@ function Chart({ deliveries }) {
       })}
     </svg>
     <div class="legend"><span class="good">${good} succeeded</span><span class="bad">${attempts.length - good} failed</span><span style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
-  <//><p class="muted">Open a delivery to see its attempts. A delivery that fails is attempted again after 2 s, 8 s and 32 s.</p>`;
+  <//><p class="muted">Open a delivery to see its attempts. A delivery that fails is attempted again after 2 s, 8 s and 32 s.</p>`;
 }
 
 /** @param {{id: string, back: string}} props */

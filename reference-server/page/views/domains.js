@@ -2,7 +2,7 @@
 
 import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useResource } from '../lib/data.js';
+import { loadAll, useResource } from '../lib/data.js';
 import { Badge, Button, Copy, Empty, Failure, Field, FormDialog, Head, Page, html, useAction } from '../lib/ui.js';
 
 /** Names for which the server has a zone of its own. */
@@ -10,7 +10,7 @@ const RESERVED = /\.(test|example|invalid|localhost)$/;
 
 export function Domains() {
   const [adding, setAdding] = useState(false);
-  const domains = useResource(() => api.documented('GET', '/api/v1/domains').then(items), [api.selectedOrganization()],
+  const domains = useResource(() => loadAll('/_sandbox/domains'), [api.selectedOrganization()],
     (event) => (event.type === 'request' && /\bdomains\.(create|delete|verify)$/.test(event.operation)) || (event.type === 'change' && event.resource === 'dns'));
   return html`
     <${Head} title="Domains"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Add domain<//><//>
@@ -22,11 +22,6 @@ export function Domains() {
     </div></div>
     ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains', { name: values.name }); domains.reload(); }}>
       <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
-}
-
-/** A list, however the compatibility settings wrap it. @param {any} response */
-function items(response) {
-  return Array.isArray(response) ? response : Object.values(response).find(Array.isArray) ?? [];
 }
 
 /** @param {{domain: any, reload: () => void}} props */
@@ -48,7 +43,7 @@ function Domain({ domain, reload }) {
   const own = RESERVED.test(domain.name);
   return html`<section class="card" aria-label=${domain.name}>
     <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'} label=${domain.verified ? 'verified' : 'not verified'} />
-      <div class="actions">${own && html`<${Button} onClick=${publish}>Publish<//><${Button} onClick=${withdraw}>Withdraw<//>`}<${Button} onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
+      <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify" onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone" onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records" onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
     ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then verify.</p>`}
     <div class="table-box"><table class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
       ${domain.records.map((/** @type {any} */ record) => html`<tr key=${record.kind}>

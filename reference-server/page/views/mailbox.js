@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
-import { HtmlView, remoteContent } from '../lib/frame.js';
+import { HtmlView, parse, remoteContent } from '../lib/frame.js';
 import { isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
 import { addressOf, nameOf, search, size } from '../lib/text.js';
@@ -35,7 +35,7 @@ export function Mailbox({ route }) {
   return html`
     <${Head} title="Mailbox" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Message} key=${id} id=${id} tab=${route.params.tab} q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
-    : html`<${Empty} title="No message is open">Use <span><kbd>j</kbd> and <kbd>k</kbd></span> to go through the list.<//>`} />`;
+    : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
 }
 
 /** @param {{searched: string}} props */
@@ -61,7 +61,7 @@ function Message({ id, tab, q, previous, next, onRead }) {
     <span class="spacer"></span>
     <${Copy} text=${id} label="Copy ID" />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () => save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
-    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}>Story of the email</a>`}
+    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)} title="Requests, statuses and deliveries of the email">Story</a>`}
   </div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!message) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
@@ -71,7 +71,9 @@ function Message({ id, tab, q, previous, next, onRead }) {
   if (message.text !== null) tabs.push(['text', 'Text']);
   if (message.links.length + message.codes.length > 0) tabs.push(['links', 'Links and codes', message.links.length + message.codes.length]);
   if (message.attachments.length > 0) tabs.push(['attachments', 'Attachments', message.attachments.length]);
-  tabs.push(['headers', 'Headers'], ['checks', 'Checks'], ['source', 'Source']);
+  tabs.push(['headers', 'Headers'], ['checks', 'Checks']);
+  if (message.html !== null) tabs.push(['compatibility', 'Compatibility']);
+  tabs.push(['source', 'Source']);
   const shown = tabs.some(([one]) => one === tab) ? /** @type {string} */ (tab) : tabs[0][0];
   const label = tabs.find(([one]) => one === shown)?.[1];
   return html`
@@ -90,8 +92,16 @@ function Message({ id, tab, q, previous, next, onRead }) {
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
+      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((/** @type {any} */ one) => one.contentId && message.html.includes(`cid:${one.contentId}`)).map((/** @type {any} */ one) => one.contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
+}
+
+/** Loaded when it is opened, like the data that it needs. @param {{content: string, embedded?: string[]}} props */
+export function CompatibilityTab(props) {
+  const { data, error } = useResource(() => import('./compatibility.js'), []);
+  if (error) return html`<${Failure} error=${error} />`;
+  return data ? html`<${data.Compatibility} ...${props} />` : html`<p class="loading">Loading…</p>`;
 }
 
 /** @param {any} message @param {number} n */
@@ -103,7 +113,8 @@ async function embedded(message) {
   const found = {};
   await Promise.all(message.attachments.map(async (/** @type {any} */ one, /** @type {number} */ n) => {
     if (!one.contentId || !IMAGE.test(one.contentType) || !message.html.includes(`cid:${one.contentId}`)) return;
-    found[`cid:${one.contentId}`] = await dataUrl(await api.blob(attachmentPath(message, n)), one.contentType);
+    const picture = await load(message, n);
+    if (!picture.isTooLarge) found[`cid:${one.contentId}`] = picture.url;
   }));
   return found;
 }
@@ -111,14 +122,26 @@ async function embedded(message) {
 /** Images that a browser shows without running anything in them. */
 const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
-/** @param {Blob} blob @param {string} type @returns {Promise<string>} */
-function dataUrl(blob, type) {
-  return new Promise((done, failed) => {
+/** A picture with more pixels is not shown: a small file may need gigabytes when it is decoded. */
+const MAX_PIXELS = 50e6;
+
+/** Loads an attached image. Its size is known before it is decoded. @param {any} message @param {number} n */
+async function load(message, n) {
+  const content = await api.blob(attachmentPath(message, n));
+  const url = await /** @type {Promise<string>} */ (new Promise((done, failed) => {
     const reader = new FileReader();
     reader.onload = () => done(String(reader.result));
     reader.onerror = () => failed(reader.error);
-    reader.readAsDataURL(new Blob([blob], { type }));
+    reader.readAsDataURL(new Blob([content], { type: message.attachments[n].contentType }));
+  }));
+  const picture = new Image();
+  await new Promise((done, failed) => {
+    picture.onload = done;
+    picture.onerror = failed;
+    picture.src = url;
   });
+  const { naturalWidth: width, naturalHeight: height } = picture;
+  return { url, width, height, isTooLarge: width * height > MAX_PIXELS };
 }
 
 /** @param {Blob} blob @param {string} name */
@@ -148,17 +171,22 @@ function Attachments({ message }) {
 /** @param {{message: any, one: any, n: number}} props */
 function Attachment({ message, one, n }) {
   const action = useAction();
-  const [image, setImage] = useState('');
+  const [picture, setPicture] = useState(/** @type {Awaited<ReturnType<typeof load>> | null} */ (null));
+  const [notice, setNotice] = useState('');
   const name = one.filename ?? `attachment ${n + 1}`;
   useEffect(() => {
     if (!IMAGE.test(one.contentType) || one.size > 5 << 20) return;
     let current = true;
-    api.blob(attachmentPath(message, n)).then((blob) => dataUrl(blob, one.contentType)).then((url) => current && setImage(url), () => {});
+    load(message, n).then((loaded) => {
+      if (!current) return;
+      if (loaded.isTooLarge) setNotice(`${loaded.width} × ${loaded.height} pixels: too large to preview`);
+      else setPicture(loaded);
+    }, () => current && setNotice('This browser cannot show the image.'));
     return () => { current = false; };
   }, []);
   return html`<div class="tile">
-    <div class="tile-image">${image ? html`<img src=${image} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
-    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small></div>
+    <div class="tile-image">${picture ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
+    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${notice && html`<small>${notice}</small>`}</div>
       <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () => save(await api.blob(attachmentPath(message, n)), name))} /></div>
   </div>`;
 }
@@ -213,14 +241,15 @@ function Checks({ message }) {
   } else rows.push(['List-Unsubscribe', 'none', 'Mail that people subscribed to needs this header; transactional mail does not.']);
   rows.push(['Text part', message.text?.trim() ? 'pass' : 'fail', message.text?.trim() ? 'For readers that show no HTML.' : 'There is no text part.']);
   if (message.html !== null) {
-    const pictures = message.html.match(/<img\b[^>]*>/gi) ?? [];
-    const without = pictures.filter((/** @type {string} */ one) => !/\salt\s*=/i.test(one)).length;
-    const remote = remoteContent(message.html);
+    const content = parse(message.html);
+    const pictures = content.querySelectorAll('img');
+    const without = content.querySelectorAll('img:not([alt])').length;
+    const remote = remoteContent(content);
     rows.push(['Image texts', without ? 'fail' : 'pass', without ? `${without} of ${pictures.length} images have no alt text.` : 'Every image has an alt text.']);
-    rows.push(['Remote content', remote ? 'none' : 'pass', remote ? `${remote} images or styles load from elsewhere; many mail programs block them.` : 'Nothing loads from elsewhere.']);
+    rows.push(['Remote content', remote ? String(remote) : 'pass', remote ? 'Images or styles that load from elsewhere, which many mail programs block.' : 'Nothing loads from elsewhere.']);
     const bytes = new TextEncoder().encode(message.html).length;
     rows.push(['HTML size', bytes > 102 * 1024 ? 'fail' : 'pass', `${size(bytes)}${bytes > 102 * 1024 ? '; Gmail cuts messages off above 102 KiB.' : ''}`]);
-    const scripts = (message.html.match(/<script\b/gi) ?? []).length;
+    const scripts = content.querySelectorAll('script').length;
     if (scripts) rows.push(['Scripts', 'fail', `${scripts} scripts, which mail programs remove.`]);
   }
   return html`<div class="pad"><div class="table-box" tabindex="0"><table><thead><tr><th>Check</th><th>Result</th><th>Detail</th></tr></thead><tbody>

@@ -2,16 +2,17 @@
 
 import { useContext, useEffect, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useList, useResource } from '../lib/data.js';
+import { loadAll, useResource } from '../lib/data.js';
 import { HtmlView } from '../lib/frame.js';
 import { go, href } from '../lib/route.js';
-import { Badge, Button, Code, Copy, Empty, Failure, Field, FormDialog, Head, List, Page, Split, Tabs, Time, html } from '../lib/ui.js';
+import { Button, Code, Empty, Failure, Field, FormDialog, Head, List, Page, Section, Split, Tabs, Time, html } from '../lib/ui.js';
+import { CompatibilityTab } from './mailbox.js';
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Templates({ route }) {
   const { id } = route;
   const [editing, setEditing] = useState(/** @type {any} */ (null));
-  const templates = useResource(all, [api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
+  const templates = useResource(() => loadAll('/_sandbox/templates'), [api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
   const [saved, setSaved] = useState(0);
   const save = async (/** @type {any} */ values) => {
     const name = editing.id ?? values.id;
@@ -38,38 +39,87 @@ export function Templates({ route }) {
     <//>`}`;
 }
 
-async function all() {
-  /** @type {any[]} */
-  const found = [];
-  let cursor;
-  do {
-    const page = await api.get('/_sandbox/templates', { limit: 100, cursor });
-    found.push(...page.data);
-    cursor = page.next;
-  } while (cursor && found.length < 5000);
-  return found;
-}
-
 /** @param {{id: string, tab?: string, onEdit: (template: any) => void, onDelete: () => void}} props */
 function Template({ id, tab, onEdit, onDelete }) {
   const page = useContext(Page);
-  const { data: template, error } = useResource(() => api.get(`/_sandbox/templates/${encodeURIComponent(id)}`), [id, api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
+  const path = `/_sandbox/templates/${encodeURIComponent(id)}`;
+  const { data: template, error } = useResource(() => api.get(path), [id, api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
   const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(href('templates'))} /></span><span class="spacer"></span>
     ${template && html`<${Button} onClick=${() => onEdit(template)}>Edit<//><${Button} kind="quiet" icon="trash" label="Delete the template" onClick=${() => page.ask({ title: `Delete ${id}?`, text: 'Emails that name it are refused from now on.', action: 'Delete', danger: true,
-      run: async () => { await api.del(`/_sandbox/templates/${encodeURIComponent(id)}`); onDelete(); go(href('templates')); } })} />`}</div>`;
+      run: async () => { await api.del(path); onDelete(); go(href('templates')); } })} />`}</div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!template) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
+  return html`<${Rendered} key=${`${api.selectedOrganization()} ${id}`} id=${id} bar=${bar} path=${path} template=${template} tab=${tab} />`;
+}
+
+/** The template with variables as an email would have it. @param {{id: string, bar: any, path: string, template: any, tab?: string}} props */
+function Rendered({ id, bar, path, template, tab }) {
+  const parts = [template.subject, template.html, template.text].filter(Boolean).join('\n');
+  const stored = `svc.variables.${api.selectedOrganization() ?? ''}.${id}`;
+  const [variables, setVariables] = useState(() => sessionStorage.getItem(stored) ?? JSON.stringify(guess(parts), null, 2));
+  const [settled, setSettled] = useState(variables);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(variables), 300);
+    return () => clearTimeout(timer);
+  }, [variables]);
+  const { data, error } = useResource(async () => api.post(`${path}/render`, { variables: parse(settled) }), [settled, parts]);
+  const [rendered, setRendered] = useState(/** @type {any} */ (null));
+  // What was rendered last stays, so that typing does not make the preview flicker.
+  useEffect(() => {
+    if (data) setRendered(data);
+  }, [data]);
+  const shownParts = data ?? rendered;
   /** @type {[string, string][]} */
   const tabs = [];
-  if (template.html) tabs.push(['preview', 'Preview'], ['html', 'HTML']);
+  if (template.html) tabs.push(['preview', 'Preview']);
   if (template.text) tabs.push(['text', 'Text']);
-  const shown = tabs.some(([one]) => one === tab) ? tab : tabs[0]?.[0];
-  return html`<div class="detail-head">${bar}<h2>${id}</h2><p class="muted">${template.subject ?? '(no subject)'}</p></div>
-    ${tabs.length > 0 && html`<${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('templates', id, { tab: one }), true)} />`}
-    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1] ?? 'Template'}>
-      ${shown === 'preview' && html`<${HtmlView} content=${template.html} title=${`Preview of ${id}`} />`}
-      ${shown === 'html' && html`<div class="pad"><${Code} label="HTML" wrap text=${template.html} /></div>`}
-      ${shown === 'text' && html`<div class="pad"><${Code} label="Text" wrap text=${template.text} /></div>`}
-      ${!shown && html`<${Empty} title="The template has only a subject" />`}
+  if (template.html) tabs.push(['compatibility', 'Compatibility']);
+  tabs.push(['source', 'Source']);
+  const shown = tabs.some(([one]) => one === tab) ? tab : tabs[0][0];
+  return html`<div class="detail-head">${bar}<h2>${id}</h2><p class="muted">${shownParts?.subject ?? template.subject ?? '(no subject)'}</p>
+      ${/\{[{%]/.test(parts) && html`<${Field} label="Variables" hint="A JSON object. The preview is what an email with these variables contains."><textarea rows=${Math.min(variables.split('\n').length, 12)} spellcheck=${false} value=${variables}
+        onInput=${(/** @type {any} */ event) => { setVariables(event.target.value); sessionStorage.setItem(stored, event.target.value); }}></textarea><//>`}
+      ${error && html`<${Failure} error=${error} />`}</div>
+    <${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('templates', id, { tab: one }), true)} />
+    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1]}>
+      ${shown === 'source' ? html`<div class="pad">${['subject', 'html', 'text'].filter((part) => template[part]).map((part) => html`<${Section} title=${NAMES[part]}><${Code} label=${NAMES[part]} wrap text=${template[part]} /><//>`)}</div>`
+        : shownParts && (shown === 'text' ? html`<div class="text-body" tabindex="0">${shownParts.text}</div>`
+        : shown === 'preview' ? html`<${HtmlView} content=${shownParts.html} title=${`Preview of ${id}`} />`
+        : html`<${CompatibilityTab} content=${shownParts.html} />`)}
     </div>`;
+}
+
+/** @type {Record<string, string>} */
+const NAMES = { subject: 'Subject', html: 'HTML', text: 'Text' };
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The variables are not JSON: ${/** @type {Error} */ (error).message}`);
+  }
+}
+
+/** Variables for a first preview: each name that the template prints, with the name as its value. @param {string} source */
+function guess(source) {
+  /** @type {any} */
+  const found = { loop: {} };
+  for (const [, name] of source.matchAll(/\{\{-?\s*([a-z_]\w*(?:\.[a-z_]\w*)*)(?!\s*[(\w.])/gi)) set(found, name, /** @type {string} */ (name.split('.').at(-1)));
+  // An item of a loop is no variable: the list of the loop has one such item.
+  for (const [, item, list] of source.matchAll(/\{%-?\s*for\s+(\w+)\s+in\s+([a-z_]\w*(?:\.[a-z_]\w*)*)/gi)) {
+    set(found, list, [found[item] ?? item]);
+    delete found[item];
+  }
+  delete found.loop;
+  return found;
+}
+
+/** @param {any} at @param {string} name @param {any} value */
+function set(at, name, value) {
+  const steps = name.split('.');
+  if (steps.includes('__proto__')) return;
+  for (const step of steps.slice(0, -1)) at = typeof at[step] === 'object' ? at[step] : (at[step] = {});
+  const last = /** @type {string} */ (steps.at(-1));
+  if (typeof at[last] !== 'object') at[last] = value;
 }

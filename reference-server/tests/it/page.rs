@@ -24,7 +24,7 @@ async fn serves_every_file_with_a_policy_that_forbids_inline_scripts() {
         for file in fs::read_dir(page.join(folder)).unwrap() {
             let path = file.unwrap().path();
             let name = path.strip_prefix(&page).unwrap().to_str().unwrap().to_owned();
-            if ["js", "css", "svg"].iter().any(|kind| name.ends_with(&format!(".{kind}"))) {
+            if ["js", "css", "svg", "json"].iter().any(|kind| name.ends_with(&format!(".{kind}"))) {
                 files.push((format!("/page/{name}"), path));
             }
         }
