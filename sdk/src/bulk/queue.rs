@@ -256,9 +256,9 @@ impl RedisQueue {
         entries(&log.unwrap_or_default())
     }
 
-    /// Pauses, continues or cancels a job. All workers start no further request at once; those
-    /// in flight are completed. A job that was cancelled cannot be continued. Returns the state
-    /// of the job.
+    /// Pauses, continues or cancels a job. All workers start no further request at once, and try
+    /// none again within a second; attempts in flight are completed. A job that was cancelled
+    /// cannot be continued. Returns the state of the job.
     ///
     /// # Errors
     ///

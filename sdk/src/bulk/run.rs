@@ -167,6 +167,14 @@ impl<D: Driver> Run<D> {
         };
         let Chunk { rows, emails, repeats, .. } = chunk;
         let is_repeat = repeats.is_some();
+        // A pause that has just ended.
+        self.may_try.send_if_modified(|may_try| {
+            let is_paused = matches!(may_try, MayTry::NotNow);
+            if is_paused {
+                *may_try = MayTry::Yes;
+            }
+            is_paused
+        });
         self.pace.start(rows.len());
         let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
         let may_try = self.may_try.subscribe();

@@ -98,6 +98,7 @@ pub(crate) struct Options {
 pub(crate) enum MayTry {
     Yes,
     /// The job is paused.
+    #[cfg_attr(not(feature = "bulk-redis"), expect(dead_code, reason = "only a queue says so"))]
     NotNow,
     /// The job or this process ends.
     Never,

@@ -346,6 +346,32 @@ async fn a_long_retry_after_pauses_the_job_up_to_its_limit() {
     assert_eq!(counts(running.await.unwrap().unwrap()), totals(5, 0, 0, 0));
 }
 
+/// The client would wait for 30 s, or back off, and then try again.
+#[tokio::test]
+async fn a_stop_reaches_requests_between_two_attempts() {
+    let _clock = Clock::pause();
+    let (not_sent, unknown) = (totals(0, 0, 0, 0), totals(0, 0, 0, 5));
+    for (act, is_honored, expected) in
+        [(Act::Limit(30), false, not_sent), (Act::Status(503), true, unknown)]
+    {
+        let server = BatchServer::start(&[act]).await;
+        let client =
+            || server.builder().service_honors_idempotency_key(is_honored).build().unwrap();
+        let folder = Folder::new();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let job = Job::new(&client()).stop_when(async { drop(stopped.await) });
+        let running = tokio::spawn(async move { (run(job, &folder, 20..25).await, folder) });
+        wait_until("the request", || server.requests().len() == 1).await;
+        stop.send(()).unwrap();
+        wait_until("the end of the job", || running.is_finished()).await;
+        let (result, folder) = running.await.unwrap();
+        assert_eq!(counts(result.unwrap()), expected);
+        assert_eq!(server.requests().len(), 1);
+        let done = run(Job::new(&client()), &folder, 20..25).await.unwrap();
+        assert_eq!((counts(done), server.requests().len()), (totals(5, 0, 0, 0), 2));
+    }
+}
+
 #[tokio::test]
 async fn the_guard_stops_a_job_at_a_row_that_it_refuses_and_at_its_limit() {
     let server = BatchServer::start(&[]).await;

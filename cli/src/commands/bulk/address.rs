@@ -9,9 +9,6 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     if text.chars().any(char::is_control) {
         return Err("the address contains a line end or another control character");
     }
-    if text.chars().any(is_deceptive) {
-        return Err("the address contains an invisible character, or one that looks like another");
-    }
     let address = match text.split_once('<') {
         None => text,
         Some((name, rest)) => {
@@ -23,6 +20,9 @@ pub fn check(text: &str) -> Result<String, &'static str> {
             address
         }
     };
+    if address.chars().any(is_deceptive) {
+        return Err("the address contains an invisible character, or one that looks like another");
+    }
     let Some((local, domain)) = address.split_once('@') else {
         return Err("not an email address");
     };
@@ -64,6 +64,7 @@ mod tests {
             ("Ada <a@b.test>", "a@b.test"),
             ("\"Ada K.\" <a@b.test>", "a@b.test"),
             ("ä@ö.example", "ä@ö.example"),
+            ("Ada \u{2764}\u{fe0f} <a@b.test>", "a@b.test"),
         ] {
             assert_eq!(check(text), Ok(address.to_owned()), "{text}");
         }

@@ -107,7 +107,7 @@ pub struct Content {
     /// Send nothing if a row is invalid
     ///
     /// By default, such rows are left out and reported, and the exit code does not tell.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     strict: bool,
 }
 
