@@ -5,7 +5,7 @@ mod trace;
 
 use std::ffi::OsString;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
     Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response, Secret,
@@ -295,24 +295,34 @@ impl Context {
             true => self.changes.track(operation, response).await,
             false => response.await,
         };
-        let response = result.map_err(|error| {
-            match error.kind() {
-                ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
-                // The response may tell the reader what svc does not understand.
-                ErrorKind::MissingId => {
-                    if let Ok(value) = serde_json::from_slice(error.body()) {
-                        // The failure matters more than a closed standard output.
-                        let _ = self.out.value(&value);
-                    }
-                }
-                _ => {}
+        let response = result.map_err(|error| match retry_safe {
+            Some(retry_safe) => {
+                self.show_unreadable(&error);
+                Failure::from_sdk(&error, retry_safe)
             }
-            match retry_safe {
-                Some(retry_safe) => Failure::from_sdk(&error, retry_safe),
-                None => error.into(),
-            }
+            None => self.failure(error),
         })?;
         Ok(response.value)
+    }
+
+    /// Converts the error of a call. Shows a response that svc does not understand.
+    pub fn failure(&self, error: svc_sdk::Error) -> Failure {
+        self.show_unreadable(&error);
+        error.into()
+    }
+
+    fn show_unreadable(&self, error: &svc_sdk::Error) {
+        match error.kind() {
+            ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
+            // The response may tell the reader what svc does not understand.
+            ErrorKind::MissingId => {
+                if let Ok(value) = serde_json::from_slice::<Value>(error.body()) {
+                    // The failure matters more than a closed standard output.
+                    let _ = self.out.value(&value);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The sandbox of this run, found or started on first use.

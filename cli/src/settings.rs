@@ -20,5 +20,5 @@ pub use flags::{GlobalFlags, OutputFormat};
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{Settings, unknown_profile};
+pub use resolve::{Settings, color_choice, unknown_profile};
 pub use source::{Source, Sourced};

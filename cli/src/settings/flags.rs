@@ -1,9 +1,10 @@
 //! The global options as clap parses them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueEnum, ValueHint};
 
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
@@ -117,6 +118,29 @@ pub struct GlobalFlags {
         hide_possible_values = true
     )]
     pub color: Option<ColorChoice>,
+}
+
+impl GlobalFlags {
+    /// The options that decide about the output, anywhere in a command line that may be wrong.
+    pub fn found_in(args: &[OsString]) -> Self {
+        let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);
+        let mut options = Self::augment_args(options).ignore_errors(true);
+        let args = args.split(|arg| arg == "--").next().unwrap_or_default();
+        let mut found = Self::default();
+        // The parser stops at the first word that it does not know, so it starts at each of them.
+        for index in 0..args.len() {
+            let words = args[index..].iter().take(2);
+            let matches = options.try_get_matches_from_mut(words).ok();
+            let Some(Ok(flags)) = matches.map(|found| Self::from_arg_matches(&found)) else {
+                continue;
+            };
+            found.output = flags.output.or(found.output);
+            found.json |= flags.json;
+            found.jq = flags.jq.or(found.jq);
+            found.color = flags.color.or(found.color);
+        }
+        found
+    }
 }
 
 /// An output format on the command line.

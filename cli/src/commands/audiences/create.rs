@@ -4,7 +4,6 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 
 use super::VIEW;
 
@@ -26,7 +25,7 @@ impl Create {
         let client = context.email_client().await?;
         let call = client.audiences().create(self.name);
         if let Some(audience) = context.call(call, "creating").await? {
-            context.out.one(&output::to_value(&audience), VIEW)?;
+            context.out.one(&audience, VIEW)?;
         }
         Ok(())
     }

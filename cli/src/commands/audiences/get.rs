@@ -6,7 +6,6 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
-use crate::output;
 
 use super::VIEW;
 
@@ -30,7 +29,7 @@ impl Get {
         let read = async |id: &str| context.call(client.audiences().get(id), "reading").await;
         let audience = names::with_id(context, Names::Audience(&client), &self.id, read).await?;
         if let Some(audience) = audience {
-            context.out.one(&output::to_value(&audience), VIEW)?;
+            context.out.one(&audience, VIEW)?;
         }
         Ok(())
     }

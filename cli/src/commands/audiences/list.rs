@@ -4,7 +4,6 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 
 use super::VIEW;
 
@@ -24,7 +23,7 @@ impl List {
         if let Some(list) = context.call(client.audiences().list(), "reading").await? {
             let none =
                 format!("no audiences; create one: {}", context.svc("audiences create NAME"));
-            context.out.list(&output::to_values(&list), VIEW, &none)?;
+            context.out.list(&list, VIEW, &none)?;
         }
         Ok(())
     }

@@ -10,7 +10,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::names::{self, Names};
-use crate::output;
 
 use super::VIEW;
 
@@ -59,7 +58,7 @@ impl Create {
         };
         let names = Names::Audience(&client);
         if let Some(contact) = names::with_id(context, names, &self.audience, call).await? {
-            context.out.one(&output::to_value(&contact), VIEW)?;
+            context.out.one(&contact, VIEW)?;
         }
         Ok(())
     }

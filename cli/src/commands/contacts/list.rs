@@ -8,7 +8,7 @@ use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
-use crate::output::{self, Format};
+use crate::output::Format;
 
 use super::VIEW;
 
@@ -61,7 +61,7 @@ impl List {
             Some(page) => format!("no contacts on page {page} of this audience"),
             None => NONE.to_owned(),
         };
-        context.out.list(&output::to_values(&list), VIEW, &none)?;
+        context.out.list(&list, VIEW, &none)?;
         if let (Some(page), Some(pages)) = (list.page, list.total_pages)
             && pages > 1
         {
@@ -79,7 +79,6 @@ impl List {
         let mut items = Vec::new();
         let progress = context.out.progress("reading all pages");
         let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
-            let contact = output::to_value(&contact);
             if context.out.format() == Format::Ndjson {
                 return context.out.one(&contact, VIEW);
             }

@@ -67,7 +67,7 @@ impl Update {
         let call =
             async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
         if let Some(contact) = names::with_id(context, names, &self.id, call).await? {
-            context.out.one(&output::to_value(&contact), VIEW)?;
+            context.out.one(&contact, VIEW)?;
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use super::{VIEW, live};
 use crate::context::Context;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
-use crate::output;
 
 /// Add a sending domain and show the DNS records to publish
 ///
@@ -30,10 +29,9 @@ impl Create {
         let client = context.email_client().await?;
         let call = client.domains().create(self.name.as_str());
         let Some(domain) = context.call(call, "adding").await? else { return Ok(()) };
-        let value = output::to_value(&domain);
         let records = domain.dns_records();
         if records.is_empty() || !context.out.is_table() {
-            return context.out.one(&value, VIEW);
+            return context.out.one(&domain, VIEW);
         }
         context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
         let dns = self.lookup.dns(context).await?;

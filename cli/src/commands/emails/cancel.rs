@@ -6,7 +6,6 @@ use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 
 use super::VIEW;
 
@@ -37,7 +36,7 @@ impl Cancel {
             ))
         });
         if let Some(email) = cancelled? {
-            context.out.one(&output::to_value(&email), VIEW)?;
+            context.out.one(&email, VIEW)?;
         }
         Ok(())
     }

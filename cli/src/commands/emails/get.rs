@@ -5,7 +5,8 @@ use clap::Args;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{output, wait};
+use crate::output::Format;
+use crate::wait;
 
 use super::VIEW;
 
@@ -36,14 +37,14 @@ impl Get {
         if !self.wait || context.settings.dry_run {
             let call = client.emails().get(&self.id);
             if let Some(email) = context.call(call, "reading").await? {
-                context.out.one(&output::to_value(&email), VIEW)?;
+                context.out.one(&email, VIEW)?;
             }
             return Ok(());
         }
         let mut last = None;
         let end = wait::for_email(context, &client, &self.id, &mut last).await;
         let Some(last) = last else { return end };
-        if context.out.format() != output::Format::Ndjson {
+        if context.out.format() != Format::Ndjson {
             context.out.one(&last, VIEW)?;
         }
         end?;

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{self, Column, Show, View};
+use crate::output::{Column, Show, View};
 
 /// Table columns of an organization and the API key.
 pub const VIEW: View = View(&[
@@ -30,7 +30,7 @@ impl Me {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.extraction_client().await?;
         if let Some(me) = context.call(client.me(), "reading").await? {
-            context.out.one(&output::to_value(&me), VIEW)?;
+            context.out.one(&me, VIEW)?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output;
 
 use super::VIEW;
 
@@ -25,7 +24,7 @@ impl List {
                 "no webhooks; create one: {}",
                 context.svc("webhooks create URL --event email.delivered")
             );
-            context.out.list(&output::to_values(&list), VIEW, &none)?;
+            context.out.list(&list, VIEW, &none)?;
         }
         Ok(())
     }

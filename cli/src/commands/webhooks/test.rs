@@ -6,9 +6,10 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
-use crate::output::{self, Column, Show, View};
+use crate::output::{Column, Show, View};
 
-const VIEW: View = View(&[
+/// Table columns of a test.
+const TEST: View = View(&[
     Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
     Column::new("DURATION MS", "/durationMs", Show::Number),
     Column::prose("ERROR", "/error"),
@@ -37,7 +38,7 @@ impl Test {
         let Some(test) = names::with_id(context, names, &self.id, call).await? else {
             return Ok(());
         };
-        context.out.one(&output::to_value(&test), VIEW)?;
+        context.out.one(&test, TEST)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),
             Some(status) => Err(Failure::check(format!(

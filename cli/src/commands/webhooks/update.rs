@@ -57,7 +57,7 @@ impl Update {
             async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
         let names = Names::Webhook(&client);
         if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
-            context.out.one(&output::to_value(&webhook), VIEW)?;
+            context.out.one(&webhook, VIEW)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use svc_reference_server::client::DeliveryState;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, Given as _};
 use crate::failure::Failure;
 
 /// List webhook deliveries, newest first
@@ -37,17 +37,10 @@ impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context, self.organization.as_deref()).await?;
         let request = || {
-            let mut request = client.deliveries().list();
-            if let Some(webhook) = &self.webhook {
-                request = request.webhook(webhook);
-            }
-            if let Some(event) = &self.event {
-                request = request.event(event);
-            }
-            match self.state {
-                Some(state) => request.state(state),
-                None => request,
-            }
+            let list = client.deliveries().list();
+            list.given(self.webhook.as_ref(), |list, webhook| list.webhook(webhook))
+                .given(self.event.as_ref(), |list, event| list.event(event))
+                .given(self.state, |list, state| list.state(state))
         };
         control::pages(context, request, self.all, super::VIEW, "no deliveries").await
     }

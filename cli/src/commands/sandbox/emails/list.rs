@@ -5,7 +5,7 @@ use svc_reference_server::client::EmailStatus;
 
 use crate::commands::emails::VIEW;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, Given as _};
 use crate::failure::Failure;
 use crate::times;
 
@@ -57,29 +57,14 @@ impl List {
         let before = times::past(context, "--before", self.before.as_deref()).await?;
         let client = control::client(context, self.organization.as_deref()).await?;
         let request = || {
-            let mut request = client.emails().list();
-            if let Some(status) = self.status {
-                request = request.status(status);
-            }
-            if let Some(address) = &self.address {
-                request = request.address(address);
-            }
-            if let Some(subject) = &self.subject {
-                request = request.subject(subject);
-            }
-            if let Some(tag) = &self.tag {
-                request = request.tag(tag);
-            }
-            if let Some(after) = &after {
-                request = request.after(after);
-            }
-            if let Some(before) = &before {
-                request = request.before(before);
-            }
-            match self.limit {
-                Some(limit) => request.limit(limit),
-                None => request,
-            }
+            let list = client.emails().list();
+            list.given(self.status, |list, status| list.status(status))
+                .given(self.address.as_ref(), |list, address| list.address(address))
+                .given(self.subject.as_ref(), |list, subject| list.subject(subject))
+                .given(self.tag.as_ref(), |list, tag| list.tag(tag))
+                .given(after.as_ref(), |list, time| list.after(time))
+                .given(before.as_ref(), |list, time| list.before(time))
+                .given(self.limit, |list, limit| list.limit(limit))
         };
         control::pages(context, request, self.all, VIEW, "no emails").await
     }

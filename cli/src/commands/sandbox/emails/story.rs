@@ -1,16 +1,17 @@
 //! The `svc sandbox emails story` command.
 
 use clap::Args;
-use serde_json::Value;
+use serde::Serialize;
+use svc_reference_server::client::{EmailStory, Timestamp};
 
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View, to_value};
+use crate::output::{Column, Show, View};
 
 /// The lines of a story in a table.
-const VIEW: View = View(&[
+const STORY: View = View(&[
     Column::new("TIME", "/at", Show::Time),
     Column::new("WHAT", "/what", Show::Status),
     Column::text("RECIPIENT", "/recipient"),
@@ -42,47 +43,45 @@ impl Story {
         let client = control::client(context, self.organization.as_deref()).await?;
         let request = client.emails().story(&self.id);
         let Some(story) = control::send(context, request).await? else { return Ok(()) };
-        let story = to_value(&story);
-        context.out.one_as_list(&story, &lines(&story), VIEW)
+        context.out.one_as_list(&story, &lines(&story), STORY)
     }
 }
 
+/// A line of a story in a table.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: Timestamp,
+    what: &'static str,
+    recipient: Option<&'a str>,
+    detail: Option<String>,
+}
+
 /// The changes, messages and attempts in the order of their times.
-fn lines(story: &Value) -> Vec<Value> {
-    let items = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+fn lines(story: &EmailStory) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for change in items(story, "timeline") {
-        lines.push(serde_json::json!({
-            "at": change["at"],
-            "what": change["status"],
-            "recipient": change["recipient"],
-            "detail": change["event"],
-        }));
-    }
-    for message in items(story, "messages") {
-        lines.push(serde_json::json!({
-            "at": message["createdAt"],
-            "what": "message",
-            "recipient": message["recipient"],
-            "detail": message["id"],
-        }));
-    }
-    for delivery in items(story, "deliveries") {
-        for attempt in items(&delivery, "attempts") {
-            let event = delivery["event"].as_str().unwrap_or_default();
-            let outcome = match (&attempt["status"], &attempt["error"]) {
-                (Value::Null, error) => error.as_str().unwrap_or_default().to_owned(),
-                (status, _) => status.to_string(),
+    lines.extend(story.timeline.iter().map(|change| Line {
+        at: change.at,
+        what: change.status.as_str(),
+        recipient: change.recipient.as_deref(),
+        detail: change.event.clone(),
+    }));
+    lines.extend(story.messages.iter().map(|message| Line {
+        at: message.created_at,
+        what: "message",
+        recipient: Some(&message.recipient),
+        detail: Some(message.id.clone()),
+    }));
+    for delivery in &story.deliveries {
+        lines.extend(delivery.attempts.iter().flatten().map(|attempt| {
+            let outcome = match attempt.status {
+                Some(status) => status.to_string(),
+                None => attempt.error.clone().unwrap_or_default(),
             };
-            lines.push(serde_json::json!({
-                "at": attempt["startedAt"],
-                "what": "attempt",
-                "recipient": null,
-                "detail": format!("{event}: {outcome} from {}", attempt["url"].as_str().unwrap_or_default()),
-            }));
-        }
+            let detail = format!("{}: {outcome} from {}", delivery.event, attempt.url);
+            let at = attempt.started_at;
+            Line { at, what: "attempt", recipient: None, detail: Some(detail) }
+        }));
     }
-    // All are RFC 3339 in UTC with milliseconds.
-    lines.sort_by_key(|line| line["at"].as_str().unwrap_or_default().to_owned());
+    lines.sort_by_key(|line| line.at);
     lines
 }

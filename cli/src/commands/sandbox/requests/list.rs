@@ -5,7 +5,7 @@ use svc_sdk::Operation;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, Given as _};
 use crate::failure::Failure;
 use crate::times;
 
@@ -48,23 +48,12 @@ impl List {
         let after = times::after(context, self.after.as_deref()).await?;
         let client = control::client(context, self.organization.as_deref()).await?;
         let request = || {
-            let mut request = client.requests().list();
-            if let Some(operation) = self.operation {
-                request = request.operation(operation);
-            }
-            if let Some(status) = &self.status {
-                request = request.status(status);
-            }
-            if let Some(key) = &self.key_id {
-                request = request.key(key);
-            }
-            if let Some(after) = &after {
-                request = request.after(after);
-            }
-            match self.limit {
-                Some(limit) => request.limit(limit),
-                None => request,
-            }
+            let list = client.requests().list();
+            list.given(self.operation, |list, operation| list.operation(operation))
+                .given(self.status.as_ref(), |list, status| list.status(status))
+                .given(self.key_id.as_ref(), |list, key| list.key(key))
+                .given(after.as_ref(), |list, time| list.after(time))
+                .given(self.limit, |list, limit| list.limit(limit))
         };
         control::pages(context, request, self.all, super::VIEW, "no requests").await
     }
