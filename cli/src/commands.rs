@@ -14,7 +14,6 @@ pub mod extraction;
 pub mod help;
 pub mod listen;
 pub mod login;
-pub mod logout;
 pub mod man;
 pub mod profiles;
 pub mod replay;
@@ -61,7 +60,7 @@ pub enum Command {
     #[command(subcommand)]
     Extraction(extraction::Command),
     Login(login::Login),
-    Logout(logout::Logout),
+    Logout(login::Logout),
     #[command(subcommand)]
     Profiles(profiles::Command),
     Whoami(whoami::Whoami),

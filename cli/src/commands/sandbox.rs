@@ -4,19 +4,15 @@ pub mod clock;
 pub mod deliveries;
 pub mod dns;
 pub mod emails;
-pub mod event;
-pub mod extraction;
 pub mod faults;
 pub mod follow;
-pub mod inbound;
 pub mod keys;
 pub mod messages;
 pub mod organizations;
 pub mod requests;
-pub mod reset;
 pub mod serve;
-pub mod status;
-pub mod stop;
+pub mod server;
+pub mod simulate;
 pub mod templates;
 
 use clap::Subcommand;
@@ -31,9 +27,9 @@ use crate::failure::Failure;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Serve(serve::Serve),
-    Status(status::Status),
-    Stop(stop::Stop),
-    Reset(reset::Reset),
+    Status(server::Status),
+    Stop(server::Stop),
+    Reset(server::Reset),
     #[command(subcommand)]
     Organizations(organizations::Command),
     #[command(subcommand)]
@@ -48,9 +44,9 @@ pub enum Command {
     Emails(emails::Command),
     #[command(subcommand)]
     Messages(messages::Command),
-    Event(event::Event),
-    Inbound(inbound::Inbound),
-    Extraction(extraction::Extraction),
+    Event(simulate::Event),
+    Inbound(simulate::Inbound),
+    Extraction(simulate::Extraction),
     #[command(subcommand)]
     Deliveries(deliveries::Command),
     #[command(subcommand)]
