@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
-use crate::settings::{Env, GlobalFlags, OutputFormat, Settings, color_choice};
+use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::usage::{self, command_names};
 
 /// The last line of the short help of every command.
@@ -143,7 +143,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         Command::Help(args) => args.run(&context),
         Command::Version(args) => args.run(&context),
         command => {
-            let runtime = runtime(spec)?;
+            let runtime = runtime(&command)?;
             let result = runtime.block_on(until_interrupted(command, &context));
             // The thread of an abandoned prompt may still be reading standard input.
             runtime.shutdown_background();
@@ -161,7 +161,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
-    if command_spec::ends_by_interrupt(context.command) {
+    if context.command.handles_interrupt {
         let result = Box::pin(command.run(context)).await;
         // A second Ctrl-C skips the cleanup.
         let finished = tokio::select! {
@@ -185,11 +185,10 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 }
 
 /// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
-fn runtime(spec: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = if spec.path == "sandbox serve" {
-        tokio::runtime::Builder::new_multi_thread()
-    } else {
-        tokio::runtime::Builder::new_current_thread()
+fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = match command.is_server() {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
     };
     builder.enable_all().build().map_err(Failure::from)
 }
@@ -257,12 +256,10 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
 fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
     let flags = GlobalFlags::found_in(args);
     let format = match flags.json || flags.jq.is_some() {
-        true => Some(OutputFormat::Json),
-        false => {
-            flags.output.or_else(|| OutputFormat::from_str(env.get("SVC_OUTPUT")?, false).ok())
-        }
+        true => Some(Format::Json),
+        false => flags.output.or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
     };
     let color = color_choice(&flags, [env]);
     let color = move |is_terminal| colored(color, is_terminal);
-    Printer::new(format.map(Format::from), None, streams, color, false, false)
+    Printer::new(format, None, streams, color, false, false)
 }

@@ -85,6 +85,15 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether the command runs the local server for other programs.
+    pub fn is_server(&self) -> bool {
+        #[cfg(feature = "sandbox")]
+        let is_server = matches!(self, Self::Sandbox(sandbox::Command::Serve(_)));
+        #[cfg(not(feature = "sandbox"))]
+        let is_server = false;
+        is_server
+    }
+
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Emails(command) => command.run(context).await,

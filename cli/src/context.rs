@@ -5,11 +5,10 @@ mod trace;
 
 use std::ffi::OsString;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response, Secret,
-    Service,
+    Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -303,26 +302,6 @@ impl Context {
             None => self.failure(error),
         })?;
         Ok(response.value)
-    }
-
-    /// Converts the error of a call. Shows a response that svc does not understand.
-    pub fn failure(&self, error: svc_sdk::Error) -> Failure {
-        self.show_unreadable(&error);
-        error.into()
-    }
-
-    fn show_unreadable(&self, error: &svc_sdk::Error) {
-        match error.kind() {
-            ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
-            // The response may tell the reader what svc does not understand.
-            ErrorKind::MissingId => {
-                if let Ok(value) = serde_json::from_slice::<Value>(error.body()) {
-                    // The failure matters more than a closed standard output.
-                    let _ = self.out.value(&value);
-                }
-            }
-            _ => {}
-        }
     }
 
     /// The sandbox of this run, found or started on first use.

@@ -1,5 +1,6 @@
 //! Requests to the local server's control interface, for the `svc sandbox` commands.
 
+use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_reference_server::client::{Client, Page, Request};
@@ -15,6 +16,26 @@ pub async fn client(context: &Context, organization: Option<&str>) -> Result<Cli
         Some(organization) => client.of(organization),
         None => client,
     })
+}
+
+/// The organization that a command is about.
+#[derive(Args, Debug)]
+pub struct OfOrganization {
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl OfOrganization {
+    /// A client of the control interface for this organization.
+    pub async fn client(&self, context: &Context) -> Result<Client, Failure> {
+        client(context, self.name()).await
+    }
+
+    /// The name or the id of the organization, if it is given.
+    pub fn name(&self) -> Option<&str> {
+        self.organization.as_deref()
+    }
 }
 
 /// Sends a request. With `--dry-run` it prints the request instead and returns `None`.

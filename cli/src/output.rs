@@ -1,6 +1,7 @@
 //! Output: results go to standard output, everything else to standard error. No other module
 //! prints.
 
+mod format;
 mod jq;
 mod prompt;
 mod spinner;
@@ -14,6 +15,7 @@ use std::io::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
 pub use streams::Streams;
 pub(crate) use table::local_time;
@@ -31,31 +33,6 @@ pub fn to_value(response: &impl Serialize) -> Value {
 
 /// The error code of a failure to write to standard output.
 pub const OUTPUT_FAILED: &str = "output_failed";
-
-/// The format of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Aligned columns, for people.
-    Table,
-    /// One JSON document.
-    Json,
-    /// One JSON document per line, written as soon as it is available.
-    Ndjson,
-    /// One YAML document.
-    Yaml,
-}
-
-/// When to use colors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    /// Even if standard output is not a terminal.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// Writes results, hints and errors in the selected format.
 pub struct Printer {

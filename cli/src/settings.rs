@@ -16,7 +16,7 @@ mod zone;
 pub use credentials::Credentials;
 pub use env::{Env, key_variable, url_setting_names};
 pub use files::{Compatibility, Profiles};
-pub use flags::{GlobalFlags, OutputFormat};
+pub use flags::GlobalFlags;
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;

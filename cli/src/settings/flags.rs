@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches as _, ValueEnum, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueHint};
 
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
@@ -54,7 +54,7 @@ pub struct GlobalFlags {
         value_name = "FORMAT",
         hide_possible_values = true
     )]
-    pub output: Option<OutputFormat>,
+    pub output: Option<Format>,
 
     /// Same as --output json
     #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
@@ -140,29 +140,5 @@ impl GlobalFlags {
             found.color = flags.color.or(found.color);
         }
         found
-    }
-}
-
-/// An output format on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// Aligned columns
-    Table,
-    /// One JSON document
-    Json,
-    /// One JSON document per line
-    Ndjson,
-    /// One YAML document
-    Yaml,
-}
-
-impl From<OutputFormat> for Format {
-    fn from(format: OutputFormat) -> Self {
-        match format {
-            OutputFormat::Table => Self::Table,
-            OutputFormat::Json => Self::Json,
-            OutputFormat::Ndjson => Self::Ndjson,
-            OutputFormat::Yaml => Self::Yaml,
-        }
     }
 }

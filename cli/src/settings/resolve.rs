@@ -10,9 +10,7 @@ use super::directories::{directories, state_directory};
 use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::source::{Source, Sourced};
-use super::{
-    Compatibility, Credentials, GlobalFlags, Guard, Key, OutputFormat, Profiles, Proxies, keyring,
-};
+use super::{Compatibility, Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
@@ -366,17 +364,17 @@ fn format(
         return Ok(option("--json", Some(Format::Json)));
     }
     if let Some(format) = flags.output {
-        return Ok(option("--output", Some(format.into())));
+        return Ok(option("--output", Some(format)));
     }
     otherwise
         .map(|text| {
-            let value = OutputFormat::from_str(&text.value, false).map_err(|_| {
+            let value = Format::from_str(&text.value, false).map_err(|_| {
                 Failure::usage(format!(
                     "{}: `{}` is not an output format: use table, json, ndjson or yaml",
                     text.source, text.value
                 ))
             })?;
-            Ok(Sourced { value: value.into(), source: text.source })
+            Ok(Sourced { value, source: text.source })
         })
         .transpose()
 }

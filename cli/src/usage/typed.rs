@@ -17,7 +17,7 @@ pub(super) struct Typed<'a> {
 impl<'a> Typed<'a> {
     /// The command up to the first mistake.
     pub(super) fn read(tree: &'a Command, args: &[OsString]) -> Self {
-        let parsed = tree.clone().ignore_errors(true).try_get_matches_from(args);
+        let parsed = crate::command().ignore_errors(true).try_get_matches_from(args);
         let mut typed = Self { path: vec!["svc"], command: tree };
         for name in parsed.iter().flat_map(command_names) {
             let Some(below) = typed.command.find_subcommand(name) else { break };

@@ -1,12 +1,11 @@
 //! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
 use clap::{Args, Subcommand};
-use svc_reference_server::client::DeliveryState;
+use svc_reference_server::client::{Delivery, DeliveryState, Page, Request};
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
-use crate::control::Given as _;
+use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -58,19 +57,20 @@ pub struct List {
     /// Fetch every page [default: the first 20]
     #[arg(long)]
     all: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        type Deliveries = Request<Page<Delivery>>;
+
+        let client = self.organization.client(context).await?;
         let request = || {
             let list = client.deliveries().list();
-            list.given(self.webhook.as_ref(), |list, webhook| list.webhook(webhook))
-                .given(self.event.as_ref(), |list, event| list.event(event))
-                .given(self.state, |list, state| list.state(state))
+            list.given(self.webhook.as_ref(), Deliveries::webhook)
+                .given(self.event.as_ref(), Deliveries::event)
+                .given(self.state, Deliveries::state)
         };
         control::pages(context, request, self.all, VIEW, "no deliveries").await
     }
@@ -91,14 +91,13 @@ pub struct Get {
     /// Delivery id
     #[arg(add = Values::Delivery.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::show(context, client.deliveries().get(&self.id), VIEW).await
     }
 }
@@ -116,14 +115,13 @@ pub struct Replay {
     /// Delivery id
     #[arg(add = Values::Delivery.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = client.deliveries().replay(&self.id);
         control::done(context, request, &format!("sent delivery {} again", self.id)).await
     }

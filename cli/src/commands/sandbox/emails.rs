@@ -2,12 +2,14 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use svc_reference_server::client::{EmailStatus, EmailStory, Timestamp};
+use svc_reference_server::client::{
+    EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
+};
 
 use crate::commands::emails::VIEW;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::Given as _;
+use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::{control, times};
@@ -65,25 +67,26 @@ pub struct List {
     /// Fetch every page
     #[arg(long)]
     all: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        type Emails = Request<Page<EmailSummary>>;
+
         let after = times::after(context, self.after.as_deref()).await?;
         let before = times::past(context, "--before", self.before.as_deref()).await?;
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = || {
             let list = client.emails().list();
-            list.given(self.status, |list, status| list.status(status))
-                .given(self.address.as_ref(), |list, address| list.address(address))
-                .given(self.subject.as_ref(), |list, subject| list.subject(subject))
-                .given(self.tag.as_ref(), |list, tag| list.tag(tag))
-                .given(after.as_ref(), |list, time| list.after(time))
-                .given(before.as_ref(), |list, time| list.before(time))
-                .given(self.limit, |list, limit| list.limit(limit))
+            list.given(self.status, Emails::status)
+                .given(self.address.as_ref(), Emails::address)
+                .given(self.subject.as_ref(), Emails::subject)
+                .given(self.tag.as_ref(), Emails::tag)
+                .given(after.as_ref(), Emails::after)
+                .given(before.as_ref(), Emails::before)
+                .given(self.limit, Emails::limit)
         };
         control::pages(context, request, self.all, VIEW, "no emails").await
     }
@@ -117,14 +120,13 @@ pub struct Story {
     /// Email id
     #[arg(add = Values::SandboxEmail.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Story {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = client.emails().story(&self.id);
         let Some(story) = control::send(context, request).await? else { return Ok(()) };
         context.out.one_as_list(&story, &lines(&story), STORY)

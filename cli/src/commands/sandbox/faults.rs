@@ -7,7 +7,7 @@ use svc_reference_server::client::NewFault;
 
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{duration, json_or_text, pairs};
 use crate::output::{Column, Show, View};
@@ -81,9 +81,8 @@ pub struct Add {
     /// response. `midway`: in the middle of the response.
     #[arg(long, value_parser = ["before", "after", "midway"])]
     drop: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 /// Parses an HTTP status that the local server can respond with, as clap's `value_parser`.
@@ -94,7 +93,7 @@ fn status(text: &str) -> Result<u16, String> {
 
 impl Add {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let mut fault = NewFault::new();
         fault.operation = self.operation;
         fault.times = self.times;
@@ -122,14 +121,13 @@ Examples:
 
 Scope: none (local server)")]
 pub struct List {
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::list(context, client.faults().list(), VIEW, "no faults").await
     }
 }
@@ -145,14 +143,13 @@ pub struct Get {
     /// Fault id
     #[arg(add = Values::Fault.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::show(context, client.faults().get(&self.id), VIEW).await
     }
 }
@@ -169,14 +166,13 @@ pub struct Remove {
     /// Fault id [default: all]
     #[arg(add = Values::Fault.candidates())]
     id: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = match &self.id {
             Some(id) => client.faults().remove(id),
             None => client.faults().clear(),

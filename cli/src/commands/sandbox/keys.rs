@@ -7,7 +7,7 @@ use crate::commands::verify::ServiceName;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -62,9 +62,8 @@ pub struct Create {
     /// Mode of an extraction key [default: test]
     #[arg(long, value_parser = ["live", "test"])]
     mode: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Create {
@@ -91,7 +90,7 @@ impl Create {
                 }
             }
         };
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::show(context, client.keys().create(&key), VIEW).await
     }
 }
@@ -104,14 +103,13 @@ Examples:
 
 Scope: none (local server)")]
 pub struct List {
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::list(context, client.keys().list(), VIEW, "no keys").await
     }
 }

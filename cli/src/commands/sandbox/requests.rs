@@ -1,13 +1,13 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::{Args, Subcommand};
-use svc_reference_server::client::LiveEvent;
+use svc_reference_server::client::{LiveEvent, LoggedRequest, Page, Request};
 use svc_sdk::Operation;
 
 use crate::commands::sandbox::follow::follow;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::Given as _;
+use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::sandbox::Sandbox;
@@ -82,22 +82,23 @@ pub struct List {
     /// Fetch every page
     #[arg(long)]
     all: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        type Requests = Request<Page<LoggedRequest>>;
+
         let after = times::after(context, self.after.as_deref()).await?;
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = || {
             let list = client.requests().list();
-            list.given(self.operation, |list, operation| list.operation(operation))
-                .given(self.status.as_ref(), |list, status| list.status(status))
-                .given(self.key_id.as_ref(), |list, key| list.key(key))
-                .given(after.as_ref(), |list, time| list.after(time))
-                .given(self.limit, |list, limit| list.limit(limit))
+            list.given(self.operation, Requests::operation)
+                .given(self.status.as_ref(), Requests::status)
+                .given(self.key_id.as_ref(), Requests::key)
+                .given(after.as_ref(), Requests::after)
+                .given(self.limit, Requests::limit)
         };
         control::pages(context, request, self.all, VIEW, "no requests").await
     }
@@ -121,15 +122,14 @@ Examples:
 
 Scope: none (local server)")]
 pub struct Tail {
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Tail {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let is_request = |event: &LiveEvent| matches!(event, LiveEvent::Request(_));
-        follow(context, self.organization.as_deref(), is_request).await
+        follow(context, self.organization.name(), is_request).await
     }
 }
 
@@ -145,14 +145,13 @@ pub struct Get {
     /// Request id, which is the X-Request-Id of the response
     #[arg(add = Values::SandboxRequest.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::show(context, client.requests().get(&self.id), VIEW).await
     }
 }

@@ -10,7 +10,7 @@ use svc_reference_server::client::{EmailEvent, InboundMessage};
 
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{exact_json, json_or_text};
 
@@ -37,14 +37,13 @@ pub struct Event {
     /// Reason or clicked link; or a JSON object with details
     #[arg(long, value_name = "TEXT|JSON")]
     detail: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let mut event = EmailEvent::new(&self.event);
         if let Some(recipient) = self.recipient {
             event = event.recipient(recipient);
@@ -97,14 +96,13 @@ pub struct Inbound {
     /// HELO name of the sending host, for SPF
     #[arg(long, value_name = "HOST", requires = "ip")]
     helo: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let sentence = "received the email";
         if let Some(path) = &self.raw {
             let source = context.inputs.bytes(&context.out, "--raw", path)?;
@@ -150,14 +148,13 @@ pub struct Extraction {
     /// Event data as JSON: text, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
     data: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Extraction {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let data = self
             .data
             .map(|data| {
