@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 
 use crate::advice;
 use crate::command_spec::{self, CommandSpec};
@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
-use crate::settings::{Env, GlobalFlags, Settings};
-use crate::usage;
+use crate::settings::{Env, GlobalFlags, Settings, color_choice};
+use crate::usage::{self, command_names};
 
 /// The last line of the short help of every command.
 const GLOBAL_OPTIONS: &str =
@@ -143,7 +143,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         Command::Help(args) => args.run(&context),
         Command::Version(args) => args.run(&context),
         command => {
-            let runtime = runtime(spec)?;
+            let runtime = runtime(&command)?;
             let result = runtime.block_on(until_interrupted(command, &context));
             // The thread of an abandoned prompt may still be reading standard input.
             runtime.shutdown_background();
@@ -161,7 +161,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
 }
 
 async fn until_interrupted(command: Command, context: &Context) -> Result<(), Failure> {
-    if command_spec::ends_by_interrupt(context.command) {
+    if context.command.handles_interrupt {
         let result = Box::pin(command.run(context)).await;
         // A second Ctrl-C skips the cleanup.
         let finished = tokio::select! {
@@ -185,34 +185,20 @@ async fn until_interrupted(command: Command, context: &Context) -> Result<(), Fa
 }
 
 /// The async runtime. It is started after parsing, so that `--version` and usage errors are fast.
-fn runtime(spec: &CommandSpec) -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = if spec.path == "sandbox serve" {
-        tokio::runtime::Builder::new_multi_thread()
-    } else {
-        tokio::runtime::Builder::new_current_thread()
+fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = match command.is_server() {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
     };
     builder.enable_all().build().map_err(Failure::from)
 }
 
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
     let mut matches = command().try_get_matches_from(args)?;
-    let path = command_path(&matches);
+    let path = command_names(&matches).join(" ");
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
     let spec = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
     Ok((cli, spec))
-}
-
-fn command_path(matches: &clap::ArgMatches) -> String {
-    let mut path = String::new();
-    let mut level = matches;
-    while let Some((name, below)) = level.subcommand() {
-        if !path.is_empty() {
-            path.push(' ');
-        }
-        path.push_str(name);
-        level = below;
-    }
-    path
 }
 
 fn prepare(
@@ -268,48 +254,12 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
 /// A printer for the time before the settings are resolved. It considers only the output options
 /// in the arguments and environment.
 fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
-    let mut format = env.get("SVC_OUTPUT").and_then(format_named);
-    let mut color = match env.get("NO_COLOR") {
-        Some(_) => ColorChoice::Never,
-        None if env.is_on("CLICOLOR_FORCE") => ColorChoice::Always,
-        None => ColorChoice::Auto,
+    let flags = GlobalFlags::found_in(args);
+    let format = match flags.json || flags.jq.is_some() {
+        true => Some(Format::Json),
+        false => flags.output.or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
     };
-    let args = args.iter().filter_map(|arg| arg.to_str()).collect::<Vec<_>>();
-    for (index, arg) in args.iter().enumerate() {
-        let next = args.get(index + 1).copied();
-        match *arg {
-            "--" => break,
-            "--json" | "--jq" => format = Some(Format::Json),
-            "-o" | "--output" => format = next.and_then(format_named).or(format),
-            "--color" => color = next.and_then(color_named).unwrap_or(color),
-            _ => {
-                let value = arg.strip_prefix("--output=").or_else(|| arg.strip_prefix("-o"));
-                format = value.map(|v| v.trim_start_matches('=')).and_then(format_named).or(format);
-                if arg.starts_with("--jq=") {
-                    format = Some(Format::Json);
-                }
-                color = arg.strip_prefix("--color=").and_then(color_named).unwrap_or(color);
-            }
-        }
-    }
-    Printer::new(format, None, streams, |is_terminal| colored(color, is_terminal), false, false)
-}
-
-fn format_named(name: &str) -> Option<Format> {
-    match name {
-        "table" => Some(Format::Table),
-        "json" => Some(Format::Json),
-        "ndjson" => Some(Format::Ndjson),
-        "yaml" => Some(Format::Yaml),
-        _ => None,
-    }
-}
-
-fn color_named(name: &str) -> Option<ColorChoice> {
-    match name {
-        "always" => Some(ColorChoice::Always),
-        "never" => Some(ColorChoice::Never),
-        "auto" => Some(ColorChoice::Auto),
-        _ => None,
-    }
+    let color = color_choice(&flags, [env]);
+    let color = move |is_terminal| colored(color, is_terminal);
+    Printer::new(format, None, streams, color, false, false)
 }

@@ -30,12 +30,26 @@ pub struct CommandSpec {
     pub operations: &'static [Operation],
     /// Its effect.
     pub effect: Effect,
+    /// Whether it uses only the local server.
+    pub is_local_server: bool,
+    /// Whether it handles Ctrl-C itself: as the regular way to end it, or to report what was done.
+    pub handles_interrupt: bool,
+    /// Whether it creates a profile, or reports that there is none.
+    pub allows_new_profile: bool,
 }
 
 impl CommandSpec {
     /// Whether the command sends requests that `--dry-run` can show.
     pub fn has_dry_run(&self) -> bool {
         self.effect != Effect::Local
+    }
+
+    const fn until_interrupted(self) -> Self {
+        Self { handles_interrupt: true, ..self }
+    }
+
+    const fn of_new_profile(self) -> Self {
+        Self { allows_new_profile: true, ..self }
     }
 }
 
@@ -45,12 +59,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("emails batch", &[EmailsSendBatch], Effect::Creates),
     spec("emails get", &[EmailsGet], Effect::Reads),
     spec("emails cancel", &[EmailsCancel], Effect::Changes),
-    spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes),
+    spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes)
+        .until_interrupted(),
     spec("bulk plan", &[EmailsSendBatch, ContactsList], Effect::Changes),
-    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes),
+    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes).until_interrupted(),
     spec("bulk list", &[], Effect::Local),
     spec("bulk status", &[], Effect::Local),
-    spec("bulk resume", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes),
+    spec("bulk resume", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes)
+        .until_interrupted(),
     spec("bulk report", &[], Effect::Local),
     spec("audiences create", &[AudiencesCreate], Effect::Creates),
     spec("audiences list", &[AudiencesList], Effect::Reads),
@@ -60,7 +76,8 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("contacts list", &[ContactsList], Effect::Reads),
     spec("contacts update", &[ContactsUpdate], Effect::Changes),
     spec("contacts delete", &[ContactsDelete], Effect::Dangerous),
-    spec("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes),
+    spec("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes)
+        .until_interrupted(),
     spec("contacts export", &[ContactsList], Effect::Reads),
     spec("domains create", &[DomainsCreate], Effect::Creates),
     spec("domains list", &[DomainsList], Effect::Reads),
@@ -86,67 +103,69 @@ pub const COMMANDS: &[CommandSpec] = &[
         Effect::Dangerous,
     ),
     spec("extraction webhooks delete", &[ExtractionWebhooksDelete], Effect::Dangerous),
-    spec("login", &[Me, AudiencesList], Effect::Local),
+    spec("login", &[Me, AudiencesList], Effect::Local).of_new_profile(),
     spec("logout", &[], Effect::Local),
     spec("profiles list", &[], Effect::Local),
     spec("profiles use", &[], Effect::Local),
     spec("profiles remove", &[], Effect::Local),
-    spec("whoami", &[Me, AudiencesList], Effect::Reads),
-    spec("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local),
+    spec("whoami", &[Me, AudiencesList], Effect::Reads).of_new_profile(),
+    spec("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local)
+        .of_new_profile(),
     spec("config show", &[], Effect::Local),
     spec("config path", &[], Effect::Local),
-    spec("watch", &[], Effect::Local),
+    sandbox("watch", Effect::Local).until_interrupted(),
     spec(
         "listen",
         &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
         Effect::Changes,
-    ),
+    )
+    .until_interrupted(),
     spec("replay", &[], Effect::Changes),
     spec("trigger", &[], Effect::Changes),
     spec("certify", &[], Effect::Changes),
     spec("verify", &[], Effect::Local),
     spec("sign", &[], Effect::Local),
     spec("api", &[], Effect::Creates),
-    spec("sandbox serve", &[], Effect::Local),
-    spec("sandbox status", &[], Effect::Reads),
-    spec("sandbox open", &[], Effect::Local),
-    spec("sandbox stop", &[], Effect::Local),
-    spec("sandbox reset", &[], Effect::Dangerous),
-    spec("sandbox organizations create", &[], Effect::Changes),
-    spec("sandbox organizations list", &[], Effect::Reads),
-    spec("sandbox keys create", &[], Effect::Changes),
-    spec("sandbox keys list", &[], Effect::Reads),
-    spec("sandbox keys delete", &[], Effect::Dangerous),
-    spec("sandbox templates put", &[], Effect::Changes),
-    spec("sandbox templates list", &[], Effect::Reads),
-    spec("sandbox templates get", &[], Effect::Reads),
-    spec("sandbox templates render", &[], Effect::Reads),
-    spec("sandbox templates delete", &[], Effect::Dangerous),
-    spec("sandbox dns publish", &[], Effect::Changes),
-    spec("sandbox dns withdraw", &[], Effect::Changes),
-    spec("sandbox requests list", &[], Effect::Reads),
-    spec("sandbox requests tail", &[], Effect::Local),
-    spec("sandbox requests get", &[], Effect::Reads),
-    spec("sandbox emails list", &[], Effect::Reads),
-    spec("sandbox emails story", &[], Effect::Reads),
-    spec("sandbox messages list", &[], Effect::Reads),
-    spec("sandbox messages wait", &[], Effect::Reads),
-    spec("sandbox messages get", &[], Effect::Reads),
-    spec("sandbox messages open", &[], Effect::Local),
-    spec("sandbox event", &[], Effect::Changes),
-    spec("sandbox inbound", &[], Effect::Changes),
-    spec("sandbox extraction", &[], Effect::Changes),
-    spec("sandbox deliveries list", &[], Effect::Reads),
-    spec("sandbox deliveries get", &[], Effect::Reads),
-    spec("sandbox deliveries replay", &[], Effect::Changes),
-    spec("sandbox clock show", &[], Effect::Reads),
-    spec("sandbox clock freeze", &[], Effect::Changes),
-    spec("sandbox clock advance", &[], Effect::Changes),
-    spec("sandbox clock resume", &[], Effect::Changes),
-    spec("sandbox faults add", &[], Effect::Changes),
-    spec("sandbox faults list", &[], Effect::Reads),
-    spec("sandbox faults get", &[], Effect::Reads),
-    spec("sandbox faults remove", &[], Effect::Changes),
+    sandbox("sandbox serve", Effect::Local).until_interrupted(),
+    sandbox("sandbox status", Effect::Reads),
+    sandbox("sandbox open", Effect::Local),
+    sandbox("sandbox stop", Effect::Local),
+    sandbox("sandbox reset", Effect::Dangerous),
+    sandbox("sandbox organizations create", Effect::Changes),
+    sandbox("sandbox organizations list", Effect::Reads),
+    sandbox("sandbox keys create", Effect::Changes),
+    sandbox("sandbox keys list", Effect::Reads),
+    sandbox("sandbox keys delete", Effect::Dangerous),
+    sandbox("sandbox templates put", Effect::Changes),
+    sandbox("sandbox templates list", Effect::Reads),
+    sandbox("sandbox templates get", Effect::Reads),
+    sandbox("sandbox templates render", Effect::Reads),
+    sandbox("sandbox templates delete", Effect::Dangerous),
+    sandbox("sandbox dns publish", Effect::Changes),
+    sandbox("sandbox dns withdraw", Effect::Changes),
+    sandbox("sandbox requests list", Effect::Reads),
+    sandbox("sandbox requests tail", Effect::Local).until_interrupted(),
+    sandbox("sandbox requests get", Effect::Reads),
+    sandbox("sandbox emails list", Effect::Reads),
+    sandbox("sandbox emails story", Effect::Reads),
+    sandbox("sandbox messages list", Effect::Reads),
+    sandbox("sandbox messages wait", Effect::Reads),
+    sandbox("sandbox messages get", Effect::Reads),
+    sandbox("sandbox messages open", Effect::Local),
+    sandbox("sandbox event", Effect::Changes),
+    sandbox("sandbox inbound", Effect::Changes),
+    sandbox("sandbox extraction", Effect::Changes),
+    sandbox("sandbox deliveries list", Effect::Reads),
+    sandbox("sandbox deliveries get", Effect::Reads),
+    sandbox("sandbox deliveries replay", Effect::Changes),
+    sandbox("sandbox clock show", Effect::Reads),
+    sandbox("sandbox clock freeze", Effect::Changes),
+    sandbox("sandbox clock advance", Effect::Changes),
+    sandbox("sandbox clock resume", Effect::Changes),
+    sandbox("sandbox faults add", Effect::Changes),
+    sandbox("sandbox faults list", Effect::Reads),
+    sandbox("sandbox faults get", Effect::Reads),
+    sandbox("sandbox faults remove", Effect::Changes),
     spec("completions", &[], Effect::Local),
     spec("man", &[], Effect::Local),
     spec("schema", &[], Effect::Local),
@@ -162,27 +181,6 @@ pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
     COMMANDS.iter().find(|spec| spec.path == path)
 }
 
-/// Whether the command handles Ctrl-C itself: as the regular way to end it, or to report what was
-/// done.
-pub(crate) fn ends_by_interrupt(spec: &CommandSpec) -> bool {
-    matches!(
-        spec.path,
-        "sandbox serve"
-            | "sandbox requests tail"
-            | "watch"
-            | "listen"
-            | "contacts import"
-            | "bulk send"
-            | "bulk resume"
-            | "bulk work"
-    )
-}
-
-/// Whether the command uses only the local server.
-pub(crate) fn is_sandbox(spec: &CommandSpec) -> bool {
-    spec.path.starts_with("sandbox ") || spec.path == "watch"
-}
-
 /// Refuses options that have no effect on this command, and a profile that does not exist.
 pub(crate) fn check(
     spec: &CommandSpec,
@@ -192,9 +190,8 @@ pub(crate) fn check(
     check_flags(spec, flags)?;
     // The sandbox uses the recipient guard of the profile, and other commands its output format.
     let is_named = settings.profile.source != Source::Profile;
-    let creates = spec.path == "login";
-    let reports = !settings.sandbox && ["doctor", "whoami"].contains(&spec.path);
-    match is_named && !creates && !reports {
+    let may_be_new = spec.allows_new_profile && !settings.sandbox;
+    match is_named && !may_be_new {
         true => settings.refuse_unknown_profile(),
         false => Ok(()),
     }
@@ -208,7 +205,7 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
         )));
     }
     let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
-    if is_sandbox(spec) && (base_urls || flags.key_file.is_some()) {
+    if spec.is_local_server && (base_urls || flags.key_file.is_some()) {
         return Err(Failure::usage(
             "the sandbox has its own base URLs and keys: remove --email-url, --extraction-url and --key-file",
         ));
@@ -223,5 +220,17 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
 }
 
 const fn spec(path: &'static str, operations: &'static [Operation], effect: Effect) -> CommandSpec {
-    CommandSpec { path, operations, effect }
+    CommandSpec {
+        path,
+        operations,
+        effect,
+        is_local_server: false,
+        handles_interrupt: false,
+        allows_new_profile: false,
+    }
+}
+
+/// A command that uses only the local server.
+const fn sandbox(path: &'static str, effect: Effect) -> CommandSpec {
+    CommandSpec { is_local_server: true, ..spec(path, &[], effect) }
 }

@@ -14,7 +14,6 @@ pub mod extraction;
 pub mod help;
 pub mod listen;
 pub mod login;
-pub mod logout;
 pub mod man;
 pub mod profiles;
 pub mod replay;
@@ -61,7 +60,7 @@ pub enum Command {
     #[command(subcommand)]
     Extraction(extraction::Command),
     Login(login::Login),
-    Logout(logout::Logout),
+    Logout(login::Logout),
     #[command(subcommand)]
     Profiles(profiles::Command),
     Whoami(whoami::Whoami),
@@ -86,6 +85,15 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether the command runs the local server for other programs.
+    pub fn is_server(&self) -> bool {
+        #[cfg(feature = "sandbox")]
+        let is_server = matches!(self, Self::Sandbox(sandbox::Command::Serve(_)));
+        #[cfg(not(feature = "sandbox"))]
+        let is_server = false;
+        is_server
+    }
+
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Emails(command) => command.run(context).await,

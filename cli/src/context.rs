@@ -8,8 +8,7 @@ use std::ffi::OsString;
 use serde_json::json;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Call, EmailClient, ErrorKind, ExtractionClient, Operation, RawResponse, Response, Secret,
-    Service,
+    Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
@@ -295,22 +294,12 @@ impl Context {
             true => self.changes.track(operation, response).await,
             false => response.await,
         };
-        let response = result.map_err(|error| {
-            match error.kind() {
-                ErrorKind::InvalidResponse { .. } => trace::foreign_body(&self.out, error.body()),
-                // The response may tell the reader what svc does not understand.
-                ErrorKind::MissingId => {
-                    if let Ok(value) = serde_json::from_slice(error.body()) {
-                        // The failure matters more than a closed standard output.
-                        let _ = self.out.value(&value);
-                    }
-                }
-                _ => {}
+        let response = result.map_err(|error| match retry_safe {
+            Some(retry_safe) => {
+                self.show_unreadable(&error);
+                Failure::from_sdk(&error, retry_safe)
             }
-            match retry_safe {
-                Some(retry_safe) => Failure::from_sdk(&error, retry_safe),
-                None => error.into(),
-            }
+            None => self.failure(error),
         })?;
         Ok(response.value)
     }

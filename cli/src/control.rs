@@ -1,12 +1,13 @@
 //! Requests to the local server's control interface, for the `svc sandbox` commands.
 
+use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_reference_server::client::{Client, Page, Request};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Format, View, to_value, to_values};
+use crate::output::{Format, View, to_value};
 
 /// A client of the control interface, for an organization or for the seeded one.
 pub async fn client(context: &Context, organization: Option<&str>) -> Result<Client, Failure> {
@@ -15,6 +16,26 @@ pub async fn client(context: &Context, organization: Option<&str>) -> Result<Cli
         Some(organization) => client.of(organization),
         None => client,
     })
+}
+
+/// The organization that a command is about.
+#[derive(Args, Debug)]
+pub struct OfOrganization {
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl OfOrganization {
+    /// A client of the control interface for this organization.
+    pub async fn client(&self, context: &Context) -> Result<Client, Failure> {
+        client(context, self.name()).await
+    }
+
+    /// The name or the id of the organization, if it is given.
+    pub fn name(&self) -> Option<&str> {
+        self.organization.as_deref()
+    }
 }
 
 /// Sends a request. With `--dry-run` it prints the request instead and returns `None`.
@@ -38,7 +59,7 @@ pub async fn show<T: Serialize>(
     view: View,
 ) -> Result<(), Failure> {
     match send(context, request).await? {
-        Some(value) => context.out.one(&to_value(&value), view),
+        Some(value) => context.out.one(&value, view),
         None => Ok(()),
     }
 }
@@ -51,7 +72,7 @@ pub async fn list<T: Serialize>(
     none: &str,
 ) -> Result<(), Failure> {
     match send(context, request).await? {
-        Some(items) => context.out.list(&to_values(&items), view, none),
+        Some(items) => context.out.list(&items, view, none),
         None => Ok(()),
     }
 }
@@ -64,8 +85,9 @@ pub async fn pages<T: Serialize>(
     view: View,
     none: &str,
 ) -> Result<(), Failure> {
-    let Some(Page { data, mut next, .. }) = send(context, request()).await? else { return Ok(()) };
-    let mut items = to_values(&data);
+    let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
+        return Ok(());
+    };
     let streams = context.out.format() == Format::Ndjson;
     while all && let Some(cursor) = next.take() {
         if streams {
@@ -74,7 +96,7 @@ pub async fn pages<T: Serialize>(
         }
         let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
         next = page.next.filter(|after| *after != cursor);
-        items.extend(to_values(&page.data));
+        items.extend(page.data);
     }
     context.out.list(&items, view, none)?;
     if next.is_some() {
@@ -82,6 +104,19 @@ pub async fn pages<T: Serialize>(
     }
     Ok(())
 }
+
+/// Options of a request that are set only if they are given.
+pub trait Given: Sized {
+    /// Sets an option, if it is given.
+    fn given<V>(self, value: Option<V>, set: impl FnOnce(Self, V) -> Self) -> Self {
+        match value {
+            Some(value) => set(self, value),
+            None => self,
+        }
+    }
+}
+
+impl<T> Given for Request<T> {}
 
 /// Prints `sentence` for people, and the response as JSON for programs.
 pub async fn done<T: Serialize>(

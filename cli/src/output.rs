@@ -1,6 +1,7 @@
 //! Output: results go to standard output, everything else to standard error. No other module
 //! prints.
 
+mod format;
 mod jq;
 mod prompt;
 mod spinner;
@@ -11,8 +12,10 @@ mod yaml;
 
 use std::io::Write as _;
 
+use serde::Serialize;
 use serde_json::Value;
 
+pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
 pub use streams::Streams;
 pub(crate) use table::local_time;
@@ -24,42 +27,12 @@ use crate::settings::key::masked;
 use table::Canvas;
 
 /// A response as the JSON that the service sent.
-pub fn to_value(response: &impl serde::Serialize) -> Value {
+pub fn to_value(response: &impl Serialize) -> Value {
     serde_json::to_value(response).unwrap_or_default()
-}
-
-/// The items of a list as the JSON that the service sent.
-pub fn to_values<T: serde::Serialize>(list: &[T]) -> Vec<Value> {
-    list.iter().map(to_value).collect()
 }
 
 /// The error code of a failure to write to standard output.
 pub const OUTPUT_FAILED: &str = "output_failed";
-
-/// The format of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Aligned columns, for people.
-    Table,
-    /// One JSON document.
-    Json,
-    /// One JSON document per line, written as soon as it is available.
-    Ndjson,
-    /// One YAML document.
-    Yaml,
-}
-
-/// When to use colors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    #[default]
-    Auto,
-    /// Even if standard output is not a terminal.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// Writes results, hints and errors in the selected format.
 pub struct Printer {
@@ -128,36 +101,43 @@ impl Printer {
     }
 
     /// Writes one object.
-    pub fn one(&self, value: &Value, view: View) -> Result<(), Failure> {
+    pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
+        let value = to_value(item);
         if self.is_table() && value.is_object() {
-            return self.write(&table::single(value, view, self.canvas()));
+            return self.write(&table::single(&value, view, self.canvas()));
         }
-        self.value(value)
+        self.plain(&value)
     }
 
     /// Writes one object, as a table of `rows` for people.
-    pub fn one_as_list(&self, value: &Value, rows: &[Value], view: View) -> Result<(), Failure> {
+    pub fn one_as_list(
+        &self,
+        item: &impl Serialize,
+        rows: &[impl Serialize],
+        view: View,
+    ) -> Result<(), Failure> {
         if self.is_table() {
             return self.rows(rows, view);
         }
-        self.json(value)
+        self.json(&to_value(item))
     }
 
     /// Writes a list. People see the note `none` if it is empty.
-    pub fn list(&self, items: &[Value], view: View, none: &str) -> Result<(), Failure> {
+    pub fn list(&self, items: &[impl Serialize], view: View, none: &str) -> Result<(), Failure> {
         match self.format {
             Format::Table if items.is_empty() => {
                 self.note(none);
                 Ok(())
             }
             Format::Table => self.rows(items, view),
-            Format::Ndjson => items.iter().try_for_each(|item| self.json(item)),
-            Format::Json | Format::Yaml => self.json(&Value::from(items)),
+            Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
+            Format::Json | Format::Yaml => self.json(&to_value(&items)),
         }
     }
 
-    fn rows(&self, items: &[Value], view: View) -> Result<(), Failure> {
-        let table::List { text, hidden } = table::list(items, view, self.canvas());
+    fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
+        let items = items.iter().map(to_value).collect::<Vec<_>>();
+        let table::List { text, hidden } = table::list(&items, view, self.canvas());
         self.write(&text)?;
         if hidden > 0 {
             let columns = if hidden == 1 { "column" } else { "columns" };
@@ -167,22 +147,22 @@ impl Printer {
     }
 
     /// Writes the result of an action: a sentence for people, the value for programs.
-    pub fn done(&self, sentence: &str, value: &Value) -> Result<(), Failure> {
+    pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.is_table() {
             return self.write(&format!("{}\n", printable(sentence)));
         }
-        self.json(value)
+        self.json(&to_value(value))
     }
 
     /// Writes an event of a running command: a line of text for people, a line of JSON for
     /// programs.
-    pub fn event(&self, line: &str, value: &Value) -> Result<(), Failure> {
+    pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
             Format::Table => self.write(&format!("{}\n", one_line(line))),
             Format::Json if self.filter.is_none() => {
-                self.write(&text::json_safe(&format!("{value}\n")))
+                self.write(&text::json_safe(&format!("{}\n", to_value(value))))
             }
-            _ => self.json(value),
+            _ => self.json(&to_value(value)),
         }
     }
 
@@ -192,7 +172,7 @@ impl Printer {
         before: &str,
         status: u16,
         after: &str,
-        value: &Value,
+        value: &impl Serialize,
     ) -> Result<(), Failure> {
         if !self.is_table() {
             return self.event(before, value);
@@ -254,7 +234,11 @@ impl Printer {
     }
 
     /// Writes a value without a view.
-    pub fn value(&self, value: &Value) -> Result<(), Failure> {
+    pub fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.plain(&to_value(value))
+    }
+
+    fn plain(&self, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
             return self.write(&text::json_safe(&format!("{value:#}\n")));
         }

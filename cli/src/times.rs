@@ -3,8 +3,6 @@
 use chrono::{DateTime, FixedOffset, Local, TimeDelta};
 use svc_sdk::email::ScheduledAt;
 
-#[cfg(feature = "sandbox")]
-use crate::command_spec::is_sandbox;
 use crate::context::Context;
 #[cfg(feature = "sandbox")]
 use crate::control;
@@ -62,7 +60,7 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Local>) -> Result<(), Str
 pub async fn now(context: &Context) -> Result<DateTime<Local>, Failure> {
     #[cfg(feature = "sandbox")]
     {
-        let uses_sandbox = context.settings.sandbox || is_sandbox(context.command);
+        let uses_sandbox = context.settings.sandbox || context.command.is_local_server;
         if uses_sandbox && !context.settings.dry_run {
             let client = control::client(context, None).await?;
             if let Some(clock) = control::send(context, client.clock().get()).await? {

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command};
 
 pub use self::ask::ask;
 use self::typed::Typed;
@@ -56,7 +56,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            (message, Some(typed.instead_of_command(&tree, wrong)))
+            (message, Some(typed.instead_of_command(&tree, wrong, args)))
         }
         ErrorKind::InvalidValue => {
             let wrong = context(ContextKind::InvalidValue).unwrap_or_default();
@@ -95,6 +95,17 @@ fn meant_value<'a>(wrong: &str, valid: &'a [String]) -> Option<&'a str> {
     };
     let event = valid.iter().find(is_event).map(String::as_str);
     event.or_else(|| nearest(wrong, valid.iter().map(String::as_str)))
+}
+
+/// The names of the command that was parsed, such as `sandbox` and `clock`.
+pub fn command_names(matches: &ArgMatches) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut level = matches;
+    while let Some((name, below)) = level.subcommand() {
+        names.push(name);
+        level = below;
+    }
+    names
 }
 
 /// The words of the command that was typed, such as `svc sandbox clock`.
@@ -258,7 +269,7 @@ mod tests {
         let exists = |path: &str| commands.iter().any(|(known, _)| known == path);
         let has = |word: &str| {
             commands.iter().any(|(_, command)| {
-                let here = Typed { path: vec!["svc"], command, next: None };
+                let here = Typed { path: vec!["svc"], command };
                 here.has_argument(word) || here.option(word).is_some()
             })
         };

@@ -1,79 +1,107 @@
-//! `--wait` for emails: polls an email until its status is final.
+//! `--wait`: follows the polls of the SDK, and reports the failures that a wait survives.
 
 use std::time::Duration;
 
+use futures_util::stream::{BoxStream, StreamExt as _};
 use serde_json::Value;
-use svc_sdk::EmailClient;
-use svc_sdk::email::EmailStatus;
+use svc_sdk::email::{EmailRecord, EmailStatus};
+use svc_sdk::{Call, EmailClient, Error, Poll, Wait};
 use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::{self, Format};
+use crate::output::Format;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The polls of a wait that `--timeout` bounds.
+pub struct Polls<'a, T> {
+    context: &'a Context,
+    polls: BoxStream<'static, Result<Poll<T>, Error>>,
+    deadline: Instant,
+    failures: FailureBudget,
+    has_state: bool,
+}
 
-/// Polls until the status is final, within `--timeout`. Prints each change. `seen` is the last
+impl<'a, T: Clone + Send + 'static> Polls<'a, T>
+where
+    Call<T>: IntoFuture<Output = Result<T, Error>, IntoFuture: Send>,
+{
+    /// Starts to wait. A failure of the first poll ends the wait, unless the state `is_known`.
+    pub fn start(context: &'a Context, wait: Wait<T>, is_known: bool) -> Self {
+        let timeout = context.settings.timeout.value;
+        let (deadline, failures) = (Instant::now() + timeout, FailureBudget::default());
+        let polls = wait.timeout(timeout).polls().boxed();
+        Self { context, polls, deadline, failures, has_state: is_known }
+    }
+
+    /// The next state; `None` after the final one, and when the time is up.
+    pub async fn next(&mut self) -> Result<Option<T>, Failure> {
+        while let Some(poll) = self.polls.next().await {
+            match poll {
+                Ok(Poll::State(state)) => {
+                    self.failures = FailureBudget::default();
+                    self.has_state = true;
+                    return Ok(Some(state));
+                }
+                Ok(Poll::Failed(error)) => {
+                    let left = self.deadline.saturating_duration_since(Instant::now());
+                    let is_last = error.retry_after().is_some_and(|pause| pause >= left);
+                    let failure = self.context.failure(error);
+                    if is_last || !self.has_state {
+                        return Err(failure);
+                    }
+                    self.failures.with(self.context, failure)?;
+                }
+                Err(error) if error.is_timeout() => {
+                    // The SDK does not wait for a poll that would be too late.
+                    tokio::time::sleep_until(self.deadline).await;
+                    return Ok(None);
+                }
+                Err(error) => return Err(self.context.failure(error)),
+                // The SDK may add results of a poll.
+                Ok(_) => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Waits until the status is final, within `--timeout`. Prints each change. `seen` is the last
 /// response, also if the wait fails.
 pub async fn for_email(
     context: &Context,
     client: &EmailClient,
     id: &str,
-    seen: &mut Option<Value>,
+    seen: &mut Option<EmailRecord>,
 ) -> Result<(), Failure> {
-    let deadline = Instant::now() + context.settings.timeout.value;
-    let mut pause = FIRST_PAUSE;
-    let mut status = None;
-    let mut failures = FailureBudget::default();
+    const FIRST_PAUSE: Duration = Duration::from_millis(100);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+    let is_final = |email: &EmailRecord| email.status.as_ref().is_some_and(EmailStatus::is_final);
     if let Some(first) = seen {
-        status = first.get("status").and_then(Value::as_str).map(str::to_owned);
-        announce(context, id, first, status.as_deref())?;
-    }
-    let mut progress = context.out.progress(format!("waiting for {id}"));
-    loop {
-        if let Some(text) = &status
-            && EmailStatus::from(text.clone()).is_final()
-        {
+        announce(context, id, first)?;
+        if is_final(first) {
             return Ok(());
         }
-        if seen.is_some() {
-            let wake = Instant::now() + pause;
-            if deadline < wake {
-                tokio::time::sleep_until(deadline).await;
-                return Err(timed_out(context, id, status.as_deref()));
-            }
-            tokio::time::sleep_until(wake).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        let email = match context.run(client.emails().get(id)).await {
-            Ok(email) => email,
-            Err(failure) if seen.is_some() => {
-                failures.with(context, failure)?;
-                continue;
-            }
-            Err(failure) => return Err(failure),
-        };
-        failures = FailureBudget::default();
-        let value = output::to_value(&email);
-        let now = value.get("status").and_then(Value::as_str).map(str::to_owned);
-        if now.is_none() {
+    }
+    let progress = context.out.progress(format!("waiting for {id}"));
+    let wait = client.emails().wait(id).poll_interval(FIRST_PAUSE, LONGEST_PAUSE);
+    let mut polls = Polls::start(context, wait, seen.is_some());
+    while let Some(email) = polls.next().await? {
+        let Some(status) = &email.status else {
             return Err(Failure::other(
                 "the response contains no status, so svc cannot wait for the final one",
             ));
+        };
+        if seen.as_ref().is_none_or(|last| last.status != email.status) {
+            announce(context, id, &email)?;
+            progress.set_text(format!("{id} is {status}, waiting for the next status"));
         }
-        if now != status {
-            announce(context, id, &value, now.as_deref())?;
-            progress = context.out.progress(format!(
-                "{id} is {}, waiting for the next status",
-                now.as_deref().unwrap_or_default()
-            ));
-            pause = FIRST_PAUSE;
+        let is_final = is_final(&email);
+        *seen = Some(email);
+        if is_final {
+            return Ok(());
         }
-        status = now;
-        *seen = Some(value);
-        let _ = &progress;
     }
+    Err(timed_out(context, id, seen.as_ref()))
 }
 
 /// The wait fails after this many consecutive transient failures.
@@ -97,26 +125,33 @@ impl FailureBudget {
 }
 
 /// Fails if the final status means that the email was not delivered, or was marked as spam.
-pub fn verdict(id: &str, email: &Value) -> Result<(), Failure> {
-    let why = reason(email).map(|why| format!(": {why}")).unwrap_or_default();
-    let status = email.get("status").and_then(Value::as_str).unwrap_or_default();
-    match EmailStatus::from(status.to_owned()) {
-        EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained => {
-            Err(Failure::check(format!("email {id}: {status}{why}"))
-                .code(format!("email_{status}")))
-        }
-        // Not in the service's reference, but it clearly means that the email is not delivered.
-        _ if matches!(status, "cancelled" | "canceled") => {
-            Err(Failure::check(format!("email {id}: {status}")).code("email_cancelled"))
-        }
-        _ => Ok(()),
+pub fn verdict(id: &str, email: &EmailRecord) -> Result<(), Failure> {
+    let Some(status) = email.status.as_ref().filter(|status| is_undelivered(status)) else {
+        return Ok(());
+    };
+    if is_cancelled(status) {
+        let failure = Failure::check(format!("email {id}: {status}"));
+        return Err(failure.code("email_cancelled"));
     }
+    let why = reason(email).map(|why| format!(": {why}")).unwrap_or_default();
+    Err(Failure::check(format!("email {id}: {status}{why}")).code(format!("email_{status}")))
+}
+
+/// Whether a final status means that the email was not delivered, or was marked as spam.
+pub fn is_undelivered(status: &EmailStatus) -> bool {
+    matches!(status, EmailStatus::Bounced | EmailStatus::Failed | EmailStatus::Complained)
+        || is_cancelled(status)
+}
+
+/// Not in the service's reference, but it clearly means that the email is not delivered.
+fn is_cancelled(status: &EmailStatus) -> bool {
+    matches!(status.as_str(), "cancelled" | "canceled")
 }
 
 /// Why an email was not delivered, as the service reports it: for the email, or for the first
 /// recipient with a reason. The fields are not documented
 /// (`docs/undocumented/email-service.md#email-fields`).
-pub fn reason(email: &Value) -> Option<String> {
+pub fn reason(email: &EmailRecord) -> Option<String> {
     const FIELDS: [&str; 6] =
         ["reason", "detail", "error", "bounce", "statusReason", "failureReason"];
     let text = |value: &Value| match value {
@@ -126,11 +161,11 @@ pub fn reason(email: &Value) -> Option<String> {
             .find_map(|key| map.get(*key)?.as_str().map(str::to_owned)),
         _ => None,
     };
-    let reported = |value: &Value| FIELDS.iter().find_map(|field| text(value.get(field)?));
-    reported(email).or_else(|| {
-        let recipients = email.get("recipients")?.as_array()?;
+    let of_email = FIELDS.iter().find_map(|field| text(email.extra.get(field)?));
+    of_email.or_else(|| {
+        let recipients = email.extra.get("recipients")?.as_array()?;
         recipients.iter().find_map(|recipient| {
-            let why = reported(recipient)?;
+            let why = FIELDS.iter().find_map(|field| text(recipient.get(field)?))?;
             match recipient.get("address").and_then(Value::as_str) {
                 Some(address) if recipients.len() > 1 => Some(format!("{address}: {why}")),
                 _ => Some(why),
@@ -139,26 +174,23 @@ pub fn reason(email: &Value) -> Option<String> {
     })
 }
 
-fn announce(
-    context: &Context,
-    id: &str,
-    email: &Value,
-    status: Option<&str>,
-) -> Result<(), Failure> {
+fn announce(context: &Context, id: &str, email: &EmailRecord) -> Result<(), Failure> {
     if context.out.format() == Format::Ndjson {
         return context.out.value(email);
     }
-    context.out.note(&format!("{id}: {}", status.unwrap_or("no status")));
+    let status = email.status.as_ref().map_or("no status", EmailStatus::as_str);
+    context.out.note(&format!("{id}: {status}"));
     Ok(())
 }
 
-fn timed_out(context: &Context, id: &str, status: Option<&str>) -> Failure {
+fn timed_out(context: &Context, id: &str, email: Option<&EmailRecord>) -> Failure {
+    let status = email.and_then(|email| email.status.as_ref());
     // The email was accepted, so sending it again would send it twice.
     let mut failure = Failure::new(
         Kind::OutcomeUnknown,
         format!(
             "the email {id} is still {} after {:?}",
-            status.unwrap_or("without a status"),
+            status.map_or("without a status", EmailStatus::as_str),
             context.settings.timeout.value
         ),
     )
@@ -200,6 +232,7 @@ mod tests {
                 "email eml_1: bounced: c@d.test: blocked",
             ),
         ] {
+            let email = serde_json::from_value(email).expect("an email");
             let failure = verdict("eml_1", &email).expect_err("not delivered");
             assert_eq!(failure.details().message, message);
         }

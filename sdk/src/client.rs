@@ -57,7 +57,7 @@ pub use preview::RequestPreview;
 pub use response::{CallOutput, Deleted, RawResponse, Response};
 pub(crate) use response::{FromResponse, Resource, ResponseParts};
 pub(crate) use shared::Shared;
-pub use wait::Wait;
+pub use wait::{Poll, Wait};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type BoxStream<T> = Pin<Box<dyn futures_core::Stream<Item = T> + Send>>;

@@ -201,7 +201,7 @@ mod secret;
 #[cfg(feature = "client")]
 pub use client::{
     Attempt, Call, CallOutput, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
-    ExtractionClientBuilder, RawResponse, RecipientGuard, RequestPreview, Response, Wait,
+    ExtractionClientBuilder, Poll, RawResponse, RecipientGuard, RequestPreview, Response, Wait,
 };
 #[cfg(feature = "tower")]
 pub use client::{AttemptFuture, AttemptService, Body};

@@ -1,17 +1,22 @@
 //! The `svc contacts` commands: the contacts of an audience.
 
-pub mod create;
-pub mod delete;
 pub mod export;
 pub mod import;
-pub mod list;
-pub mod update;
 
-use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use svc_sdk::EmailClient;
+use svc_sdk::email::{ContactUpdate, NewContact};
 
+use crate::command_line::shell_quoted;
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::input::{pairs, switch};
+use crate::names::{Names, Target};
+use crate::output::{Column, Format, Show, View};
+use crate::{contact_pages, names, output};
 
 /// Table columns of a contact.
 pub const VIEW: View = View(&[
@@ -26,10 +31,10 @@ pub const VIEW: View = View(&[
 /// Manage the contacts of an audience
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Create(create::Create),
-    List(list::List),
-    Update(update::Update),
-    Delete(delete::Delete),
+    Create(Create),
+    List(List),
+    Update(Update),
+    Delete(Delete),
     Import(import::Import),
     Export(export::Export),
 }
@@ -44,5 +49,224 @@ impl Command {
             Self::Import(args) => args.run(context).await,
             Self::Export(args) => args.run(context).await,
         }
+    }
+}
+
+/// Add a contact to an audience
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
+  svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 --topic news,offers
+
+Scope: contacts:manage")]
+pub struct Create {
+    /// Audience id or name
+    #[arg(add = Values::Audience.candidates())]
+    audience: String,
+    /// Email address of the contact
+    email: String,
+    /// Display name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Metadata entry; repeatable
+    ///
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    meta: Vec<pairs::Pair>,
+    /// Topic the contact is subscribed to; repeatable
+    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
+    topic: Vec<String>,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.audience.contains('@') && !self.email.contains('@') {
+            let (audience, email) = (shell_quoted(&self.email), shell_quoted(&self.audience));
+            return Err(Failure::usage(format!("EMAIL: {audience} is not an email address")).hint(
+                format!("the audience comes first: svc contacts create {audience} {email}"),
+            ));
+        }
+        let mut contact = NewContact::new(self.email);
+        contact.name = self.name;
+        contact.metadata = pairs::object("--meta", self.meta)?;
+        contact.topics = self.topic;
+        let client = context.email_client().await?;
+        let call = async |id: &str| {
+            context.call(client.contacts().create(id, contact.clone()), "creating").await
+        };
+        let names = Names::Audience(&client);
+        if let Some(contact) = names::with_id(context, names, &self.audience, call).await? {
+            context.out.one(&contact, VIEW)?;
+        }
+        Ok(())
+    }
+}
+
+const NONE: &str = "no contacts in this audience";
+
+/// List the contacts of an audience, one page or all
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc contacts list aud_019a --page 2 --page-size 50
+  svc contacts list aud_019a --all -o ndjson
+
+Scope: contacts:manage")]
+pub struct List {
+    /// Audience id or name
+    #[arg(add = Values::Audience.candidates())]
+    audience: String,
+    /// Page number [default: the first page]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    page: Option<u64>,
+    /// Contacts per page [default: the service's; 100 with --all]
+    #[arg(long, value_name = "N")]
+    page_size: Option<u64>,
+    /// Fetch every page; NDJSON is written page by page
+    #[arg(long)]
+    all: bool,
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let names = Names::Audience(&client);
+        if self.all && !context.settings.dry_run {
+            let list = async |audience: &str| self.all(context, &client, audience).await;
+            return names::with_id(context, names, &self.audience, list).await;
+        }
+        let list = async |audience: &str| {
+            let mut call = client.contacts().list(audience);
+            if let Some(page) = self.page {
+                call = call.page(page);
+            }
+            if let Some(size) = self.page_size {
+                call = call.page_size(size);
+            }
+            context.call(call, "reading").await
+        };
+        let list = names::with_id(context, names, &self.audience, list).await?;
+        let Some(list) = list else { return Ok(()) };
+        let none = match self.page {
+            Some(page) => format!("no contacts on page {page} of this audience"),
+            None => NONE.to_owned(),
+        };
+        context.out.list(&list, VIEW, &none)?;
+        if let (Some(page), Some(pages)) = (list.page, list.total_pages)
+            && pages > 1
+        {
+            context.out.note(&format!("page {page} of {pages}; use --all for every page"));
+        }
+        Ok(())
+    }
+
+    async fn all(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        audience: &str,
+    ) -> Result<(), Failure> {
+        let mut items = Vec::new();
+        let progress = context.out.progress("reading all pages");
+        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
+            if context.out.format() == Format::Ndjson {
+                return context.out.one(&contact, VIEW);
+            }
+            items.push(contact);
+            Ok(())
+        });
+        read.await?;
+        drop(progress);
+        if context.out.format() == Format::Ndjson {
+            return Ok(());
+        }
+        context.out.list(&items, VIEW, NONE)
+    }
+}
+
+/// Update a contact; metadata is merged
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc contacts update con_019a --name 'Ada King' --subscribed false
+  svc contacts update con_019a --meta plan=free --meta seats:=null
+  svc contacts update ada@example.org --no-topics
+
+Scope: contacts:manage")]
+pub struct Update {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
+    /// Display name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Metadata entry; repeatable
+    ///
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. The value null removes the entry.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
+    meta: Vec<pairs::Pair>,
+    /// New list of topics; repeatable
+    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
+    topic: Vec<String>,
+    /// Remove all topics
+    #[arg(long, conflicts_with = "topic")]
+    no_topics: bool,
+    /// Subscribe or unsubscribe the contact
+    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
+    subscribed: Option<bool>,
+}
+
+impl Update {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut update = ContactUpdate::default();
+        update.name = self.name.map(Some);
+        update.metadata = pairs::object("--meta", self.meta)?;
+        if self.no_topics || !self.topic.is_empty() {
+            update.topics = Some(self.topic);
+        }
+        update.subscribed = self.subscribed;
+        if output::to_value(&update) == json!({}) {
+            return Err(Failure::usage("nothing to update")
+                .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
+        }
+        let client = context.email_client().await?;
+        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let call =
+            async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
+        if let Some(contact) = names::with_id(context, names, &self.id, call).await? {
+            context.out.one(&contact, VIEW)?;
+        }
+        Ok(())
+    }
+}
+
+/// Delete a contact
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc contacts delete con_019a
+  svc contacts delete ada@example.org --audience Newsletter --yes
+
+Scope: contacts:manage")]
+pub struct Delete {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
+}
+
+impl Delete {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let question = |target: &Target| format!("Delete contact {target}?");
+        let delete = |id: &str| client.contacts().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -1,17 +1,17 @@
 //! The `svc extraction` commands: the document-extraction service.
 
-pub mod me;
 pub mod webhooks;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::{Column, Show, View};
 
 /// Show the organization and manage extraction webhooks
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Me(me::Me),
+    Me(Me),
     #[command(subcommand)]
     Webhooks(webhooks::Command),
 }
@@ -22,5 +22,35 @@ impl Command {
             Self::Me(args) => args.run(context).await,
             Self::Webhooks(command) => command.run(context).await,
         }
+    }
+}
+
+/// Table columns of an organization and the API key.
+pub const VIEW: View = View(&[
+    Column::text("ORGANIZATION", "/organization/name"),
+    Column::id("ORGANIZATION ID", "/organization/id"),
+    Column::new("BALANCE", "/organization/balance_cents", Show::Cents),
+    Column::text("SCOPE", "/auth/scope"),
+    Column::id("KEY", "/auth/key_id"),
+    Column::text("METHOD", "/auth/method"),
+]);
+
+/// Show the organization and scope of the API key
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc extraction me
+  svc extraction me --jq .organization.id
+
+Scope: any key")]
+pub struct Me {}
+
+impl Me {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.extraction_client().await?;
+        if let Some(me) = context.call(client.me(), "reading").await? {
+            context.out.one(&me, VIEW)?;
+        }
+        Ok(())
     }
 }

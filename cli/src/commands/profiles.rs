@@ -1,20 +1,22 @@
 //! The `svc profiles` commands: named sets of base URLs and keys.
 
-pub mod list;
-pub mod remove;
-pub mod r#use;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use svc_sdk::Service;
 
-use clap::Subcommand;
-
+use crate::complete::Values;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+use crate::settings::{keyring, unknown_profile};
 
 /// Manage profiles: named sets of base URLs and keys
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    List(list::List),
-    Use(r#use::Use),
-    Remove(remove::Remove),
+    List(List),
+    Use(Use),
+    Remove(Remove),
 }
 
 impl Command {
@@ -24,5 +26,133 @@ impl Command {
             Self::Use(args) => args.run(context),
             Self::Remove(args) => args.run(context).await,
         }
+    }
+}
+
+const VIEW: View = View(&[
+    Column::text("NAME", "/name"),
+    Column::new("ACTIVE", "/active", Show::Flag),
+    Column::id("EMAIL URL", "/email_url"),
+    Column::text("EMAIL KEY", "/email_key"),
+    Column::id("EXTRACTION URL", "/extraction_url"),
+    Column::text("EXTRACTION KEY", "/extraction_key"),
+    Column::id("ORGANIZATION", "/organization").droppable(),
+]);
+
+/// List all profiles
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc profiles list
+
+Scope: none (works offline)")]
+pub struct List {}
+
+impl List {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let profiles = context.settings.profiles()?;
+        let credentials = context.settings.credentials()?;
+        let mut names = profiles.names();
+        names.extend(credentials.names());
+        names.sort();
+        names.dedup();
+        let items = names
+            .iter()
+            .map(|name| {
+                let profile = profiles.get(name)?.unwrap_or_default();
+                let key = |service| {
+                    if credentials.in_keyring(name, service) {
+                        return Ok(Some("(in the system's keyring)".to_owned()));
+                    }
+                    Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
+                };
+                Ok(json!({
+                    "name": name,
+                    "active": *name == context.settings.profile.value,
+                    "email_url": profile.email_url,
+                    "email_key": key(Service::Email)?,
+                    "extraction_url": profile.extraction_url,
+                    "extraction_key": key(Service::Extraction)?,
+                    "organization": profile.organization,
+                }))
+            })
+            .collect::<Result<Vec<Value>, Failure>>()?;
+        context.out.list(&items, VIEW, "no profiles; create one: svc login")
+    }
+}
+
+/// Make a profile the default
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc profiles use staging
+
+Scope: none (works offline)")]
+pub struct Use {
+    /// Profile name
+    #[arg(add = Values::Profile.candidates())]
+    name: String,
+}
+
+impl Use {
+    pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let _lock = context.settings.lock()?;
+        let mut profiles = context.settings.profiles()?;
+        let known = profiles.names().contains(&self.name)
+            || context.settings.credentials()?.names().contains(&self.name);
+        if !known {
+            return Err(unknown_profile(&self.name));
+        }
+        profiles.set_active(&self.name);
+        profiles.save()?;
+        let sentence = format!("profile `{}` is now the default", self.name);
+        context.out.done(&sentence, &json!({"profile": self.name}))
+    }
+}
+
+/// Remove a profile and its stored keys
+///
+/// The keys stay valid. Revoke them in the service's dashboard.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc profiles remove staging --yes
+
+Scope: none (works offline)")]
+pub struct Remove {
+    /// Profile name
+    #[arg(add = Values::Profile.candidates())]
+    name: String,
+}
+
+impl Remove {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let settings = &context.settings;
+        let known = settings.profiles()?.names().contains(&self.name)
+            || settings.credentials()?.names().contains(&self.name);
+        if !known {
+            return Err(unknown_profile(&self.name));
+        }
+        confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
+        let _lock = settings.lock()?;
+        let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
+        for service in [Service::Email, Service::Extraction] {
+            if credentials.in_keyring(&self.name, service) {
+                keyring::forget(&self.name, service, settings.keyring_timeout())?;
+            }
+        }
+        if credentials.remove(&self.name) {
+            credentials.save()?;
+        }
+        let mut changed = profiles.remove(&self.name);
+        if profiles.active() == Some(&self.name) {
+            profiles.clear_active();
+            changed = true;
+        }
+        if changed {
+            profiles.save()?;
+        }
+        let sentence = format!("removed profile `{}`", self.name);
+        context.out.done(&sentence, &json!({"profile": self.name, "removed": true}))
     }
 }

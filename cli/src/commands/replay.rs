@@ -131,7 +131,7 @@ impl Replay {
         }
         if context.settings.dry_run {
             let shown = deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>();
-            context.out.value(&shown.into())?;
+            context.out.value(&shown)?;
             return failed.into_iter().next().map_or(Ok(()), Err);
         }
         if context.out.format() == Format::Ndjson {

@@ -4,20 +4,16 @@ pub mod clock;
 pub mod deliveries;
 pub mod dns;
 pub mod emails;
-pub mod event;
-pub mod extraction;
 pub mod faults;
 pub mod follow;
-pub mod inbound;
 pub mod keys;
 pub mod messages;
 pub mod open;
 pub mod organizations;
 pub mod requests;
-pub mod reset;
 pub mod serve;
-pub mod status;
-pub mod stop;
+pub mod server;
+pub mod simulate;
 pub mod templates;
 
 use clap::Subcommand;
@@ -34,10 +30,10 @@ use crate::failure::Failure;
 #[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
 pub enum Command {
     Serve(serve::Serve),
-    Status(status::Status),
+    Status(server::Status),
     Open(open::Open),
-    Stop(stop::Stop),
-    Reset(reset::Reset),
+    Stop(server::Stop),
+    Reset(server::Reset),
     #[command(subcommand)]
     Organizations(organizations::Command),
     #[command(subcommand)]
@@ -52,9 +48,9 @@ pub enum Command {
     Emails(emails::Command),
     #[command(subcommand)]
     Messages(messages::Command),
-    Event(event::Event),
-    Inbound(inbound::Inbound),
-    Extraction(extraction::Extraction),
+    Event(simulate::Event),
+    Inbound(simulate::Inbound),
+    Extraction(simulate::Extraction),
     #[command(subcommand)]
     Deliveries(deliveries::Command),
     #[command(subcommand)]

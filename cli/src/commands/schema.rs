@@ -28,7 +28,7 @@ impl Schema {
         let path = self.command.join(" ");
         let described = describe::all();
         if path.is_empty() {
-            return context.out.value(&described.into());
+            return context.out.value(&described);
         }
         let name = |command: &Value| command["command"].as_str().unwrap_or_default().to_owned();
         if let Some(one) = described.iter().find(|command| name(command) == path) {
@@ -38,7 +38,7 @@ impl Schema {
         let (group, others): (Vec<_>, Vec<_>) =
             described.into_iter().partition(|command| name(command).starts_with(&prefix));
         if !group.is_empty() {
-            return context.out.value(&group.into());
+            return context.out.value(&group);
         }
         let known = others.iter().map(name).collect::<Vec<_>>();
         let hint = match suggest::nearest(&path, known.iter().map(String::as_str)) {

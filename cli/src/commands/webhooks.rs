@@ -1,17 +1,19 @@
 //! The `svc webhooks` commands: endpoints for email events.
 
-pub mod create;
-pub mod delete;
-pub mod list;
 pub mod rotate;
-pub mod test;
-pub mod update;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use svc_sdk::email::{NewWebhook, WebhookUpdate};
 
+use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::switch;
+use crate::names::{Names, Target};
 use crate::output::{Column, Show, View};
+use crate::urls::check_url;
+use crate::{names, output};
 
 /// Table columns of a webhook.
 pub const VIEW: View = View(&[
@@ -25,12 +27,12 @@ pub const VIEW: View = View(&[
 /// Manage webhooks for email events
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Create(create::Create),
-    List(list::List),
-    Update(update::Update),
+    Create(Create),
+    List(List),
+    Update(Update),
     Rotate(rotate::Rotate),
-    Delete(delete::Delete),
-    Test(test::Test),
+    Delete(Delete),
+    Test(Test),
 }
 
 impl Command {
@@ -43,5 +45,185 @@ impl Command {
             Self::Delete(args) => args.run(context).await,
             Self::Test(args) => args.run(context).await,
         }
+    }
+}
+
+/// Create a webhook; its signing secret is shown only once
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks create https://example.com/hooks --event email.delivered --event email.bounced
+  svc webhooks create https://example.com/hooks --event email.received --jq .signingSecret
+
+Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
+email.complained, email.failed, email.received
+
+Scope: webhooks:manage")]
+pub struct Create {
+    /// HTTPS URL that receives the events
+    url: String,
+    /// Event to subscribe to; repeatable
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, required = true, value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    event: Vec<String>,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        check_url("URL", &self.url)?;
+        let client = context.email_client().await?;
+        let call = client.webhooks().create(NewWebhook::new(self.url, self.event));
+        if let Some(webhook) = context.call(call, "creating").await? {
+            let mut value = output::to_value(&webhook);
+            if let Some(secret) = &webhook.signing_secret {
+                value["signingSecret"] = secret.expose().into();
+            }
+            context.out.one(&value, VIEW)?;
+            context.out.hint("store the signing secret now: the service does not show it again");
+        }
+        Ok(())
+    }
+}
+
+/// List all webhooks
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks list
+
+Scope: webhooks:manage")]
+pub struct List {}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        if let Some(list) = context.call(client.webhooks().list(), "reading").await? {
+            let none = format!(
+                "no webhooks; create one: {}",
+                context.svc("webhooks create URL --event email.delivered")
+            );
+            context.out.list(&list, VIEW, &none)?;
+        }
+        Ok(())
+    }
+}
+
+/// Update, enable or disable a webhook
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks update whk_019a --active false
+  svc webhooks update whk_019a --url https://example.com/new --event email.bounced
+
+Scope: webhooks:manage")]
+pub struct Update {
+    /// Webhook id or URL
+    #[arg(add = Values::Webhook.candidates())]
+    id: String,
+    /// HTTPS URL that receives the events
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// New list of events; repeatable
+    #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
+    event: Vec<String>,
+    /// Enable or disable delivery
+    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
+    active: Option<bool>,
+}
+
+impl Update {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(url) = &self.url {
+            check_url("--url", url)?;
+        }
+        let mut update = WebhookUpdate::default();
+        update.url = self.url;
+        if !self.event.is_empty() {
+            update.events = Some(self.event);
+        }
+        update.active = self.active;
+        if output::to_value(&update) == json!({}) {
+            return Err(Failure::usage("nothing to update")
+                .hint("give at least one of --url, --event, --active"));
+        }
+        let client = context.email_client().await?;
+        let call =
+            async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
+        let names = Names::Webhook(&client);
+        if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
+            context.out.one(&webhook, VIEW)?;
+        }
+        Ok(())
+    }
+}
+
+/// Table columns of a test.
+const TEST: View = View(&[
+    Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
+    Column::new("DURATION MS", "/durationMs", Show::Number),
+    Column::prose("ERROR", "/error"),
+]);
+
+/// Send a test event to a webhook
+///
+/// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks test whk_019a
+
+Scope: webhooks:manage")]
+pub struct Test {
+    /// Webhook id or URL
+    #[arg(add = Values::Webhook.candidates())]
+    id: String,
+}
+
+impl Test {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
+        let names = Names::Webhook(&client);
+        let Some(test) = names::with_id(context, names, &self.id, call).await? else {
+            return Ok(());
+        };
+        context.out.one(&test, TEST)?;
+        match test.status.map(|status| status.as_u16()) {
+            Some(200..=299) => Ok(()),
+            Some(status) => Err(Failure::check(format!(
+                "the endpoint of webhook {} responded with {status}, which is not 2xx",
+                self.id
+            ))
+            .code("endpoint_answered_error")),
+            None => Err(Failure::check(format!(
+                "the service could not reach the endpoint of webhook {}",
+                self.id
+            ))
+            .code("endpoint_unreachable")
+            .hint(format!("check its URL: {}", context.svc("webhooks list")))),
+        }
+    }
+}
+
+/// Delete a webhook
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc webhooks delete whk_019a
+  svc webhooks delete https://example.com/hooks --yes
+
+Scope: webhooks:manage")]
+pub struct Delete {
+    /// Webhook id or URL
+    #[arg(add = Values::Webhook.candidates())]
+    id: String,
+}
+
+impl Delete {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let names = Names::Webhook(&client);
+        let question = |target: &Target| format!("Delete webhook {target}?");
+        let delete = |id: &str| client.webhooks().delete(id);
+        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::Value;
 use svc_sdk::Service;
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
-use crate::output::to_values;
 
 /// Maximum number of audiences whose contacts are fetched.
 const MAX_AUDIENCES: usize = 5;
@@ -46,21 +44,22 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         return None;
     }
     if of_sandbox {
-        let items = items_of_sandbox(context, values).await?;
-        return Some(named(&items, &["subject", "event", "operation", "service"]));
+        return values_of_sandbox(context, values).await;
     }
     if values == Values::ExtractionWebhook {
         let client = context.extraction_client().await.ok()?;
         let list = context.run(client.webhooks().list()).await.ok()?;
-        return Some(named(&to_values(&list), &["url"]));
+        return Some(named(list, |webhook| (webhook.id, webhook.url)));
     }
     let client = context.email_client().await.ok()?;
     Some(match values {
         Values::Audience => {
-            named(&to_values(&context.run(client.audiences().list()).await.ok()?), &["name"])
+            let list = context.run(client.audiences().list()).await.ok()?;
+            named(list, |audience| (audience.id, audience.name))
         }
         Values::Webhook => {
-            named(&to_values(&context.run(client.webhooks().list()).await.ok()?), &["url"])
+            let list = context.run(client.webhooks().list()).await.ok()?;
+            named(list, |webhook| (webhook.id, webhook.url))
         }
         Values::Contact => {
             let audiences = context.run(client.audiences().list()).await.ok()?;
@@ -68,11 +67,11 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
                 context.run(client.contacts().list(&audience.id).page_size(SHOWN as u64))
             });
             let pages = join_all(pages).await.into_iter().flatten();
-            pages.flat_map(|page| named(&to_values(&page), &["email"])).collect()
+            pages.flat_map(|page| named(page, |contact| (contact.id, contact.email))).collect()
         }
         _ => {
-            let ids =
-                named(&to_values(&context.run(client.domains().list()).await.ok()?), &["name"]);
+            let list = context.run(client.domains().list()).await.ok()?;
+            let ids = named(list, |domain| (domain.id, domain.name));
             let names = ids.iter().map(|(id, name)| (name.clone(), id.clone()));
             match values {
                 Values::DomainName => names.collect(),
@@ -84,26 +83,45 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
 }
 
 #[cfg(feature = "sandbox")]
-async fn items_of_sandbox(context: &Context, values: Values) -> Option<Vec<Value>> {
+async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Found>> {
     use crate::control::{client, send};
 
     let client = client(context, None).await.ok()?;
     Some(match values {
-        Values::SandboxKey => to_values(&send(context, client.keys().list()).await.ok()??),
-        Values::SandboxEmail => to_values(&send(context, client.emails().list()).await.ok()??.data),
-        Values::SandboxRequest => {
-            to_values(&send(context, client.requests().list()).await.ok()??.data)
+        Values::SandboxKey => {
+            let keys = send(context, client.keys().list()).await.ok()??;
+            named(keys, |key| (key.id, Some(key.service)))
         }
-        Values::Template => to_values(&send(context, client.templates().list()).await.ok()??.data),
-        Values::Message => to_values(&send(context, client.messages().list()).await.ok()??.data),
-        Values::Delivery => to_values(&send(context, client.deliveries().list()).await.ok()??.data),
-        Values::Fault => to_values(&send(context, client.faults().list()).await.ok()??),
+        Values::SandboxEmail => {
+            let page = send(context, client.emails().list()).await.ok()??;
+            named(page.data, |email| (email.id, Some(email.subject)))
+        }
+        Values::SandboxRequest => {
+            let page = send(context, client.requests().list()).await.ok()??;
+            named(page.data, |request| (request.summary.id, Some(request.summary.operation)))
+        }
+        Values::Template => {
+            let page = send(context, client.templates().list()).await.ok()??;
+            named(page.data, |template| (template.id, template.subject))
+        }
+        Values::Message => {
+            let page = send(context, client.messages().list()).await.ok()??;
+            named(page.data, |message| (message.id, Some(message.subject)))
+        }
+        Values::Delivery => {
+            let page = send(context, client.deliveries().list()).await.ok()??;
+            named(page.data, |delivery| (delivery.id, Some(delivery.event)))
+        }
+        Values::Fault => {
+            let faults = send(context, client.faults().list()).await.ok()??;
+            named(faults, |fault| (fault.id, fault.definition.operation))
+        }
         _ => return None,
     })
 }
 
 #[cfg(not(feature = "sandbox"))]
-async fn items_of_sandbox(_: &Context, _: Values) -> Option<Vec<Value>> {
+async fn values_of_sandbox(_: &Context, _: Values) -> Option<Vec<Found>> {
     None
 }
 
@@ -120,14 +138,12 @@ fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
         }
 }
 
-/// Each id with the first of these fields that exists, as its description.
-fn named(items: &[Value], names: &[&str]) -> Vec<Found> {
-    let text = |item: &Value, key: &str| item[key].as_str().map(str::to_owned);
-    let items = items.iter().take(10 * SHOWN);
-    items
-        .filter_map(|item| {
-            let about = names.iter().find_map(|name| text(item, name));
-            Some((text(item, "id")?, about.unwrap_or_default()))
-        })
-        .collect()
+/// The ids with their descriptions.
+fn named<T>(
+    items: impl IntoIterator<Item = T>,
+    name: impl Fn(T) -> (String, Option<String>),
+) -> Vec<Found> {
+    let named = items.into_iter().take(10 * SHOWN).map(name);
+    let named = named.filter(|(id, _)| !id.is_empty());
+    named.map(|(id, name)| (id, name.unwrap_or_default())).collect()
 }

@@ -1,7 +1,10 @@
-//! The lines that `--verbose` prints about requests.
+//! The lines that `--verbose` prints about requests, and responses that cannot be understood.
 
-use svc_sdk::Attempt;
+use serde_json::Value;
+use svc_sdk::{Attempt, Error, ErrorKind};
 
+use super::Context;
+use crate::failure::Failure;
 use crate::output::{Printer, Tracer};
 
 /// Maximum lines that `--verbose` prints of a response that did not come from the service.
@@ -26,10 +29,32 @@ pub(super) fn attempt(tracer: Tracer, attempt: &Attempt<'_>) {
     ));
 }
 
+impl Context {
+    /// Converts the error of a call. Shows a response that svc does not understand.
+    pub fn failure(&self, error: Error) -> Failure {
+        self.show_unreadable(&error);
+        error.into()
+    }
+
+    pub(super) fn show_unreadable(&self, error: &Error) {
+        match error.kind() {
+            ErrorKind::InvalidResponse { .. } => foreign_body(&self.out, error.body()),
+            // The response may tell the reader what svc does not understand.
+            ErrorKind::MissingId => {
+                if let Ok(value) = serde_json::from_slice::<Value>(error.body()) {
+                    // The failure matters more than a closed standard output.
+                    let _ = self.out.value(&value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Prints a response that did not come from the service, such as a captive portal's page. A body
 /// that begins like JSON probably did come from the service and may contain a secret, so it is not
 /// printed.
-pub(super) fn foreign_body(out: &Printer, body: &[u8]) {
+fn foreign_body(out: &Printer, body: &[u8]) {
     let text = String::from_utf8_lossy(body);
     if text.trim_start().starts_with(['{', '[', '"']) {
         return;

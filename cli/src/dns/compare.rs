@@ -1,14 +1,59 @@
 //! Compares the DNS records that a domain needs with those that DNS returns.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use svc_sdk::email::DnsRecord;
 
 use super::Dns;
 
+/// A record that a domain needs.
+#[derive(Serialize)]
+pub struct Record<'a> {
+    kind: Option<&'a str>,
+    #[serde(rename = "type")]
+    pub record_type: Option<&'a str>,
+    pub name: Option<&'a str>,
+    pub priority: Option<u64>,
+    pub value: Option<&'a str>,
+}
+
+impl<'a> From<&'a DnsRecord> for Record<'a> {
+    fn from(record: &'a DnsRecord) -> Self {
+        Self {
+            kind: record.kind.as_deref(),
+            record_type: record.record_type.as_deref(),
+            name: record.name.as_deref(),
+            priority: record.priority,
+            value: record.value.as_deref(),
+        }
+    }
+}
+
+impl Record<'_> {
+    /// Whether the service says that this is the record of a purpose, such as `spf`.
+    pub fn is_for(&self, purpose: &str) -> bool {
+        self.kind == Some(purpose)
+    }
+
+    /// The purpose or the type of the record, for people.
+    pub fn title(&self) -> String {
+        self.kind.or(self.record_type).unwrap_or("DNS").to_uppercase()
+    }
+}
+
+/// A record and what DNS returns for it.
+#[derive(Serialize)]
+pub struct Row<'a> {
+    #[serde(flatten)]
+    pub record: Record<'a>,
+    #[serde(flatten)]
+    pub result: Comparison,
+}
+
 /// The result of comparing one record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// `matches`, `differs`, `missing` or `unknown`.
+    #[serde(rename = "dns")]
     pub state: &'static str,
     /// The reason, unless the record matches.
     pub why: Option<String>,
@@ -16,21 +61,11 @@ pub struct Comparison {
     pub found: Vec<String>,
 }
 
-/// Looks up every record and compares it, as rows for the output.
-pub async fn all(dns: &Dns, records: &[DnsRecord]) -> Vec<Value> {
-    let rows = records.iter().map(|record| async {
-        let result = one(dns, record).await;
-        json!({
-            "kind": record.kind,
-            "type": record.record_type,
-            "name": record.name,
-            "priority": record.priority,
-            "value": record.value,
-            "dns": result.state,
-            "why": result.why,
-            "found": result.found,
-        })
-    });
+/// Looks up every record and compares it.
+pub async fn all<'a>(dns: &Dns, records: &'a [DnsRecord]) -> Vec<Row<'a>> {
+    let rows = records
+        .iter()
+        .map(async |record| Row { record: record.into(), result: one(dns, record).await });
     // Concurrently, so that an unresponsive server costs one timeout, not one per record.
     futures_util::future::join_all(rows).await
 }

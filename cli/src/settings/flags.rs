@@ -1,9 +1,10 @@
 //! The global options as clap parses them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueHint};
 
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
@@ -53,7 +54,7 @@ pub struct GlobalFlags {
         value_name = "FORMAT",
         hide_possible_values = true
     )]
-    pub output: Option<OutputFormat>,
+    pub output: Option<Format>,
 
     /// Same as --output json
     #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
@@ -119,26 +120,25 @@ pub struct GlobalFlags {
     pub color: Option<ColorChoice>,
 }
 
-/// An output format on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// Aligned columns
-    Table,
-    /// One JSON document
-    Json,
-    /// One JSON document per line
-    Ndjson,
-    /// One YAML document
-    Yaml,
-}
-
-impl From<OutputFormat> for Format {
-    fn from(format: OutputFormat) -> Self {
-        match format {
-            OutputFormat::Table => Self::Table,
-            OutputFormat::Json => Self::Json,
-            OutputFormat::Ndjson => Self::Ndjson,
-            OutputFormat::Yaml => Self::Yaml,
+impl GlobalFlags {
+    /// The options that decide about the output, anywhere in a command line that may be wrong.
+    pub fn found_in(args: &[OsString]) -> Self {
+        let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);
+        let mut options = Self::augment_args(options).ignore_errors(true);
+        let args = args.split(|arg| arg == "--").next().unwrap_or_default();
+        let mut found = Self::default();
+        // The parser stops at the first word that it does not know, so it starts at each of them.
+        for index in 0..args.len() {
+            let words = args[index..].iter().take(2);
+            let matches = options.try_get_matches_from_mut(words).ok();
+            let Some(Ok(flags)) = matches.map(|found| Self::from_arg_matches(&found)) else {
+                continue;
+            };
+            found.output = flags.output.or(found.output);
+            found.json |= flags.json;
+            found.jq = flags.jq.or(found.jq);
+            found.color = flags.color.or(found.color);
         }
+        found
     }
 }

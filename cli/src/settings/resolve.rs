@@ -10,9 +10,7 @@ use super::directories::{directories, state_directory};
 use super::env::{self, Env, key_variable};
 use super::files::{self, DEFAULT_PROFILE, Profile};
 use super::source::{Source, Sourced};
-use super::{
-    Compatibility, Credentials, GlobalFlags, Guard, Key, OutputFormat, Profiles, Proxies, keyring,
-};
+use super::{Compatibility, Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
@@ -119,7 +117,7 @@ impl Settings {
             organization: values.organization,
             key_file: flags.key_file.clone(),
             format: format(flags, variable("SVC_OUTPUT").or_else(|| profile_value(values.output)))?,
-            color: color(flags, [env, &file]),
+            color: color_choice(flags, [env, &file]),
             timeout: option("--timeout", flags.timeout)
                 .or_else(|| values.timeout.map(Sourced::from_profile))
                 .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
@@ -366,22 +364,23 @@ fn format(
         return Ok(option("--json", Some(Format::Json)));
     }
     if let Some(format) = flags.output {
-        return Ok(option("--output", Some(format.into())));
+        return Ok(option("--output", Some(format)));
     }
     otherwise
         .map(|text| {
-            let value = OutputFormat::from_str(&text.value, false).map_err(|_| {
+            let value = Format::from_str(&text.value, false).map_err(|_| {
                 Failure::usage(format!(
                     "{}: `{}` is not an output format: use table, json, ndjson or yaml",
                     text.source, text.value
                 ))
             })?;
-            Ok(Sourced { value: value.into(), source: text.source })
+            Ok(Sourced { value, source: text.source })
         })
         .transpose()
 }
 
-fn color(flags: &GlobalFlags, environments: [&Env; 2]) -> ColorChoice {
+/// When to use colors, by the option or else the environment.
+pub fn color_choice<const N: usize>(flags: &GlobalFlags, environments: [&Env; N]) -> ColorChoice {
     let variable = environments.iter().find_map(|env| match env.get("NO_COLOR") {
         Some(_) => Some(ColorChoice::Never),
         None => env.is_on("CLICOLOR_FORCE").then_some(ColorChoice::Always),
@@ -474,13 +473,16 @@ mod tests {
         let flags = |color| GlobalFlags { color, ..GlobalFlags::default() };
         let none = Env::default();
         let no = Env::from([("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]);
-        assert_eq!(color(&flags(None), [&no, &none]), ColorChoice::Never);
-        assert_eq!(color(&flags(Some(ColorChoice::Always)), [&no, &none]), ColorChoice::Always);
+        assert_eq!(color_choice(&flags(None), [&no, &none]), ColorChoice::Never);
+        assert_eq!(
+            color_choice(&flags(Some(ColorChoice::Always)), [&no, &none]),
+            ColorChoice::Always
+        );
         let force = Env::from([("CLICOLOR_FORCE", "1")]);
-        assert_eq!(color(&flags(None), [&force, &none]), ColorChoice::Always);
-        assert_eq!(color(&flags(None), [&force, &no]), ColorChoice::Always);
-        assert_eq!(color(&flags(None), [&none, &no]), ColorChoice::Never);
-        assert_eq!(color(&flags(None), [&none, &none]), ColorChoice::Auto);
+        assert_eq!(color_choice(&flags(None), [&force, &none]), ColorChoice::Always);
+        assert_eq!(color_choice(&flags(None), [&force, &no]), ColorChoice::Always);
+        assert_eq!(color_choice(&flags(None), [&none, &no]), ColorChoice::Never);
+        assert_eq!(color_choice(&flags(None), [&none, &none]), ColorChoice::Auto);
     }
 
     #[test]

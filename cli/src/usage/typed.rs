@@ -1,11 +1,10 @@
 //! The command that was typed, and what was probably meant in place of a wrong part of it.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
-use super::words;
+use super::{command_names, words};
 use crate::command_spec;
 use crate::suggest::nearest;
 
@@ -13,36 +12,17 @@ use crate::suggest::nearest;
 pub(super) struct Typed<'a> {
     pub(super) path: Vec<&'a str>,
     pub(super) command: &'a Command,
-    /// The word after the first one that is not a command.
-    pub(super) next: Option<String>,
 }
 
 impl<'a> Typed<'a> {
-    /// Skips options and their values, which may stand between the words of a command.
+    /// The command up to the first mistake.
     pub(super) fn read(tree: &'a Command, args: &[OsString]) -> Self {
-        let mut typed = Self { path: vec!["svc"], command: tree, next: None };
-        let mut args = args.iter().skip(1).map(|arg| arg.to_string_lossy());
-        while let Some(arg) = args.next() {
-            if arg == "--" {
-                break;
-            }
-            if arg.starts_with('-') {
-                let takes_value = typed.option(&arg).is_some_and(|o| o.get_action().takes_values());
-                if takes_value && !arg.contains('=') {
-                    args.next();
-                }
-                continue;
-            }
-            match typed.command.find_subcommand(arg.as_ref()) {
-                Some(below) => {
-                    typed.path.push(below.get_name());
-                    typed.command = below;
-                }
-                None => {
-                    typed.next = args.next().map(Cow::into_owned);
-                    break;
-                }
-            }
+        let parsed = crate::command().ignore_errors(true).try_get_matches_from(args);
+        let mut typed = Self { path: vec!["svc"], command: tree };
+        for name in parsed.iter().flat_map(command_names) {
+            let Some(below) = typed.command.find_subcommand(name) else { break };
+            typed.path.push(below.get_name());
+            typed.command = below;
         }
         typed
     }
@@ -176,14 +156,20 @@ impl<'a> Typed<'a> {
         }
     }
 
-    pub(super) fn instead_of_command(&self, tree: &Command, word: &str) -> String {
+    pub(super) fn instead_of_command(
+        &self,
+        tree: &Command,
+        word: &str,
+        args: &[OsString],
+    ) -> String {
         // The words in another order: `svc list domains`.
         let is_top = self.command.get_name() == tree.get_name();
-        if let Some(group) = self.next.as_deref().filter(|_| is_top).and_then(|next| {
+        let next = args.iter().skip_while(|arg| *arg != word).nth(1).and_then(|arg| arg.to_str());
+        if let Some(group) = next.filter(|_| is_top).and_then(|next| {
             let groups = tree.get_subcommands().filter(|group| group.has_subcommands());
             tree.find_subcommand(nearest(next, groups.map(Command::get_name))?)
         }) {
-            let group = Typed { path: vec!["svc", group.get_name()], command: group, next: None };
+            let group = Typed { path: vec!["svc", group.get_name()], command: group };
             let command = group.command.find_subcommand(word).map(Command::get_name);
             let meant = command.map(|name| format!("did you mean {} {name}?", group.path()));
             if let Some(meant) = meant.or_else(|| group.meant_command(word)) {

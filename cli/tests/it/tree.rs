@@ -59,6 +59,7 @@ fn every_command_has_a_description_an_example_and_a_scope() {
             .lines()
             .find_map(|line| line.strip_prefix("Scope: "))
             .unwrap_or_else(|| panic!("`{path}` has no scope line"));
+        assert_eq!(scope == "none (local server)", row(&path).is_local_server, "`{path}`");
         for operation in row(&path).operations {
             match operation.scope_rule() {
                 ScopeRule::Needs(needed) if row(&path).operations.len() == 1 => {

@@ -28,10 +28,15 @@ fn usage_errors_are_error_objects_when_piped() {
 
 #[test]
 fn usage_errors_are_text_in_table_output() {
-    let run = Home::new().run(&["-o", "table", "emails", "snd"]);
-    assert_eq!(run.code, 2);
-    assert!(run.stderr.starts_with("error: unrecognized subcommand 'snd'"), "{run:?}");
-    assert!(run.stderr.contains("did you mean svc emails send?"), "{run:?}");
+    for options in [&["-o", "table"][..], &["--output=table"], &["-otable"], &["-qo", "table"]] {
+        // The options count also after the mistake, beside others that do not exist.
+        for args in [[options, &["emails", "snd"]], [&["emails", "snd", "--nope"], options]] {
+            let run = Home::new().run(&args.concat());
+            assert_eq!(run.code, 2);
+            assert!(run.stderr.starts_with("error: unrecognized subcommand 'snd'"), "{run:?}");
+            assert!(run.stderr.contains("did you mean svc emails send?"), "{run:?}");
+        }
+    }
 }
 
 #[test]

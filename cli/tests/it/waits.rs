@@ -59,6 +59,13 @@ fn a_wait_survives_transient_failures() {
     let url = service.url();
     let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
     assert_eq!(run.code, 8, "{run:?}");
+    // So does a pause beyond --timeout that the service asks for, at once.
+    let busy = http_response(429, "Retry-After: 600\r\n", "{}");
+    let service = Service::with_responses(&[status("queued"), busy]);
+    let url = service.url();
+    let run = Home::new().run_with_env(&args, &[KEY, ("SVC_EMAIL_URL", &url)]);
+    assert_eq!((run.code, service.requests().len()), (7, 2), "{run:?}");
+    assert_eq!((&run.error()["retry_after"], run.stderr.lines().count()), (&600.into(), 1));
     let refused = http_response(401, "", "{}");
     let service = Service::with_responses(&[status("queued"), refused]);
     let url = service.url();

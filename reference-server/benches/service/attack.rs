@@ -3,6 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -30,7 +31,11 @@ struct Target {
 
 impl Target {
     fn call(&self, line: &str, body: &str) -> Option<serde_json::Value> {
-        Client::new(self.http, KEY).call(line, body).ok().map(|(_, body)| body)
+        let called = Client::new(self.http, KEY).call(line, body);
+        if called.is_err() {
+            std::thread::sleep(REFUSED_PAUSE);
+        }
+        called.ok().map(|(_, body)| body)
     }
 
     /// Sends a message to many recipients over SMTP.
@@ -40,7 +45,9 @@ impl Target {
             session.push_str(&format!("RCPT TO:<x{number}@sandbox.test>\r\n"));
         }
         session.push_str(&format!("DATA\r\n{message}\r\n.\r\nQUIT\r\n"));
-        let Ok(mut stream) = TcpStream::connect(self.smtp) else { return };
+        let Ok(mut stream) = TcpStream::connect(self.smtp) else {
+            return std::thread::sleep(REFUSED_PAUSE);
+        };
         let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
         let _ = stream.write_all(session.as_bytes());
         for reply in BufReader::new(stream).lines() {
@@ -49,6 +56,20 @@ impl Target {
             }
         }
     }
+}
+
+/// Clients that are refused must not take all processors from the server, which shares this
+/// machine only here.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Lets the server come before this thread, as if its client were on another machine. Has no
+/// effect where there is no `renice`, or no `/proc`.
+fn yield_to_server() {
+    let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
+    let Some(number) = thread.file_name() else { return };
+    let mut renice = Command::new("renice");
+    renice.args(["-n", "19", "-p"]).arg(number);
+    let _ = renice.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
 /// The attacks, each with the number of its clients.
@@ -121,6 +142,7 @@ impl Attackers {
             let (is_over, requests) = (Arc::clone(&is_over), Arc::clone(&requests));
             let (target, attack) = (Arc::clone(target), Arc::clone(attack));
             let work = move || {
+                yield_to_server();
                 while !is_over.load(Ordering::Relaxed) {
                     attack(&target);
                     requests.fetch_add(1, Ordering::Relaxed);

@@ -100,13 +100,34 @@ where
         self.run()
     }
 
-    fn run(self) -> BoxStream<Result<T, Error>> {
+    /// Returns a stream of every poll: each state, changed or not, and each transient failure.
+    /// It ends with the final state or an error. For programs that report failures while they
+    /// wait, or give up after some of them.
+    ///
+    /// The error at the deadline has no source here, because the stream has yielded the failure.
+    ///
+    /// ```no_run
+    /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
+    /// use futures_util::TryStreamExt;
+    /// use svc_sdk::Poll;
+    ///
+    /// let mut polls = client.emails().wait("eml_1").polls();
+    /// while let Some(poll) = polls.try_next().await? {
+    ///     match poll {
+    ///         Poll::State(email) => println!("{:?}", email.status),
+    ///         Poll::Failed(error) => eprintln!("trying again: {error}"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn polls(self) -> impl Stream<Item = Result<Poll<T>, Error>> + Send + Unpin {
         // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
-        let state =
-            State { pause: None, deadline, last: None, failure: None, done: false, wait: self };
-        let changes = stream::unfold(state, |mut state| async move {
+        let state = State { pause: None, deadline, requested: None, done: false, wait: self };
+        let polls = stream::unfold(state, |mut state| async move {
             if state.done {
                 return None;
             }
@@ -115,6 +136,37 @@ where
             Some((next, state))
         });
         // Polling the stream after its end returns `None` again.
+        let polls: BoxStream<_> = Box::pin(polls.fuse());
+        polls
+    }
+
+    fn run(self) -> BoxStream<Result<T, Error>> {
+        let (is_done, is_same) = (self.is_done, self.is_same);
+        let state = (self.polls(), None::<T>, None::<Error>);
+        let changes = stream::unfold(state, move |(mut polls, mut last, mut failure)| async move {
+            loop {
+                let change = match polls.next().await? {
+                    Ok(Poll::State(now)) => {
+                        failure = None;
+                        let is_new = last.as_ref().is_none_or(|last| !is_same(last, &now));
+                        last = Some(now.clone());
+                        if !is_new && !is_done(&now) {
+                            continue;
+                        }
+                        Ok(now)
+                    }
+                    Ok(Poll::Failed(error)) => {
+                        failure = Some(error);
+                        continue;
+                    }
+                    Err(error) => Err(match failure.take().filter(|_| error.is_timeout()) {
+                        Some(failure) => error.with_source(failure),
+                        None => error,
+                    }),
+                };
+                return Some((change, (polls, last, failure)));
+            }
+        });
         Box::pin(changes.fuse())
     }
 }
@@ -141,69 +193,61 @@ where
     }
 }
 
+/// The result of one poll of a [`Wait`], see [`Wait::polls`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Poll<T> {
+    /// The state of the resource.
+    State(T),
+    /// A transient failure, after which the wait goes on until its deadline.
+    Failed(Error),
+}
+
 struct State<T> {
     wait: Wait<T>,
     /// The pause before the next poll, without jitter.
     pause: Option<Duration>,
     deadline: Instant,
-    last: Option<T>,
-    /// The failure of the last poll.
-    failure: Option<Error>,
+    /// The pause that the service asked for, if the last poll failed.
+    requested: Option<Duration>,
     done: bool,
 }
 
-impl<T: Clone> State<T>
+impl<T> State<T>
 where
     Call<T>: IntoFuture<Output = Result<T, Error>>,
 {
-    /// Waits for the next change.
-    async fn next(&mut self) -> Result<T, Error> {
-        loop {
-            if let Some(pause) = self.pause {
-                // Jitter, so that many waiting clients do not poll at the same moment.
-                let pause = pause.mul_f64(0.75 + fastrand::f64() / 4.0);
-                let requested = self.failure.as_ref().and_then(Error::retry_after);
-                let pause = pause.max(requested.unwrap_or_default()).min(MAX_TIMEOUT);
-                if Instant::now() + pause >= self.deadline {
-                    return Err(self.timed_out());
-                }
-                sleep(pause).await;
+    /// Polls once, after the pause.
+    async fn next(&mut self) -> Result<Poll<T>, Error> {
+        if let Some(pause) = self.pause {
+            // Jitter, so that many waiting clients do not poll at the same moment.
+            let pause = pause.mul_f64(0.75 + fastrand::f64() / 4.0);
+            let pause = pause.max(self.requested.unwrap_or_default()).min(MAX_TIMEOUT);
+            if Instant::now() + pause >= self.deadline {
+                return Err(Error::new(ErrorKind::Timeout, Outcome::Unknown)
+                    .with_target(Target::Operation(self.wait.operation))
+                    .with_retry_after(self.requested));
             }
-            self.pause = Some(match self.pause {
-                None => self.wait.initial_interval,
-                Some(pause) => pause.mul_f64(1.5).min(self.wait.max_interval),
-            });
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            let call = (self.wait.poll)();
-            let shorter = left.min(call.shared.settings.timeout);
-            match call.timeout(shorter).await {
-                Ok(now) => {
-                    self.failure = None;
-                    self.done = (self.wait.is_done)(&now);
-                    let is_new =
-                        self.last.as_ref().is_none_or(|last| !(self.wait.is_same)(last, &now));
-                    self.last = Some(now.clone());
-                    if is_new || self.done {
-                        return Ok(now);
-                    }
-                }
-                Err(error) if error.is_retryable() => {
-                    self.failure = Some(error);
-                    if Instant::now() >= self.deadline {
-                        return Err(self.timed_out());
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+            sleep(pause).await;
         }
-    }
-
-    fn timed_out(&mut self) -> Error {
-        let error = Error::new(ErrorKind::Timeout, Outcome::Unknown)
-            .with_target(Target::Operation(self.wait.operation));
-        match self.failure.take() {
-            Some(failure) => error.with_retry_after(failure.retry_after()).with_source(failure),
-            None => error,
+        self.pause = Some(match self.pause {
+            None => self.wait.initial_interval,
+            Some(pause) => pause.mul_f64(1.5).min(self.wait.max_interval),
+        });
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let call = (self.wait.poll)();
+        let shorter = left.min(call.shared.settings.timeout);
+        self.requested = None;
+        match call.timeout(shorter).await {
+            Ok(now) => {
+                self.done = (self.wait.is_done)(&now);
+                Ok(Poll::State(now))
+            }
+            Err(error) if error.is_retryable() => {
+                self.requested = error.retry_after();
+                Ok(Poll::Failed(error))
+            }
+            Err(error) => Err(error),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, TryStreamExt};
 use svc_sdk::email::EmailStatus;
-use svc_sdk::{ErrorKind, Operation};
+use svc_sdk::{ErrorKind, Operation, Poll};
 
 use crate::clock::{Clock, wait_until};
 use crate::mock_server::{MockServer, response, response_with_headers};
@@ -98,6 +98,30 @@ async fn changes_yields_every_change() {
     assert_eq!(seen, ["queued", "sending", "sent", "failed"]);
     // Polling again after the end, as in a `select!`, returns `None` again.
     assert_eq!(changes.try_next().await.unwrap(), None);
+}
+
+/// `polls` yields also unchanged states and the failures that the wait survives.
+#[tokio::test]
+async fn polls_yields_every_state_and_every_transient_failure() {
+    let [queued, delivered] = statuses(&["queued", "delivered"]).try_into().unwrap();
+    let server =
+        MockServer::start([queued.clone(), queued.clone(), response(503, ""), delivered]).await;
+    let client = server.email().retries(0).build().unwrap();
+    let polls = client.emails().wait("e").poll_interval(SHORT, SHORT).polls();
+    let seen = polls.map_ok(|poll| match poll {
+        Poll::State(email) => email.status.unwrap().to_string(),
+        Poll::Failed(error) => error.status().unwrap().to_string(),
+        _ => unreachable!(),
+    });
+    let seen: Vec<_> = seen.try_collect().await.unwrap();
+    assert_eq!(seen, ["queued", "queued", "503 Service Unavailable", "delivered"]);
+
+    let server = MockServer::start([queued, response(404, "")]).await;
+    let client = server.email().build().unwrap();
+    let mut polls = client.emails().wait("e").poll_interval(SHORT, SHORT).polls();
+    assert!(matches!(polls.try_next().await, Ok(Some(Poll::State(_)))));
+    assert!(polls.try_next().await.unwrap_err().is_not_found());
+    assert!(polls.try_next().await.unwrap().is_none(), "an error ends the stream");
 }
 
 #[tokio::test]

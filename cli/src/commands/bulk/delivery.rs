@@ -9,7 +9,6 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use svc_sdk::EmailClient;
 use svc_sdk::bulk::{Entry, FileJournal, RowOutcome};
 use svc_sdk::email::EmailStatus;
@@ -20,7 +19,6 @@ use super::jobs;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::duration;
-use crate::output;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
 
@@ -112,22 +110,22 @@ impl Wait {
                 };
                 for (row, answer) in answers {
                     let email = match answer {
-                        Ok(email) => output::to_value(&email),
+                        Ok(email) => email,
                         Err(error) => {
                             failures.with(context, Failure::from(error))?;
                             continue;
                         }
                     };
                     failures = FailureBudget::default();
-                    let Some(status) = email["status"].as_str() else {
+                    let Some(status) = &email.status else {
                         let message =
                             "the response contains no status, so svc cannot wait for the final one";
                         return Err(Failure::other(message));
                     };
-                    if EmailStatus::from(status.to_owned()).is_final() {
+                    if status.is_final() {
                         known.add(Delivery {
                             row,
-                            status: status.to_owned(),
+                            status: status.to_string(),
                             reason: wait::reason(&email),
                         })?;
                         open -= 1;
@@ -203,8 +201,8 @@ impl Deliveries {
         let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
         for delivery in self.rows.values() {
             *counts.entry(delivery.status.as_str()).or_default() += 1;
-            let is_failed = wait::verdict("", &json!({"status": delivery.status})).is_err();
-            failed += u64::from(is_failed);
+            let status = EmailStatus::from(delivery.status.as_str());
+            failed += u64::from(wait::is_undelivered(&status));
         }
         let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
         let counts = counts.collect::<Vec<_>>().join(", ");

@@ -368,7 +368,8 @@ mod tests {
         let condition = "{% if name %}Hi {{ name }}{% elif not row.plan %}Hi{% endif %}";
         message.subject = condition.to_owned();
         let renderer = Renderer::new(&message).expect("valid");
-        let subject = |values| renderer.render_values(&row(values), "c@d.test").expect("valid").subject;
+        let subject =
+            |values| renderer.render_values(&row(values), "c@d.test").expect("valid").subject;
         assert_eq!(subject(json!({})), "Hi");
         assert_eq!(subject(json!({"name": "Ada"})), "Hi Ada");
     }

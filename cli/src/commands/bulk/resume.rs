@@ -75,14 +75,15 @@ impl Resume {
             let settled = drive::settled_rows(&folder, self.unknown)?;
             drive::check_guard(context, &client, &folder, &plan, settled, &mut stopper).await?;
         }
-        let journal =
-            FileJournal::open(jobs::journal(&folder), &source).map_err(|error| match error.kind() {
+        let journal = FileJournal::open(jobs::journal(&folder), &source).map_err(|error| {
+            match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
                     Failure::new(Kind::Refused, "another process is working on this job")
                         .code("job_is_running")
                 }
                 _ => Failure::other(format!("the journal cannot be opened: {error}")),
-            })?;
+            }
+        })?;
         let subscribers = match &plan.audience {
             Some(audience) => tokio::select! {
                 read = Subscribers::read(context, &client, audience) => Some(read?),
@@ -92,8 +93,7 @@ impl Resume {
         };
         let (unknown, max_retry_after) = (self.unknown, self.max_retry_after);
         let options = RunOptions { unknown, max_retry_after, subscribers };
-        let sent =
-            drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
+        let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
         self.wait.after(sent, context, &client, &folder, &mut stop).await
     }
 }

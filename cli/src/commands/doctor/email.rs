@@ -86,15 +86,15 @@ async fn examine_domains(
     };
     for domain in domains {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
-        let rows = compare::all(&dns, &domain.dns_records()).await;
-        let wrong =
-            rows.iter().find(|row| matches!(row["dns"].as_str(), Some("missing" | "differs")));
+        let records = domain.dns_records();
+        let rows = compare::all(&dns, &records).await;
+        let wrong = rows.iter().find(|row| matches!(row.result.state, "missing" | "differs"));
         let verify = context.svc(&format!("domains verify {}", domain.id));
         match (domain.verified, wrong) {
             (Some(true), None) => findings.ok(&check, "verified"),
             (Some(true), Some(row)) => {
                 let finding =
-                    format!("verified, but its {} record is no longer correct", kind(row));
+                    format!("verified, but its {} record is no longer correct", row.record.title());
                 findings.problem(
                     &check,
                     &finding,
@@ -102,8 +102,8 @@ async fn examine_domains(
                 );
             }
             (_, Some(row)) => {
-                let why = row["why"].as_str().unwrap_or("the record is wrong");
-                let finding = format!("not verified: {}: {why}", kind(row));
+                let why = row.result.why.as_deref().unwrap_or("the record is wrong");
+                let finding = format!("not verified: {}: {why}", row.record.title());
                 findings.problem(
                     &check,
                     &finding,
@@ -114,10 +114,6 @@ async fn examine_domains(
         }
     }
     Ok(())
-}
-
-fn kind(row: &serde_json::Value) -> String {
-    row["kind"].as_str().or(row["type"].as_str()).unwrap_or("DNS").to_uppercase()
 }
 
 async fn examine_webhooks(context: &Context, webhooks: &List<Webhook>, findings: &mut Findings) {

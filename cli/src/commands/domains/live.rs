@@ -3,35 +3,31 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use serde_json::Value;
 
 use crate::context::Context;
 use crate::dns::Dns;
+use crate::dns::compare::Row;
 use crate::failure::Failure;
 use crate::output::one_line;
 
 /// Prints each record on a line, with its value unwrapped on the next so that it can be copied.
-pub fn show(context: &Context, rows: &[Value]) -> Result<(), Failure> {
-    let text = |row: &Value, key: &str| row[key].as_str().map(one_line_of).unwrap_or_default();
-    for (index, row) in rows.iter().enumerate() {
+pub fn show(context: &Context, rows: &[Row<'_>]) -> Result<(), Failure> {
+    let text =
+        |text: Option<&str>| text.map(|text| one_line(text).into_owned()).unwrap_or_default();
+    for (index, Row { record, result }) in rows.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
-        let priority =
-            row["priority"].as_u64().map(|p| format!("  priority {p}")).unwrap_or_default();
-        let (state, why) = (text(row, "dns"), text(row, "why"));
-        let why = if why.is_empty() { why } else { format!(" ({why})") };
+        let priority = record.priority.map(|p| format!("  priority {p}")).unwrap_or_default();
+        let why = result.why.as_deref().map(|why| format!(" ({})", one_line(why)));
         context.out.raw(&format!(
-            "{gap}{}  {}{priority}\n  {}\n  DNS now: {}{why}\n",
-            text(row, "type"),
-            text(row, "name"),
-            text(row, "value"),
-            context.out.status(&state),
+            "{gap}{}  {}{priority}\n  {}\n  DNS now: {}{}\n",
+            text(record.record_type),
+            text(record.name),
+            text(record.value),
+            context.out.status(result.state),
+            why.unwrap_or_default(),
         ))?;
     }
     Ok(())
-}
-
-fn one_line_of(text: &str) -> String {
-    one_line(text).into_owned()
 }
 
 /// The DNS server to query.

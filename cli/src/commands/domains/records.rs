@@ -1,15 +1,16 @@
 //! The `svc domains records` command.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
-use crate::dns::compare;
+use crate::dns::compare::{self, Record};
 use crate::failure::{Failure, Kind};
 use crate::names::is_same_domain;
+use crate::output::to_value;
 
 mod formats;
 
@@ -92,17 +93,5 @@ fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {
 }
 
 fn plain(records: &[DnsRecord]) -> Value {
-    records
-        .iter()
-        .map(|record| {
-            json!({
-                "kind": record.kind,
-                "type": record.record_type,
-                "name": record.name,
-                "priority": record.priority,
-                "value": record.value,
-            })
-        })
-        .collect::<Vec<_>>()
-        .into()
+    to_value(&records.iter().map(Record::from).collect::<Vec<_>>())
 }

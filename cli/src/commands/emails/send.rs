@@ -11,8 +11,9 @@ use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{file_name, html, json_problem, lossy_json, pairs};
+use crate::output::{Format, local_time};
 use crate::sent::SentEmails;
-use crate::{advice, output, times, wait};
+use crate::{advice, times, wait};
 
 use super::fields::has_content;
 use super::{VIEW, fields};
@@ -121,24 +122,25 @@ impl Send {
                 return Err(advice::for_sender(failure, context, &client, &email.from).await);
             }
         };
-        let mut value = output::to_value(&accepted);
         SentEmails::of(&context.settings).note([accepted.id.as_str()]);
         if !wait {
-            context.out.one(&value, VIEW).map_err(|failure| accepted_as(&accepted.id, failure))?;
+            let shown = context.out.one(&accepted, VIEW);
+            shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
             let follow = format!("emails get {} --wait", accepted.id);
             context.out.hint(&format!("track its status: {}", context.svc(&follow)));
             return Ok(());
         }
         context.changes.follow(&accepted.id);
-        let mut last = Some(value.clone());
-        let end = wait::for_email(context, &client, &accepted.id, &mut last).await;
-        let end = end.map_err(|failure| wait_failed(context, &accepted.id, failure));
-        value = last.unwrap_or(value);
-        if context.out.format() != output::Format::Ndjson || end.is_err() {
-            context.out.one(&value, VIEW)?;
+        let id = accepted.id.clone();
+        let mut last = Some(accepted);
+        let end = wait::for_email(context, &client, &id, &mut last).await;
+        let end = end.map_err(|failure| wait_failed(context, &id, failure));
+        let Some(last) = last else { return end };
+        if context.out.format() != Format::Ndjson || end.is_err() {
+            context.out.one(&last, VIEW)?;
         }
         end?;
-        wait::verdict(&accepted.id, &value)
+        wait::verdict(&id, &last)
     }
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
@@ -347,7 +349,7 @@ async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure
         Failure::usage(format!("--at: {problem}"))
             .hint("give a later time, or omit --at to send now")
     })?;
-    let shown = output::local_time(&instant.to_rfc3339());
+    let shown = local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),

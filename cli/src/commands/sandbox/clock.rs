@@ -1,31 +1,30 @@
 //! The `svc sandbox clock` commands: the local server's clock.
 
-pub mod advance;
-pub mod freeze;
-pub mod resume;
-pub mod show;
+use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View};
+use crate::input::duration;
+use crate::output::{Column, View};
+use crate::{control, output};
 
 /// Table columns of the clock.
 pub const VIEW: View = View(&[
-    Column::new("NOW", "/now", Show::Time),
-    Column::new("FROZEN", "/frozen", Show::Text),
-    Column::new("SETTLED", "/settled", Show::Text),
-    Column::new("NEXT DUE", "/next_due", Show::Time),
+    Column::new("NOW", "/now", output::Show::Time),
+    Column::new("FROZEN", "/frozen", output::Show::Text),
+    Column::new("SETTLED", "/settled", output::Show::Text),
+    Column::new("NEXT DUE", "/next_due", output::Show::Time),
 ]);
 
 /// Show and control the local server's clock
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Show(show::Show),
-    Freeze(freeze::Freeze),
-    Advance(advance::Advance),
-    Resume(resume::Resume),
+    Show(Show),
+    Freeze(Freeze),
+    Advance(Advance),
+    Resume(Resume),
 }
 
 impl Command {
@@ -36,5 +35,73 @@ impl Command {
             Self::Advance(args) => args.run(context).await,
             Self::Resume(args) => args.run(context).await,
         }
+    }
+}
+
+/// Show the time and when the next work is due
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox clock show
+
+Scope: none (local server)")]
+pub struct Show {}
+
+impl Show {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().get(), VIEW).await
+    }
+}
+
+/// Freeze the clock
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox clock freeze
+
+Scope: none (local server)")]
+pub struct Freeze {}
+
+impl Freeze {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().freeze(), VIEW).await
+    }
+}
+
+/// Advance the clock and wait until the work then due is done
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox clock advance 90s
+
+Scope: none (local server)")]
+pub struct Advance {
+    /// Duration, such as 90s, 2h or 1d
+    #[arg(value_parser = duration::parse)]
+    duration: Duration,
+}
+
+impl Advance {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().advance(self.duration), VIEW).await
+    }
+}
+
+/// Resume the clock
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox clock resume
+
+Scope: none (local server)")]
+pub struct Resume {}
+
+impl Resume {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        control::show(context, client.clock().resume(), VIEW).await
     }
 }

@@ -1,18 +1,19 @@
 //! The `svc sandbox dns` commands: records of the built-in DNS zone.
 
-pub mod publish;
-pub mod withdraw;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Subcommand};
+use svc_reference_server::client::RecordKind;
 
-use clap::Subcommand;
-
+use crate::complete::Values;
 use crate::context::Context;
+use crate::control;
 use crate::failure::Failure;
 
 /// Publish and withdraw records in the built-in DNS zone
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Publish(publish::Publish),
-    Withdraw(withdraw::Withdraw),
+    Publish(Publish),
+    Withdraw(Withdraw),
 }
 
 impl Command {
@@ -21,5 +22,64 @@ impl Command {
             Self::Publish(args) => args.run(context).await,
             Self::Withdraw(args) => args.run(context).await,
         }
+    }
+}
+
+/// Publish the DNS records of a domain
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox dns publish example.test
+  svc sandbox dns publish example.test --record spf --record dkim
+
+Scope: none (local server)")]
+pub struct Publish {
+    /// Domain name
+    #[arg(add = Values::DomainName.candidates())]
+    domain: String,
+    /// Record to publish; repeatable [default: all]
+    #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
+    record: Vec<RecordKind>,
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Publish {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = client.dns().publish(self.domain.trim_end_matches('.'), &self.record);
+        let sentence = format!("published the records of {}", self.domain);
+        control::done(context, request, &sentence).await?;
+        context.out.hint("then verify the domain: svc --sandbox domains verify ID");
+        Ok(())
+    }
+}
+
+/// Withdraw the DNS records of a domain
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox dns withdraw example.test spf
+
+Scope: none (local server)")]
+pub struct Withdraw {
+    /// Domain name
+    #[arg(add = Values::DomainName.candidates())]
+    domain: String,
+    /// Record to withdraw [default: all]
+    #[arg(value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
+    record: Option<RecordKind>,
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Withdraw {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, self.organization.as_deref()).await?;
+        let request = client.dns().withdraw(self.domain.trim_end_matches('.'), self.record);
+        let what = self.record.map_or("the records", RecordKind::as_str);
+        control::done(context, request, &format!("withdrew {what} of {}", self.domain)).await
     }
 }

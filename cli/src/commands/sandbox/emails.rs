@@ -1,18 +1,24 @@
 //! The `svc sandbox emails` commands: the emails in every status.
 
-pub mod list;
-pub mod story;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use svc_reference_server::client::{
+    EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
+};
 
-use clap::Subcommand;
-
+use crate::commands::emails::VIEW;
+use crate::complete::Values;
 use crate::context::Context;
+use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
+use crate::output::{Column, Show, View};
+use crate::{control, times};
 
 /// Inspect the emails that the local server accepted
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    List(list::List),
-    Story(story::Story),
+    List(List),
+    Story(Story),
 }
 
 impl Command {
@@ -22,4 +28,146 @@ impl Command {
             Self::Story(args) => args.run(context).await,
         }
     }
+}
+
+/// List the accepted emails in every status, newest first
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox emails list --status bounced
+  svc sandbox emails list --address ada@example.test --after 10m -o ndjson
+
+Scope: none (local server)")]
+pub struct List {
+    /// Filter by status
+    ///
+    /// queued, sending, sent, delivered, bounced, failed, complained or cancelled.
+    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+    status: Option<EmailStatus>,
+    /// Filter by the address of the sender or of a recipient
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+    /// Filter by text in the subject
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// Filter by a tag, given as NAME or as NAME=VALUE
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Accepted after this time, such as 10m or 2026-12-01
+    ///
+    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    after: Option<String>,
+    /// Accepted before this time, in the same forms
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    before: Option<String>,
+    /// Emails per page, 1 to 100 [default: 20]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Fetch every page
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        type Emails = Request<Page<EmailSummary>>;
+
+        let after = times::after(context, self.after.as_deref()).await?;
+        let before = times::past(context, "--before", self.before.as_deref()).await?;
+        let client = self.organization.client(context).await?;
+        let request = || {
+            let list = client.emails().list();
+            list.given(self.status, Emails::status)
+                .given(self.address.as_ref(), Emails::address)
+                .given(self.subject.as_ref(), Emails::subject)
+                .given(self.tag.as_ref(), Emails::tag)
+                .given(after.as_ref(), Emails::after)
+                .given(before.as_ref(), Emails::before)
+                .given(self.limit, Emails::limit)
+        };
+        control::pages(context, request, self.all, VIEW, "no emails").await
+    }
+}
+
+fn parse_status(text: &str) -> Result<EmailStatus, &'static str> {
+    EmailStatus::parse(text)
+        .ok_or("must be queued, sending, sent, delivered, bounced, failed, complained or cancelled")
+}
+
+/// The lines of a story in a table.
+const STORY: View = View(&[
+    Column::new("TIME", "/at", Show::Time),
+    Column::new("WHAT", "/what", Show::Status),
+    Column::text("RECIPIENT", "/recipient"),
+    Column::text("DETAIL", "/detail"),
+]);
+
+/// Show what happened to an email
+///
+/// The request that sent it, its changes, its messages in local mailboxes, and its webhook
+/// deliveries with their attempts.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox emails story eml_019a
+  svc sandbox emails story eml_019a --jq .deliveries
+
+Scope: none (local server)")]
+pub struct Story {
+    /// Email id
+    #[arg(add = Values::SandboxEmail.candidates())]
+    id: String,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Story {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let request = client.emails().story(&self.id);
+        let Some(story) = control::send(context, request).await? else { return Ok(()) };
+        context.out.one_as_list(&story, &lines(&story), STORY)
+    }
+}
+
+/// A line of a story in a table.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: Timestamp,
+    what: &'static str,
+    recipient: Option<&'a str>,
+    detail: Option<String>,
+}
+
+/// The changes, messages and attempts in the order of their times.
+fn lines(story: &EmailStory) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    lines.extend(story.timeline.iter().map(|change| Line {
+        at: change.at,
+        what: change.status.as_str(),
+        recipient: change.recipient.as_deref(),
+        detail: change.event.clone(),
+    }));
+    lines.extend(story.messages.iter().map(|message| Line {
+        at: message.created_at,
+        what: "message",
+        recipient: Some(&message.recipient),
+        detail: Some(message.id.clone()),
+    }));
+    for delivery in &story.deliveries {
+        lines.extend(delivery.attempts.iter().flatten().map(|attempt| {
+            let outcome = match attempt.status {
+                Some(status) => status.to_string(),
+                None => attempt.error.clone().unwrap_or_default(),
+            };
+            let detail = format!("{}: {outcome} from {}", delivery.event, attempt.url);
+            let at = attempt.started_at;
+            Line { at, what: "attempt", recipient: None, detail: Some(detail) }
+        }));
+    }
+    lines.sort_by_key(|line| line.at);
+    lines
 }

@@ -1,14 +1,15 @@
 //! The `svc sandbox faults` commands: injected failures and delays.
 
-pub mod add;
-pub mod get;
-pub mod list;
-pub mod remove;
+use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use svc_reference_server::client::NewFault;
 
+use crate::complete::{Values, at_file};
 use crate::context::Context;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
+use crate::input::{duration, json_or_text, pairs};
 use crate::output::{Column, Show, View};
 
 /// Table columns of a fault.
@@ -24,10 +25,10 @@ pub const VIEW: View = View(&[
 /// Inject failures and delays into requests
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Add(add::Add),
-    List(list::List),
-    Get(get::Get),
-    Remove(remove::Remove),
+    Add(Add),
+    List(List),
+    Get(Get),
+    Remove(Remove),
 }
 
 impl Command {
@@ -38,5 +39,145 @@ impl Command {
             Self::Get(args) => args.run(context).await,
             Self::Remove(args) => args.run(context).await,
         }
+    }
+}
+
+/// Inject a fault into the next matching requests
+///
+/// Without --status and --drop, requests are only delayed by --latency.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox faults add --operation 'emails.send' --status 503 --times 2
+  svc sandbox faults add --latency 2s
+  svc sandbox faults add --drop after
+
+Scope: none (local server)")]
+pub struct Add {
+    /// Operation, such as emails.send [default: any]
+    #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
+    operation: Option<String>,
+    /// Number of requests affected [default: 1]
+    #[arg(long, value_name = "N")]
+    times: Option<u32>,
+    /// Requests to let pass first [default: 0]
+    #[arg(long, value_name = "N")]
+    skip: Option<u32>,
+    /// Response status, from 200 to 599
+    #[arg(long, value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
+    status: Option<u16>,
+    /// Response body: text or JSON, @file or -
+    #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
+    body: Option<String>,
+    /// Response header; repeatable
+    #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+    header: Vec<(String, String)>,
+    /// Delay before the response, such as 2s
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    latency: Option<Duration>,
+    /// Cut the connection
+    ///
+    /// `before`: before the request is processed. `after`: after it was processed, without a
+    /// response. `midway`: in the middle of the response.
+    #[arg(long, value_parser = ["before", "after", "midway"])]
+    drop: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+/// Parses an HTTP status that the local server can respond with, as clap's `value_parser`.
+fn status(text: &str) -> Result<u16, String> {
+    let status = text.parse().ok().filter(|status| (200..=599).contains(status));
+    status.ok_or_else(|| "it must be a number from 200 to 599, such as 429 or 503".to_owned())
+}
+
+impl Add {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let mut fault = NewFault::new();
+        fault.operation = self.operation;
+        fault.times = self.times;
+        fault.skip = self.skip;
+        fault.status = self.status;
+        fault.drop = self.drop;
+        if let Some(body) = self.body {
+            let text = context.text("--body", &body)?;
+            fault = fault.body(json_or_text("--body", text)?);
+        }
+        let headers = pairs::headers("--header", self.header)?;
+        fault.headers = (!headers.is_empty()).then_some(headers);
+        if let Some(latency) = self.latency {
+            fault = fault.latency(latency);
+        }
+        control::show(context, client.faults().add(&fault), VIEW).await
+    }
+}
+
+/// List all faults and the requests they affected
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox faults list
+
+Scope: none (local server)")]
+pub struct List {
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        control::list(context, client.faults().list(), VIEW, "no faults").await
+    }
+}
+
+/// Show a fault and the requests it affected
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox faults get flt_019a --jq .hits
+
+Scope: none (local server)")]
+pub struct Get {
+    /// Fault id
+    #[arg(add = Values::Fault.candidates())]
+    id: String,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        control::show(context, client.faults().get(&self.id), VIEW).await
+    }
+}
+
+/// Remove one fault or all of them
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox faults remove flt_019a
+  svc sandbox faults remove
+
+Scope: none (local server)")]
+pub struct Remove {
+    /// Fault id [default: all]
+    #[arg(add = Values::Fault.candidates())]
+    id: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Remove {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let request = match &self.id {
+            Some(id) => client.faults().remove(id),
+            None => client.faults().clear(),
+        };
+        let what = self.id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
+        control::done(context, request, &format!("removed {what}")).await
     }
 }

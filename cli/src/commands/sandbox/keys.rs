@@ -1,12 +1,13 @@
 //! The `svc sandbox keys` commands: API keys of the local server.
 
-pub mod create;
-pub mod delete;
-pub mod list;
+use clap::{Args, Subcommand};
+use svc_reference_server::client::NewKey;
 
-use clap::Subcommand;
-
+use crate::commands::verify::ServiceName;
+use crate::complete::Values;
+use crate::confirm::confirm;
 use crate::context::Context;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -25,9 +26,9 @@ pub const VIEW: View = View(&[
 /// Manage the API keys of the local server
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Create(create::Create),
-    List(list::List),
-    Delete(delete::Delete),
+    Create(Create),
+    List(List),
+    Delete(Delete),
 }
 
 impl Command {
@@ -37,5 +38,99 @@ impl Command {
             Self::List(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
         }
+    }
+}
+
+/// Create an API key; it is shown only once
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "svc sandbox keys create [OPTIONS] --service <email|extraction>\n                               --scope <SCOPE>"
+)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox keys create --service email --scope emails:send --scope emails:read
+  svc sandbox keys create --service extraction --scope extract_only --mode test
+
+Scope: none (local server)")]
+pub struct Create {
+    /// Service of the key
+    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
+    service: ServiceName,
+    /// Scope; repeatable for the email service
+    #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
+    scope: Vec<String>,
+    /// Mode of an extraction key [default: test]
+    #[arg(long, value_parser = ["live", "test"])]
+    mode: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let key = match self.service {
+            ServiceName::Email => {
+                if self.mode.is_some() {
+                    return Err(Failure::usage(
+                        "--mode applies only to keys of the extraction service",
+                    ));
+                }
+                NewKey::email(&self.scope)
+            }
+            ServiceName::Extraction => {
+                let [scope] = self.scope.as_slice() else {
+                    return Err(Failure::usage(
+                        "a key of the extraction service has exactly one scope: full or extract_only",
+                    ));
+                };
+                let key = NewKey::extraction(scope);
+                match self.mode {
+                    Some(mode) => key.mode(mode),
+                    None => key,
+                }
+            }
+        };
+        let client = self.organization.client(context).await?;
+        control::show(context, client.keys().create(&key), VIEW).await
+    }
+}
+
+/// List all API keys, masked
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox keys list
+
+Scope: none (local server)")]
+pub struct List {
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        control::list(context, client.keys().list(), VIEW, "no keys").await
+    }
+}
+
+/// Revoke an API key
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox keys delete key_019a --yes
+
+Scope: none (local server)")]
+pub struct Delete {
+    /// Key id
+    #[arg(add = Values::SandboxKey.candidates())]
+    id: String,
+}
+
+impl Delete {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        confirm(context, &format!("Revoke key {}?", self.id)).await?;
+        let client = control::client(context, None).await?;
+        control::deleted(context, client.keys().delete(&self.id), "key", &self.id).await
     }
 }

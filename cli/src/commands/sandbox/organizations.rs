@@ -1,11 +1,9 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
-pub mod create;
-pub mod list;
-
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::context::Context;
+use crate::control;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -28,8 +26,8 @@ pub const LISTED: View = View(&[
 /// Manage isolated organizations
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    Create(create::Create),
-    List(list::List),
+    Create(Create),
+    List(List),
 }
 
 impl Command {
@@ -38,5 +36,48 @@ impl Command {
             Self::Create(args) => args.run(context).await,
             Self::List(args) => args.run(context).await,
         }
+    }
+}
+
+/// Create an organization, with keys for both services
+///
+/// The keys have all scopes and are shown only once.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox organizations create --name Test --jq .email_key
+
+Scope: none (local server)")]
+pub struct Create {
+    /// Organization name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Balance in cents [default: 0]
+    #[arg(long, value_name = "CENTS", allow_negative_numbers = true)]
+    balance_cents: Option<i64>,
+}
+
+impl Create {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        let request = client.organizations().create(self.name.as_deref(), self.balance_cents);
+        control::show(context, request, VIEW).await
+    }
+}
+
+/// List all organizations
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox organizations list
+
+Scope: none (local server)")]
+pub struct List {}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        let request = client.organizations().list();
+        control::list(context, request, LISTED, "no organizations").await
     }
 }

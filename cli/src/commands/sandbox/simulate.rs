@@ -1,0 +1,169 @@
+//! The `svc sandbox` commands that simulate what happens outside: events of emails, incoming emails
+//! and extractions.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde_json::{Map, Value};
+use svc_reference_server::client::{EmailEvent, InboundMessage};
+
+use crate::complete::{Values, at_file};
+use crate::context::Context;
+use crate::control::{self, OfOrganization};
+use crate::failure::Failure;
+use crate::input::{exact_json, json_or_text};
+
+/// Simulate an event of an email
+///
+/// The status of the email changes and webhooks are delivered as they would be for a real event.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox event eml_019a bounced --detail 'mailbox full'
+  svc sandbox event eml_019a bounced --recipient ada@example.test --detail '{\"type\":\"soft\"}'
+
+Scope: none (local server)")]
+pub struct Event {
+    /// Email id
+    #[arg(add = Values::Email.candidates())]
+    id: String,
+    /// Event
+    #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]
+    event: String,
+    /// Affected recipient [default: all eligible ones]
+    #[arg(long, value_name = "ADDRESS")]
+    recipient: Option<String>,
+    /// Reason or clicked link; or a JSON object with details
+    #[arg(long, value_name = "TEXT|JSON")]
+    detail: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Event {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let mut event = EmailEvent::new(&self.event);
+        if let Some(recipient) = self.recipient {
+            event = event.recipient(recipient);
+        }
+        if let Some(text) = self.detail {
+            event = event.detail(match text.trim_start().starts_with('{') {
+                true => json_or_text("--detail", text)?,
+                false => Value::from(text),
+            });
+        }
+        let request = client.emails().simulate(&self.id, &event);
+        control::done(context, request, &format!("email {} is {}", self.id, self.event)).await
+    }
+}
+
+/// Simulate an incoming email
+///
+/// Delivers the event email.received to the webhooks of the recipient's domain.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello
+  svc sandbox inbound --raw message.eml
+
+Scope: none (local server)")]
+pub struct Inbound {
+    /// Sender address
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
+    from: Option<String>,
+    /// Recipient address, in a verified domain
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
+    to: Option<String>,
+    /// Subject
+    #[arg(long, value_name = "TEXT", required_unless_present = "raw")]
+    subject: Option<String>,
+    /// Plain-text body: text, @file or - for stdin
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    text: Option<String>,
+    /// HTML body: text, @file or - for stdin
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    html: Option<String>,
+    /// RFC 5322 message: a file or - for stdin
+    #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
+    raw: Option<PathBuf>,
+    /// IP address of the sending host, for SPF
+    ///
+    /// Without it the SPF result is `none`.
+    #[arg(long, value_name = "ADDR")]
+    ip: Option<IpAddr>,
+    /// HELO name of the sending host, for SPF
+    #[arg(long, value_name = "HOST", requires = "ip")]
+    helo: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Inbound {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let sentence = "received the email";
+        if let Some(path) = &self.raw {
+            let source = context.inputs.bytes(&context.out, "--raw", path)?;
+            let request = client.inbound().receive_raw(source, self.ip, self.helo.as_deref());
+            return control::done(context, request, sentence).await;
+        }
+        // clap requires both without `--raw`.
+        let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
+        let mut message = InboundMessage::new(from, to);
+        if let Some(subject) = self.subject {
+            message = message.subject(subject);
+        }
+        if let Some(text) = &self.text {
+            message = message.text(context.text("--text", text)?);
+        }
+        if let Some(html) = &self.html {
+            message = message.html(context.text("--html", html)?);
+        }
+        if let Some(ip) = self.ip {
+            message = message.ip(ip);
+        }
+        if let Some(helo) = self.helo {
+            message = message.helo(helo);
+        }
+        control::done(context, client.inbound().receive(&message), sentence).await
+    }
+}
+
+/// Simulate a completed or failed extraction
+///
+/// Webhooks are delivered as they would be for a real extraction.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox extraction completed --data '{\"total\": 12}'
+  svc sandbox extraction failed
+
+Scope: none (local server)")]
+pub struct Extraction {
+    /// Outcome of the extraction
+    #[arg(value_parser = ["completed", "failed"])]
+    outcome: String,
+    /// Event data as JSON: text, @file or - for stdin
+    #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
+    data: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Extraction {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let data = self
+            .data
+            .map(|data| {
+                let text = context.json_text("--data", &data)?;
+                exact_json::<Map<String, Value>>(&text)
+                    .map_err(|problem| Failure::input(format!("--data: {problem}")))
+            })
+            .transpose()?;
+        let request = client.extractions().simulate(&format!("extraction.{}", self.outcome), data);
+        control::done(context, request, &format!("extraction {}", self.outcome)).await
+    }
+}
