@@ -2,8 +2,8 @@
 //! reading a whole mailbox.
 //!
 //! The index has the messages of an organization up to one, oldest first. A search reads the newer
-//! ones itself, and whoever finds that they are many calls [`extend`]. So the index costs nothing
-//! while messages are stored, and nothing at all if nobody searches.
+//! ones itself. If they are many, [`extend`] adds them to the index afterwards, in the background.
+//! So the index costs nothing while messages are stored, and nothing at all without searches.
 //!
 //! It finds messages that may match: those whose texts contain every group of three characters of
 //! the wanted ones. Whether they do is checked as for any other message.
