@@ -106,7 +106,7 @@ fn blocking_work_on_all_threads_of_the_runtime() {
             }
             sandbox.server.stop().await;
         };
-        let done = tokio::time::timeout(Duration::from_secs(10), work).await;
+        let done = tokio::time::timeout(Duration::from_secs(60), work).await;
         drop(ends);
         done.expect("reads or a stop wait for other blocking work");
     });
