@@ -132,7 +132,7 @@ impl Renderer {
         to: &str,
     ) -> Result<Email, String> {
         let values = OnceCell::new();
-        let values = || values.get_or_init(|| RowValues::new(row().clone())).clone();
+        let values = || values.get_or_init(|| RowValues::of(row().clone())).clone();
         let text = |name: &str| self.part(name, values);
         let line = |name: &str| {
             let text = text(name)?;
@@ -160,7 +160,7 @@ impl Renderer {
         }
         if message.unsubscribe.is_some() {
             let encode = |(name, value): (&String, _)| (name.clone(), encoded(value));
-            let encoded = || RowValues::new(row().iter().map(encode).collect());
+            let encoded = || RowValues::of(row().iter().map(encode).collect());
             let url = self.part(UNSUBSCRIBE, encoded)?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
@@ -280,7 +280,7 @@ struct RowValues {
 }
 
 impl RowValues {
-    fn new(values: Map<String, Value>) -> minijinja::Value {
+    fn of(values: Map<String, Value>) -> minijinja::Value {
         minijinja::Value::from_object(Self { values: Arc::new(values), is_row: false })
     }
 }

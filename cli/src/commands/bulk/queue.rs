@@ -83,7 +83,7 @@ impl QueueOption {
 pub struct Row(String, Map<String, Value>);
 
 impl Row {
-    fn new(row: rows::Row) -> Self {
+    fn new(row: &rows::Row) -> Self {
         Self(row.address.clone(), row.values().clone())
     }
 }

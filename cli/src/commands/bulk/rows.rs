@@ -52,7 +52,7 @@ pub struct Rows {
 }
 
 enum Format {
-    Csv { records: CsvRecords<BufReader<File>>, columns: Arc<Columns>, number: u64 },
+    Csv { records: Box<CsvRecords<BufReader<File>>>, columns: Arc<Columns>, number: u64 },
     Ndjson { reader: BufReader<File>, line: u64, buffer: Vec<u8> },
 }
 
@@ -121,7 +121,7 @@ impl Format {
                 drop(emails);
                 refuse_opt_outs(1, columns.iter().map(String::as_str), &columns[email])?;
                 let columns = Arc::new(Columns::new(columns, email));
-                Ok(Self::Csv { records, columns, number: 1 })
+                Ok(Self::Csv { records: Box::new(records), columns, number: 1 })
             }
             (Some(_), Some(_)) => {
                 Err(Failure::input("line 1: several columns may hold the address")
@@ -198,7 +198,7 @@ fn next_of_csv(
                 "line {line}: the row has {values} values, but the header has {count}"
             ));
         }
-        row.read_subscribed(columns.subscribed(&cells), columns.lack_subscribed(&cells));
+        row.read_subscribed(columns.subscribed(&cells).as_deref(), columns.lack_subscribed(&cells));
         row.cells = Some((Arc::clone(columns), cells));
         return Ok(Some(row));
     }
@@ -301,7 +301,7 @@ fn next_of_ndjson(
         }
         let said = values.get("subscribed");
         let said = said.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_lowercase));
-        row.read_subscribed(said, lacks_subscribed);
+        row.read_subscribed(said.as_deref(), lacks_subscribed);
         row.values = values.into();
         return Ok(Some(row));
     }
@@ -337,11 +337,11 @@ impl Row {
         columns.names.iter().zip(cells).any(|(names, cell)| is_it(names) && !is_blank(cell))
     }
 
-    fn read_subscribed(&mut self, said: Option<String>, is_empty: bool) {
+    fn read_subscribed(&mut self, said: Option<&str>, is_empty: bool) {
         if is_empty && self.problem.is_none() {
             self.problem = Some("`subscribed` is empty; it must be true or false".to_owned());
         }
-        match said.as_deref() {
+        match said {
             None => {}
             Some("true" | "yes" | "y" | "1" | "subscribed") => self.subscribed = Some(true),
             Some("false" | "no" | "n" | "0" | "unsubscribed") => self.subscribed = Some(false),

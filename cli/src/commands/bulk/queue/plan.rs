@@ -79,7 +79,7 @@ async fn store(queue: &RedisQueue, prepared: &Prepared) -> Result<(), Failure> {
     let rows = emails(plan, folder)?.map(|row| {
         let row =
             row.map_err(|failure| std::io::Error::other(failure.details().message.clone()))?;
-        Ok(svc_sdk::bulk::Row::new(row.number, Row::new(row)))
+        Ok(svc_sdk::bulk::Row::new(row.number, Row::new(&row)))
     });
     let rate = plan.rate.unwrap_or_default();
     Ok(queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?)
