@@ -133,7 +133,13 @@ impl Context {
     #[cfg(feature = "sandbox")]
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
-        let mut builder = EmailClient::builder(url, Secret::new(SANDBOX_EMAIL_KEY));
+        // A dry run starts no server, and shows no token.
+        let token = match self.settings.dry_run {
+            true => None,
+            false => self.sandbox().await?.control_token().cloned(),
+        };
+        let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
+        let mut builder = EmailClient::builder(url, key);
         if let Some(tracer) = self.out.tracer() {
             builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
         }

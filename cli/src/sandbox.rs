@@ -18,7 +18,8 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{Server, StartError, find_running};
+    use svc_reference_server::{RunningServer, Server, StartError, find_running};
+    use svc_sdk::Secret;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
@@ -35,6 +36,7 @@ mod with_server {
     pub struct Sandbox {
         url: String,
         dns: std::net::SocketAddr,
+        control_token: Option<Secret>,
         hold: Mutex<Option<Hold>>,
     }
 
@@ -55,18 +57,13 @@ mod with_server {
         /// started here is not announced to other commands.
         pub async fn peek(dir: &Path) -> Option<Self> {
             if let Some(server) = find_running(dir) {
-                let (url, dns, hold) = (server.base_url(), server.dns, Mutex::new(None));
-                return Some(Self { url, dns, hold });
+                return Some(Self::running(&server, None));
             }
             if !dir.is_dir() {
                 return None;
             }
             let server = Server::builder().data_dir(dir).discoverable(false).start().await.ok()?;
-            Some(Self {
-                url: server.base_url(),
-                dns: server.dns_addr(),
-                hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
-            })
+            Some(Self::own(server))
         }
 
         /// Connects to the server of a data directory, or starts one in this process.
@@ -74,22 +71,12 @@ mod with_server {
             let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
                 if let Some(server) = find_running(dir)
-                    && let Ok(Some(lease)) = lease(server.http).await
+                    && let Ok(Some(lease)) = lease(&server).await
                 {
-                    return Ok(Self {
-                        url: server.base_url(),
-                        dns: server.dns,
-                        hold: Mutex::new(Some(Hold::Lease(lease))),
-                    });
+                    return Ok(Self::running(&server, Some(Hold::Lease(lease))));
                 }
                 match Server::builder().data_dir(dir).start().await {
-                    Ok(server) => {
-                        return Ok(Self {
-                            url: server.base_url(),
-                            dns: server.dns_addr(),
-                            hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
-                        });
-                    }
+                    Ok(server) => return Ok(Self::own(server)),
                     // Another server is starting or shutting down.
                     Err(StartError::InUse { .. }) if Instant::now() < deadline => {
                         tokio::time::sleep(RETRY_INTERVAL).await;
@@ -103,6 +90,29 @@ mod with_server {
                     }
                 }
             }
+        }
+
+        fn own(server: Server) -> Self {
+            Self {
+                url: server.base_url(),
+                dns: server.dns_addr(),
+                control_token: None,
+                hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
+            }
+        }
+
+        fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
+            Self {
+                url: server.base_url(),
+                dns: server.dns,
+                control_token: server.control_token().map(Secret::new),
+                hold: Mutex::new(hold),
+            }
+        }
+
+        /// What the control interface of a public server requires.
+        pub fn control_token(&self) -> Option<&Secret> {
+            self.control_token.as_ref()
         }
 
         /// The base URL of both services and of the control interface.
@@ -130,9 +140,13 @@ mod with_server {
 
     /// Requests a lease: the server keeps running while the connection is open. `None` if the
     /// server is shutting down.
-    async fn lease(host: std::net::SocketAddr) -> std::io::Result<Option<TcpStream>> {
+    async fn lease(server: &RunningServer) -> std::io::Result<Option<TcpStream>> {
+        let host = server.http;
         let mut stream = TcpStream::connect(host).await?;
-        let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let token =
+            server.control_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let token = token.unwrap_or_default();
+        let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n{token}\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
         let mut buffer = [0; 512];
@@ -168,6 +182,10 @@ mod without_server {
         }
 
         pub fn url(&self) -> &str {
+            match self.0 {}
+        }
+
+        pub fn control_token(&self) -> Option<&svc_sdk::Secret> {
             match self.0 {}
         }
 

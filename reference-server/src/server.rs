@@ -326,7 +326,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
     let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
-        data_dir.publish(&addresses).map_err(|source| StartError::Directory {
+        let token = app.control_token.as_deref();
+        data_dir.publish(&addresses, token).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
             source,
         })?;

@@ -24,9 +24,37 @@ pub struct RunningServer {
     pub smtp: Option<SocketAddr>,
     /// The process ID.
     pub pid: u32,
+    #[serde(skip)]
+    control_token: Option<ControlToken>,
+}
+
+/// A token that no message shows.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct ControlToken(String);
+
+impl std::fmt::Debug for ControlToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// What the file in the data directory says, which only its owner can read.
+#[derive(Serialize, Deserialize)]
+struct ServerFile {
+    #[serde(flatten)]
+    running: RunningServer,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    control_token: Option<ControlToken>,
 }
 
 impl RunningServer {
+    /// What the control interface requires as `Authorization: Bearer TOKEN`, if the server is
+    /// [public](crate::Builder::public). Serialization leaves it out.
+    pub fn control_token(&self) -> Option<&str> {
+        self.control_token.as_ref().map(|token| token.0.as_str())
+    }
+
     /// The base URL, such as `http://127.0.0.1:4080`, without a trailing slash.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.http)
@@ -106,15 +134,22 @@ impl DataDir {
         &self.path
     }
 
-    /// Writes the server's addresses, so that [`find_running`] finds them. The file
-    /// is replaced atomically.
-    pub(crate) fn publish(&self, addresses: &Addresses) -> std::io::Result<()> {
+    /// Writes the server's addresses and its control token, so that [`find_running`] finds
+    /// them. The file is replaced atomically.
+    pub(crate) fn publish(
+        &self,
+        addresses: &Addresses,
+        control_token: Option<&str>,
+    ) -> std::io::Result<()> {
+        let control_token = control_token.map(|token| ControlToken(token.to_owned()));
         let running = RunningServer {
             http: addresses.http,
             dns: addresses.dns,
             smtp: addresses.smtp,
             pid: std::process::id(),
+            control_token: control_token.clone(),
         };
+        let file = ServerFile { running: running.clone(), control_token };
         let new = self.path.join("server.json.new");
         // Whatever is there is a leftover, or a link that someone planted.
         match std::fs::remove_file(&new) {
@@ -122,7 +157,7 @@ impl DataDir {
             _ => {}
         }
         create_private_file(&new)?;
-        std::fs::write(&new, serde_json::to_vec(&running)?)?;
+        std::fs::write(&new, serde_json::to_vec(&file)?)?;
         std::fs::rename(new, self.path.join(SERVER_FILE))?;
         let _ = self.published.set(running);
         Ok(())
@@ -144,7 +179,8 @@ fn read_server_file(directory: &Path) -> Option<RunningServer> {
     let file = open_regular(&directory.join(SERVER_FILE)).ok()?;
     let mut text = Vec::new();
     file.take(MAX_SERVER_FILE).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    let ServerFile { running, control_token } = serde_json::from_slice(&text).ok()?;
+    Some(RunningServer { control_token, ..running })
 }
 
 const MAX_SERVER_FILE: u64 = 64 << 10;
