@@ -144,6 +144,10 @@ test('the page with 10 000 messages starts like one with few, and is small', asy
 
 /** What a first visit costs: seconds of the main thread, and compressed bytes of the page's own files. */
 async function startOf(own) {
+  // The newest message has HTML, so that there is a tab for its compatibility.
+  const content = '<div style="border-radius: 4px; display: flex"><video></video></div>';
+  await call(own, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: 'html@example.test', subject: 'With HTML', html: content });
+  await call(own, 'GET', '/_sandbox/messages/wait?to=html@example.test');
   const page = await open(own, 'mailbox');
   const session = await page.context().newCDPSession(page);
   await page.goto('about:blank');
