@@ -185,10 +185,6 @@ mod without_server {
             match self.0 {}
         }
 
-        pub fn control_token(&self) -> Option<&svc_sdk::Secret> {
-            match self.0 {}
-        }
-
         pub fn dns(&self) -> Option<std::net::SocketAddr> {
             match self.0 {}
         }
