@@ -15,14 +15,21 @@ mod neighbors;
 mod requests;
 mod sending;
 
-/// The shortest of three times that this takes. Comparing those of a small and a large input shows
-/// whether the work grows faster than the input, on a machine of any speed and load.
-async fn shortest(attempt: impl AsyncFn()) -> Duration {
-    let mut shortest = Duration::MAX;
-    for _ in 0..3 {
+/// Fails unless `large` takes less than `most` times as long as `small`. Both are measured in turns,
+/// and the shortest times are compared, so that the load of the machine decides nothing: work that
+/// grows too fast stays slower in every round.
+async fn assert_growth(most: u32, small: impl AsyncFn(), large: impl AsyncFn()) {
+    let (mut short, mut long) = (Duration::MAX, Duration::MAX);
+    for round in 1..=10 {
         let started = Instant::now();
-        attempt().await;
-        shortest = shortest.min(started.elapsed());
+        small().await;
+        short = short.min(started.elapsed());
+        let started = Instant::now();
+        large().await;
+        long = long.min(started.elapsed());
+        if round >= 3 && long < short * most {
+            return;
+        }
     }
-    shortest
+    panic!("{long:?}, and not less than {most} times {short:?}");
 }
