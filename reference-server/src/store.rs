@@ -94,7 +94,7 @@ pub(crate) struct Store {
     interrupted: Vec<Job>,
     /// Of the writer's connection.
     interrupt: Mutex<Option<InterruptHandle>>,
-    /// Since when the writer thread has had no more jobs, and has closed the database.
+    /// Set when the writer thread has no more jobs and begins to close the database.
     closing: Arc<Mutex<Option<Instant>>>,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,

@@ -6,7 +6,7 @@ use svc_reference_server::client::RecordKind;
 
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Publish and withdraw records in the built-in DNS zone
@@ -40,14 +40,13 @@ pub struct Publish {
     /// Record to publish; repeatable [default: all]
     #[arg(long, value_name = "RECORD", value_delimiter = ',', value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
     record: Vec<RecordKind>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Publish {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = client.dns().publish(self.domain.trim_end_matches('.'), &self.record);
         let sentence = format!("published the records of {}", self.domain);
         control::done(context, request, &sentence).await?;
@@ -70,14 +69,13 @@ pub struct Withdraw {
     /// Record to withdraw [default: all]
     #[arg(value_parser = PossibleValuesParser::new(["mx", "spf", "dkim", "dmarc"]).try_map(|kind| kind.parse::<RecordKind>()))]
     record: Option<RecordKind>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Withdraw {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = client.dns().withdraw(self.domain.trim_end_matches('.'), self.record);
         let what = self.record.map_or("the records", RecordKind::as_str);
         control::done(context, request, &format!("withdrew {what} of {}", self.domain)).await

@@ -26,7 +26,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) fn is_any(&self) -> bool {
+    /// Whether every message matches.
+    pub(crate) fn is_anything(&self) -> bool {
         self.from.is_none() && self.subject.is_none()
     }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use super::attachments;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Show a message, its source, its HTML or its links, or save its attachments
@@ -39,14 +39,13 @@ pub struct Get {
     /// name gets a number.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     attachments: Option<PathBuf>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let messages = client.messages();
         if let Some(directory) = &self.attachments {
             return attachments::save(context, messages, &self.id, directory).await;

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::times;
 
@@ -36,15 +36,14 @@ pub struct List {
     /// Fetch every page
     #[arg(long)]
     all: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = || {
             let mut request = client.messages().list();
             if let Some(to) = &self.to {

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::commands::sandbox::open;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Open a message on the page of the local server, in a browser
@@ -24,15 +24,14 @@ pub struct Open {
     /// Print the URL and open no browser
     #[arg(long)]
     print: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Open {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let page = open::url(context)?;
-        let organization = self.organization.as_deref();
+        let organization = self.organization.name();
         let client = control::client(context, organization).await?;
         let Some(message) = control::send(context, client.messages().get(&self.id)).await? else {
             return Ok(());

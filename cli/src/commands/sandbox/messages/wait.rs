@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::times;
 
@@ -31,15 +31,14 @@ pub struct Wait {
     /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     after: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Wait {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let after = times::after(context, self.after.as_deref()).await?;
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let mut request = client.messages().wait().timeout(context.settings.timeout.value);
         if let Some(to) = &self.to {
             request = request.to(to);

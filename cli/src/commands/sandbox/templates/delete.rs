@@ -5,7 +5,7 @@ use clap::Args;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Delete a template
@@ -19,15 +19,14 @@ pub struct Delete {
     /// Template id
     #[arg(add = Values::Template.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         confirm(context, &format!("Delete template {}?", self.id)).await?;
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::deleted(context, client.templates().delete(&self.id), "template", &self.id).await
     }
 }

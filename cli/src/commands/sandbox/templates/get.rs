@@ -5,7 +5,7 @@ use clap::Args;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::context::PLAIN;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Show a template
@@ -19,14 +19,13 @@ pub struct Get {
     /// Template id
     #[arg(add = Values::Template.candidates())]
     id: String,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::show(context, client.templates().get(&self.id), PLAIN).await
     }
 }

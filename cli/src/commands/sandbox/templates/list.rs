@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
@@ -27,14 +27,13 @@ pub struct List {
     /// Fetch every page [default: the first 20]
     #[arg(long)]
     all: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         control::pages(context, || client.templates().list(), self.all, VIEW, "no templates").await
     }
 }

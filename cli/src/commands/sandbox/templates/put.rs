@@ -6,7 +6,7 @@ use svc_reference_server::client::NewTemplate;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::context::PLAIN;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 /// Create or replace a template
@@ -29,14 +29,13 @@ pub struct Put {
     /// Plain-text body: text, @file or - for stdin
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     text: Option<String>,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Put {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let mut template = NewTemplate::new();
         if let Some(subject) = self.subject {
             template = template.subject(subject);

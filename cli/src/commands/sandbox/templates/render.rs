@@ -7,7 +7,7 @@ use svc_reference_server::client::RenderedTemplate;
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, View};
@@ -48,9 +48,8 @@ pub struct Render {
     /// Print only the plain-text body
     #[arg(long)]
     text: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Render {
@@ -60,7 +59,7 @@ impl Render {
             None => Map::new(),
         };
         variables.extend(pairs::object("--var", self.var)?);
-        let client = control::client(context, self.organization.as_deref()).await?;
+        let client = self.organization.client(context).await?;
         let request = client.templates().render(&self.id, variables);
         if !self.html && !self.text {
             return control::show(context, request, VIEW).await;

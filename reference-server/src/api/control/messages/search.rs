@@ -71,7 +71,7 @@ impl Search {
         let (organization, newest) = newest.await?;
         let search = self.clone();
         let find = move |reader: Reader<'_>| search.find(reader, organization, count);
-        let (messages, read) = if self.wanted.is_any() {
+        let (messages, read) = if self.wanted.is_anything() {
             app.store.read(find).await?
         } else {
             let _slot = app.searches.acquire(organization).await;
