@@ -47,7 +47,7 @@ fn opens_the_page_in_the_browser() {
     let elsewhere = format!("{http}/#/mailbox?organization={organization}");
     assert_eq!(opened, format!("{http}/\n{url}\n{elsewhere}\n"));
 
-    // Without a browser, and if nobody sees the result, the URL is printed.
+    // Without a browser, or if standard output is not a terminal, the URL is printed.
     let none = open(&["sandbox", "open"], "/nothing/here");
     assert!(none.contains("found no browser"), "{none}");
     assert!(none.ends_with(&format!("{http}/\n")), "{none}");
