@@ -32,7 +32,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         one_process(rows).await;
-        workers((rows / 50).clamp(1_000, 20_000)).await;
+        workers((rows / 25).clamp(1_000, 40_000)).await;
     });
 }
 

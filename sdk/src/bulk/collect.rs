@@ -32,6 +32,11 @@ impl Chunk {
         self.rows.push(row);
         self.emails.push(email);
     }
+
+    /// About how many bytes its emails take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// What the rows give next.
