@@ -19,9 +19,6 @@ pub(super) trait Driver {
     /// The next request or invalid row, or `None` at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Result<Option<Next>, ErrorKind>>;
 
-    /// Puts a request back that was not processed, to be sent next.
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>);
-
     /// How many requests may be ready while `concurrency` others are in flight.
     fn read_ahead(&self, concurrency: usize) -> usize;
 
@@ -111,10 +108,6 @@ where
         self.collector.next(&self.state).await.map_err(ErrorKind::Rows)
     }
 
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
-        self.collector.put_back(rows, emails);
-    }
-
     fn read_ahead(&self, concurrency: usize) -> usize {
         concurrency
     }
@@ -134,7 +127,11 @@ where
             };
             begun.push(Begin::Send { chunk: number, key });
         }
-        self.sync().await.map(|()| begun)
+        // A repeated request has its intent already.
+        if !self.unwritten.is_empty() {
+            self.sync().await?;
+        }
+        Ok(begun)
     }
 
     async fn record(&mut self, entries: Vec<Entry>) -> io::Result<bool> {

@@ -151,7 +151,7 @@ impl<D: Driver> Run<D> {
                 Event::Done(done) => {
                     let mut next = Some(done);
                     while let Some(done) = next {
-                        ended &= !self.finish(done).await;
+                        self.finish(done, &mut ready).await;
                         next = self.requests.try_join_next();
                     }
                 }
@@ -237,22 +237,24 @@ impl<D: Driver> Run<D> {
         });
     }
 
-    /// Concludes a request. Returns whether rows of it are sent again.
-    async fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) -> bool {
+    /// Concludes a request. What has to be sent again comes next.
+    async fn finish(
+        &mut self,
+        done: Result<Done, tokio::task::JoinError>,
+        ready: &mut VecDeque<Chunk>,
+    ) {
         match done {
             Ok(done) => {
-                let again = self.conclude(done).await;
-                let is_any = !again.is_empty();
-                for (rows, emails) in again {
-                    self.driver.put_back(rows, emails);
+                for (rows, emails) in self.conclude(done).await {
+                    ready.push_front(Chunk::again(rows, emails));
                 }
-                is_any
             }
             // A panic of the application, such as in an attachment's source.
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => false,
-            },
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
         }
     }
 

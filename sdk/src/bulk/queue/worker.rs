@@ -351,10 +351,6 @@ where
         }
     }
 
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
-        self.collector.put_back(rows, emails);
-    }
-
     /// One: another worker may be idle. The deadline of a request is shorter than the lease, so
     /// what is claimed while it is in flight is still claimed when it has ended.
     fn read_ahead(&self, _: usize) -> usize {
