@@ -8,7 +8,7 @@
 //! Prints the rates, the peak memory of `svc`, the size of the journal, the time that `status` and
 //! `resume` of the complete job take, and how much faster four workers are than one if each request
 //! takes 50 ms. The latter needs `redis-server`. The local server is a process of its own, on the
-//! same machine.
+//! same machine. Results: `README.md` in this folder.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
