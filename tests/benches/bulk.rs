@@ -8,7 +8,7 @@
 //! Prints the rates, the peak memory of `svc`, the size of the journal, the time that `status` and
 //! `resume` of the complete job take, and how much faster four workers are than one if each request
 //! takes 50 ms. The latter needs `redis-server`. The local server is a process of its own, on the
-//! same machine.
+//! same machine. Results: `README.md` in this folder.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -32,7 +32,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         one_process(rows).await;
-        workers((rows / 50).clamp(1_000, 20_000)).await;
+        workers((rows / 25).clamp(1_000, 40_000)).await;
     });
 }
 

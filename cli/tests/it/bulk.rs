@@ -327,6 +327,35 @@ fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
     assert_eq!((used.code, used.stderr.contains("is not used")), (0, false), "{used:?}");
 }
 
+#[test]
+fn columns_that_share_a_placeholder_are_refused_if_it_is_used() {
+    let home = Home::new();
+    home.file("people.csv", "email,First Name,First-Name\na@b.test,Ada,Eve\n");
+    let object = json!({"email": "a@b.test", "First Name": "Ada", "First-Name": "Eve"});
+    home.file("people.ndjson", object.to_string());
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    let run = |file, args: &[&str]| {
+        let send = ["bulk", "send", file, "--from", "a@b.test", "--subject", "s", "--dry-run"];
+        home.run_with_env(&[&send[..], args].concat(), &env)
+    };
+    for file in ["people.csv", "people.ndjson"] {
+        for args in [
+            ["--text", "{{ first_name }}"],
+            ["--text", "{% if row.first_name %}x{% endif %}"],
+            ["--template", "welcome"],
+        ] {
+            let run = run(file, &args);
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+            let why = "`First Name` and `First-Name` are both `first_name` in a placeholder";
+            assert!(run.stderr.contains(why), "{run:?}");
+            assert!(run.stderr.contains("rename one of them, or write {{ row["), "{run:?}");
+        }
+        for text in ["Hi", "{{ row['First Name'] }}{{ row['First-Name'] }}"] {
+            assert_eq!(run(file, &["--text", text]).code, 0, "{file} {text}");
+        }
+    }
+}
+
 /// A key that is given twice, or no word about the subscription where other rows have one.
 #[test]
 fn a_row_of_ndjson_that_may_opt_out_is_left_out() {

@@ -27,10 +27,20 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    /// A request that was not processed, or a half of it.
+    pub(super) fn again(rows: Vec<u64>, emails: Vec<Email>) -> Self {
+        Self { rows, emails, ..Self::default() }
+    }
+
     fn push(&mut self, row: u64, email: Email) {
         self.bytes += size(&email);
         self.rows.push(row);
         self.emails.push(email);
+    }
+
+    /// About how many bytes its emails take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -106,11 +116,6 @@ where
                 return Ok(Some(invalid));
             }
         }
-    }
-
-    /// Puts a request back that was not processed, to be sent next.
-    pub(super) fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
-        self.ready.push(Chunk { rows, emails, repeats: None, bytes: 0 });
     }
 
     /// Takes in a row of a part of the job that has a state of its own.

@@ -19,14 +19,15 @@ pub(super) trait Driver {
     /// The next request or invalid row, or `None` at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Result<Option<Next>, ErrorKind>>;
 
-    /// Puts a request back that was not processed, to be sent next.
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>);
+    /// How many requests may be ready while `concurrency` others are in flight.
+    fn read_ahead(&self, concurrency: usize) -> usize;
 
-    /// Records, durably, that a request is about to be sent.
-    fn begin(&mut self, chunk: &Chunk) -> impl Future<Output = io::Result<Begin>>;
+    /// Records, durably, that requests are about to be sent, after what was recorded before.
+    /// Tells of the first requests, at least one, whether they may be sent.
+    fn begin(&mut self, chunks: &[Chunk]) -> impl Future<Output = io::Result<Vec<Begin>>>;
 
     /// Records what became of one request or row. Returns false if another worker has taken it
-    /// over.
+    /// over. It may be kept in memory until [`begin`](Self::begin) or [`write`](Self::write).
     fn record(&mut self, entries: Vec<Entry>) -> impl Future<Output = io::Result<bool>>;
 
     /// Records the refusal of a row whose request was not recorded as refused.
@@ -36,6 +37,9 @@ pub(super) trait Driver {
         to: String,
         outcome: RowOutcome,
     ) -> impl Future<Output = io::Result<()>>;
+
+    /// Writes what was recorded.
+    fn write(&mut self) -> impl Future<Output = io::Result<()>>;
 
     /// The service asks to wait.
     fn pause(&mut self, time: Duration) -> impl Future<Output = io::Result<()>>;
@@ -69,15 +73,26 @@ pub(super) enum Begin {
 
 /// One process with a journal of its own.
 pub(super) struct JournalDriver<'a, 'j, S, T, R, J: ?Sized> {
-    pub(super) collector: Collector<'a, S, T, R>,
-    pub(super) state: State,
-    pub(super) journal: &'j mut J,
+    collector: Collector<'a, S, T, R>,
+    state: State,
+    journal: &'j mut J,
+    /// Entries that the state has and the journal lacks.
+    unwritten: Vec<Entry>,
 }
 
-impl<S, T, R, J: Journal + ?Sized> JournalDriver<'_, '_, S, T, R, J> {
-    async fn append(&mut self, entries: Vec<Entry>, durable: bool) -> io::Result<()> {
+impl<'a, 'j, S, T, R, J: Journal + ?Sized> JournalDriver<'a, 'j, S, T, R, J> {
+    pub(super) fn new(collector: Collector<'a, S, T, R>, state: State, journal: &'j mut J) -> Self {
+        Self { collector, state, journal, unwritten: Vec::new() }
+    }
+
+    fn note(&mut self, entries: Vec<Entry>) {
         entries.iter().for_each(|entry| self.state.apply(entry));
-        self.journal.append(entries, durable).await
+        self.unwritten.extend(entries);
+    }
+
+    /// Makes everything that was recorded durable.
+    pub(super) async fn sync(&mut self) -> io::Result<()> {
+        self.journal.append(std::mem::take(&mut self.unwritten), true).await
     }
 }
 
@@ -93,28 +108,48 @@ where
         self.collector.next(&self.state).await.map_err(ErrorKind::Rows)
     }
 
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
-        self.collector.put_back(rows, emails);
+    fn read_ahead(&self, concurrency: usize) -> usize {
+        concurrency
     }
 
-    async fn begin(&mut self, chunk: &Chunk) -> io::Result<Begin> {
-        if let Some((number, key)) = &chunk.repeats {
-            return Ok(Begin::Send { chunk: *number, key: Some(key.clone()) });
+    async fn begin(&mut self, chunks: &[Chunk]) -> io::Result<Vec<Begin>> {
+        let mut begun = Vec::new();
+        for chunk in chunks {
+            let (number, key) = match &chunk.repeats {
+                Some((number, key)) => (*number, Some(key.clone())),
+                None => {
+                    let number = self.state.next_chunk();
+                    let has_keys = self.collector.key_life.is_some();
+                    let key = has_keys.then(|| format!("{}-{number}", self.journal.job()));
+                    self.note(vec![chunk.intent(number, self.state.now(), key.clone())]);
+                    (number, key)
+                }
+            };
+            begun.push(Begin::Send { chunk: number, key });
         }
-        let number = self.state.next_chunk();
-        let has_keys = self.collector.key_life.is_some();
-        let key = has_keys.then(|| format!("{}-{number}", self.journal.job()));
-        self.append(vec![chunk.intent(number, self.state.now(), key.clone())], true).await?;
-        Ok(Begin::Send { chunk: number, key })
+        // A repeated request has its intent already.
+        if !self.unwritten.is_empty() {
+            self.sync().await?;
+        }
+        Ok(begun)
     }
 
     async fn record(&mut self, entries: Vec<Entry>) -> io::Result<bool> {
-        self.append(entries, false).await.map(|()| true)
+        self.note(entries);
+        Ok(true)
     }
 
     async fn refuse(&mut self, row: u64, to: String, outcome: RowOutcome) -> io::Result<()> {
         let (chunk, at) = (self.state.next_chunk(), self.state.now());
-        self.append(refusal(chunk, at, row, to, outcome), false).await
+        self.note(refusal(chunk, at, row, to, outcome));
+        Ok(())
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.journal.append(std::mem::take(&mut self.unwritten), false).await
     }
 
     async fn pause(&mut self, _: Duration) -> io::Result<()> {

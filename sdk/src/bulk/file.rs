@@ -166,7 +166,8 @@ impl Journal for FileJournal {
         Box::pin(in_background(move || {
             let mut text = Vec::new();
             for entry in entries {
-                text.extend(line(&Line::from(entry))?);
+                serde_json::to_writer(&mut text, &Line::from(entry))?;
+                text.push(b'\n');
             }
             let mut appender = inner.file.lock().unwrap_or_else(PoisonError::into_inner);
             appender.append(&text, durable)

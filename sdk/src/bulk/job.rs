@@ -204,14 +204,15 @@ impl Job {
             Ok(state) => state.stopped(),
             Err(error) => return Err(Error::new(ErrorKind::Journal(error), Totals::default())),
         };
-        let mut run = self.start(JournalDriver { collector, state, journal });
+        let mut run = self.start(JournalDriver::new(collector, state, journal));
         run.until_the_end().await;
         if run.failure.is_none() {
             run.refuse().await;
         }
-        if let Err(error) = run.driver.journal.append(Vec::new(), true).await {
+        if let Err(error) = run.driver.sync().await {
             run.fail(ErrorKind::Journal(error));
         }
+        run.report_written();
         let totals = run.driver.totals();
         run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
     }
@@ -265,6 +266,7 @@ impl Job {
             max_retry_after: self.max_retry_after,
             stop: Some(self.stop),
             observer: self.observer,
+            unreported: Vec::new(),
             driver,
             requests: JoinSet::new(),
             may_try: watch::Sender::new(MayTry::Yes),

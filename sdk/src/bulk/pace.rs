@@ -21,6 +21,11 @@ impl Pace {
         Self { rate, due: Instant::now() }
     }
 
+    /// Whether a request may start now.
+    pub(super) fn is_due(&self) -> bool {
+        self.due <= Instant::now()
+    }
+
     /// Waits until a request may start. Cancel safe.
     pub(super) async fn wait(&self) {
         if Instant::now() < self.due {

@@ -1,5 +1,6 @@
 //! A job that runs: starts requests, and records and judges their outcomes.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ const MAX_UNKNOWN_CHUNKS: u32 = 3;
 /// service probably refuses every request, whatever it contains.
 const MAX_REFUSED_ALONE: usize = 20;
 
+/// No further request is rendered ahead if those that are ready have this many bytes.
+const MAX_READ_AHEAD: u64 = 4 << 20;
+
 /// A request that has ended.
 pub(super) struct Done {
     chunk: u64,
@@ -48,6 +52,8 @@ pub(super) struct Run<D> {
     pub(super) concurrency: usize,
     pub(super) pace: Pace,
     pub(super) observer: Option<Observer>,
+    /// What the observer is told when it is written.
+    pub(super) unreported: Vec<ChunkReport>,
     pub(super) driver: D,
     /// Tasks, so that they go on while the journal is written. Dropping them ends them.
     pub(super) requests: JoinSet<Done>,
@@ -64,43 +70,38 @@ pub(super) struct Run<D> {
 
 /// What happens next in a job.
 enum Event<T> {
-    /// The time for the request has come.
+    Stop,
+    Done(Result<Done, tokio::task::JoinError>),
+    /// The time for the next requests has come.
     Start,
     Next(T),
-    Done(Result<Done, tokio::task::JoinError>),
-    Stop,
 }
 
 impl<D: Driver> Run<D> {
     pub(super) async fn until_the_end(&mut self) {
-        let (mut ended, mut ready) = (false, None);
+        // Requests that are read and rendered while all slots are busy.
+        let (mut ended, mut ready) = (false, VecDeque::new());
         loop {
-            ended |= self.failure.is_some() || self.stop.is_none();
-            let may_start = !ended && self.requests.len() < self.concurrency;
-            if !may_start && self.requests.is_empty() {
+            let is_stopped = self.failure.is_some() || self.stop.is_none();
+            if is_stopped {
+                ready.clear();
+            }
+            let is_busy = self.requests.len() >= self.concurrency;
+            let may_read = !ended && !is_stopped && self.reads_ahead(&ready);
+            let may_start = !ready.is_empty() && !is_busy;
+            // What is recorded now and what starts at once are written together.
+            if !may_start || !self.pace.is_due() {
+                self.write().await;
+                if self.failure.is_some() && !is_stopped {
+                    continue;
+                }
+            }
+            if !may_start && !may_read && self.requests.is_empty() {
                 return;
             }
             let event = {
                 let (pace, driver) = (&self.pace, &mut self.driver);
-                let requests = &mut self.requests;
-                let (stop, has_ready) = (&mut self.stop, ready.is_some());
-                let next = async {
-                    if !may_start {
-                        return pending().await;
-                    }
-                    // Not before there is a request: the end of the rows needs no wait.
-                    if has_ready {
-                        pace.wait().await;
-                        return Event::Start;
-                    }
-                    Event::Next(driver.next().await)
-                };
-                let done = async {
-                    match requests.join_next().await {
-                        Some(done) => Event::Done(done),
-                        None => pending().await,
-                    }
-                };
+                let (stop, requests) = (&mut self.stop, &mut self.requests);
                 let stopped = async {
                     match stop {
                         Some(stop) => stop.await,
@@ -108,37 +109,60 @@ impl<D: Driver> Run<D> {
                     }
                     Event::Stop
                 };
-                let (next, done) = (pin!(next), pin!(done));
-                select(pin!(stopped), select(next, done).map(first)).map(first).await
+                let done = async {
+                    match requests.join_next().await {
+                        Some(done) => Event::Done(done),
+                        None => pending().await,
+                    }
+                };
+                let start = async {
+                    match may_start {
+                        true => pace.wait().await,
+                        false => pending().await,
+                    }
+                    Event::Start
+                };
+                let next = async {
+                    match may_read {
+                        true => Event::Next(driver.next().await),
+                        false => pending().await,
+                    }
+                };
+                // Rows are read last: that may take longer than everything else.
+                let (stopped, done) = (pin!(stopped), pin!(done));
+                let (start, next) = (pin!(start), pin!(next));
+                let work = select(start, next).map(first);
+                select(stopped, select(done, work).map(first)).map(first).await
             };
             match event {
                 Event::Stop => self.stop(),
-                Event::Start => {
-                    if let Some(chunk) = ready.take() {
-                        ready = self.start(chunk).await;
-                    }
+                Event::Start => self.start(&mut ready).await,
+                Event::Next(Ok(Some(Next::Chunk(chunk)))) => {
+                    ready.push_back(chunk);
+                    // Reading may never wait, and requests need this thread.
+                    tokio::task::yield_now().await;
                 }
-                Event::Next(Ok(Some(Next::Chunk(chunk)))) => ready = Some(chunk),
                 Event::Next(Ok(Some(Next::Invalid(row, message)))) => {
                     let at = self.driver.now();
                     self.record(vec![Entry::Invalid { row, at, message }]).await;
                 }
                 Event::Next(Ok(None)) => ended = true,
                 Event::Next(Err(kind)) => self.fail(kind),
-                Event::Done(Ok(done)) => {
-                    for (rows, emails) in self.conclude(done).await {
-                        self.driver.put_back(rows, emails);
-                        ended = false;
-                    }
-                }
-                // A panic of the application, such as in an attachment's source.
-                Event::Done(Err(error)) => {
-                    if let Ok(panic) = error.try_into_panic() {
-                        std::panic::resume_unwind(panic);
+                Event::Done(done) => {
+                    let mut next = Some(done);
+                    while let Some(done) = next {
+                        self.finish(done, &mut ready).await;
+                        next = self.requests.try_join_next();
                     }
                 }
             }
         }
+    }
+
+    /// Whether another request is rendered, although none can be started yet.
+    fn reads_ahead(&self, ready: &VecDeque<Chunk>) -> bool {
+        let bytes = ready.iter().map(Chunk::bytes).sum::<u64>();
+        ready.len() < self.driver.read_ahead(self.concurrency) && bytes < MAX_READ_AHEAD
     }
 
     /// Starts no further request, and ends those in flight instead of trying them again.
@@ -147,24 +171,44 @@ impl<D: Driver> Run<D> {
         self.may_try.send_replace(MayTry::Never);
     }
 
-    /// Records the intent and sends the request. Returns it if it has to wait.
-    async fn start(&mut self, chunk: Chunk) -> Option<Chunk> {
-        let (number, key) = match self.driver.begin(&chunk).await {
-            Ok(Begin::Send { chunk, key }) => (chunk, key),
-            Ok(Begin::Later(wait)) => {
-                self.pace.pause(wait);
-                return Some(chunk);
-            }
-            Ok(Begin::Skip) => return None,
-            Ok(Begin::Stop) => {
-                self.stop();
-                return None;
-            }
-            Err(error) => {
-                self.fail(ErrorKind::Journal(error));
-                return None;
-            }
+    /// Records the intents of the requests that may start, and sends them.
+    async fn start(&mut self, ready: &mut VecDeque<Chunk>) {
+        // If all requests started together, the service would have nothing to do while the next
+        // intents are synced.
+        let most = self.concurrency.div_ceil(2);
+        let mut chunks = Vec::new();
+        while chunks.len() < most.min(self.concurrency - self.requests.len())
+            && self.pace.is_due()
+            && let Some(chunk) = ready.pop_front()
+        {
+            self.pace.start(chunk.rows.len());
+            chunks.push(chunk);
+        }
+        let begun = match self.driver.begin(&chunks).await {
+            Ok(begun) => begun,
+            Err(error) => return self.fail(ErrorKind::Journal(error)),
         };
+        self.report_written();
+        let mut begun = begun.into_iter();
+        let mut later = Vec::new();
+        for chunk in chunks {
+            match begun.next() {
+                Some(Begin::Send { chunk: number, key }) => self.send(number, key, chunk),
+                Some(Begin::Later(wait)) => {
+                    self.pace.pause(wait);
+                    later.push(chunk);
+                }
+                Some(Begin::Skip) => {}
+                Some(Begin::Stop) => self.stop(),
+                None => later.push(chunk),
+            }
+        }
+        later.into_iter().rev().for_each(|chunk| ready.push_front(chunk));
+        // The requests need this thread.
+        tokio::task::yield_now().await;
+    }
+
+    fn send(&mut self, number: u64, key: Option<String>, chunk: Chunk) {
         let Chunk { rows, emails, repeats, .. } = chunk;
         let is_repeat = repeats.is_some();
         // A pause that has just ended.
@@ -175,11 +219,10 @@ impl<D: Driver> Run<D> {
             }
             is_paused
         });
-        self.pace.start(rows.len());
         let (client, retries, timeout) = (self.client.clone(), self.retries, self.timeout);
         let may_try = self.may_try.subscribe();
         self.requests.spawn(async move {
-            let call = client.emails().send_batch(&emails);
+            let call = client.emails().send_checked_batch(&emails);
             let call = call
                 .timeout(timeout)
                 .attempt_timeout(ATTEMPT_TIMEOUT.min(timeout))
@@ -192,7 +235,27 @@ impl<D: Driver> Run<D> {
             let result = call.await;
             Done { chunk: number, rows, emails, is_repeat, result }
         });
-        None
+    }
+
+    /// Concludes a request. What has to be sent again comes next.
+    async fn finish(
+        &mut self,
+        done: Result<Done, tokio::task::JoinError>,
+        ready: &mut VecDeque<Chunk>,
+    ) {
+        match done {
+            Ok(done) => {
+                for (rows, emails) in self.conclude(done).await {
+                    ready.push_front(Chunk::again(rows, emails));
+                }
+            }
+            // A panic of the application, such as in an attachment's source.
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
     }
 
     /// Records the outcome of a request. Returns the rows that are sent again, with their
@@ -291,9 +354,26 @@ impl<D: Driver> Run<D> {
     }
 
     fn report(&mut self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
-        let totals = self.driver.totals();
-        if let Some(observer) = &mut self.observer {
-            observer(&ChunkReport { outcomes, totals, pause });
+        if self.observer.is_some() {
+            let totals = self.driver.totals();
+            self.unreported.push(ChunkReport { outcomes, totals, pause });
+        }
+    }
+
+    /// Writes what was recorded.
+    async fn write(&mut self) {
+        if let Err(error) = self.driver.write().await {
+            self.fail(ErrorKind::Journal(error));
+        }
+        self.report_written();
+    }
+
+    /// Tells the observer what was written.
+    pub(super) fn report_written(&mut self) {
+        for report in std::mem::take(&mut self.unreported) {
+            if let Some(observer) = &mut self.observer {
+                observer(&report);
+            }
         }
     }
 

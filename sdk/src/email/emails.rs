@@ -432,10 +432,23 @@ impl Emails {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and [`Error::fields`] lists the
     /// problem of each email.
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
-        let plan = match self.shared.local_checks() {
-            true => BatchPlan::check(emails),
-            false => Ok(BatchPlan::all(emails)),
-        };
+        match self.shared.local_checks() {
+            true => self.send_planned(emails, BatchPlan::check(emails)),
+            false => self.send_planned(emails, Ok(BatchPlan::all(emails))),
+        }
+    }
+
+    /// Sends emails whose limits were checked.
+    #[cfg(feature = "bulk")]
+    pub(crate) fn send_checked_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
+        self.send_planned(emails, Ok(BatchPlan::all(emails)))
+    }
+
+    fn send_planned(
+        &self,
+        emails: &[Email],
+        plan: Result<BatchPlan, Error>,
+    ) -> Call<BatchResponse> {
         let (plan, payload) = match plan {
             Ok(plan) => {
                 let sent = plan.sent.iter().map(|&index| (index, &emails[index]));

@@ -1,6 +1,7 @@
 //! Bulk sending: whatever ends a job, no email is sent twice and none is left out.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -237,6 +238,27 @@ async fn rows_in_flight_when_a_job_is_dropped_are_unknown_and_kept_back() {
     let job = Job::new(&server.client()).resend_unknown(true);
     assert_eq!(counts(run(job, &folder, 20..35).await.unwrap()), totals(15, 0, 0, 0));
     assert_eq!(server.sent()[3], [25, 26, 27, 28, 29]);
+}
+
+#[tokio::test]
+async fn the_next_request_is_rendered_but_not_recorded_while_others_are_in_flight() {
+    let server = BatchServer::start(&[Act::Accept, Act::Hang]).await;
+    let (folder, client) = (Folder::new(), server.client());
+    let last = AtomicU64::new(0);
+    let render = |number: &u64| {
+        last.store(*number, Ordering::Relaxed);
+        address(number)
+    };
+    let rows = stream::iter((20..60).map(|number| Ok::<_, io::Error>(Row::new(number, number))));
+    let mut journal = folder.journal();
+    let job = Job::new(&client).chunk_size(5).concurrency(1);
+    let is_ready = || server.requests().len() == 2 && last.load(Ordering::Relaxed) == 34;
+    tokio::select! {
+        _ = job.run(rows, render, &mut journal) => panic!("the job ended"),
+        () = wait_until("the third request is rendered", is_ready) => {}
+    }
+    let lines = folder.lines();
+    assert_eq!(lines.iter().filter(|line| line["intent"].is_u64()).count(), 2, "{lines:?}");
 }
 
 #[tokio::test]

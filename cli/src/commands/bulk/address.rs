@@ -20,13 +20,17 @@ pub fn check(text: &str) -> Result<String, &'static str> {
             address
         }
     };
-    if address.chars().any(is_deceptive) {
+    if !address.is_ascii() && address.chars().any(is_deceptive) {
         return Err("the address contains an invisible character, or one that looks like another");
     }
     let Some((local, domain)) = address.split_once('@') else {
         return Err("not an email address");
     };
-    let odd = |c: char| c.is_whitespace() || r#"@,;:"()<>[]\"#.contains(c);
+    let odd = |c: char| {
+        let is_special =
+            matches!(c, '@' | ',' | ';' | ':' | '"' | '(' | ')' | '<' | '>' | '[' | ']' | '\\');
+        is_special || c.is_whitespace()
+    };
     if local.contains(odd) || domain.contains(odd) {
         return Err(AMBIGUOUS);
     }

@@ -67,7 +67,8 @@ pub async fn run(
         }
         _ => renderer.render(row, plan.recipient(row)),
     };
-    let total = journal.info().rows.unwrap_or_default();
+    let info = journal.info().clone();
+    let total = info.rows.unwrap_or_default();
     let job = Job::new(client)
         .concurrency(plan.concurrency)
         .rate(plan.rate.unwrap_or_default())
@@ -78,7 +79,11 @@ pub async fn run(
     })
     .await;
     drop(journal);
-    let job = jobs::Job::read(folder)?;
+    let job = match &result {
+        // Nothing is in flight, so the journal, which may be long, says nothing else.
+        Some(Ok(totals)) => jobs::Job::ended(folder, info, plan, *totals),
+        _ => jobs::Job::read(folder)?,
+    };
     report(context, &Summary::of_journal(context, &job), interrupted, result.and_then(Result::err))
 }
 

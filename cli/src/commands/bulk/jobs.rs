@@ -228,6 +228,12 @@ impl Job {
         Ok(Self { folder: folder.to_owned(), info, plan, totals, is_running })
     }
 
+    /// A job whose run has just ended.
+    pub fn ended(folder: &Path, info: JobInfo, plan: &Plan, totals: Totals) -> Self {
+        let (folder, plan) = (folder.to_owned(), plan.clone());
+        Self { folder, info, plan, totals, is_running: false }
+    }
+
     pub fn journal_path(&self) -> PathBuf {
         journal(&self.folder)
     }

@@ -1,7 +1,7 @@
 //! The email of a job: its parts with placeholders, and how a row fills them.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -65,11 +65,13 @@ const MAX_STEPS: u64 = 200_000;
 pub struct Renderer {
     message: Message,
     templates: Environment<'static>,
-    /// The parts without placeholders.
-    constants: HashMap<String, String>,
+    /// The parts without placeholders, by their names. They are few.
+    constants: Vec<(String, String)>,
     /// The text that is made of the HTML, if that is constant.
     text_of_html: Option<String>,
     attachments: Vec<Attachment>,
+    /// The names that the placeholders use.
+    used: HashSet<String>,
 }
 
 impl Renderer {
@@ -96,10 +98,10 @@ impl Renderer {
             templates.set_syntax(syntax);
         }
         templates.set_fuel(Some(MAX_STEPS));
-        let mut constants = HashMap::new();
+        let mut constants = Vec::new();
         for (name, text) in message.parts() {
             if !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
-                constants.insert(name, text.to_owned());
+                constants.push((name, text.to_owned()));
                 continue;
             }
             let failed = |error: minijinja::Error| {
@@ -111,8 +113,19 @@ impl Renderer {
             };
             templates.add_template_owned(name.clone(), text.to_owned()).map_err(failed)?;
         }
-        let text_of_html = constants.get(HTML).map(|html| html::to_text(html));
-        Ok(Self { message: message.clone(), templates, constants, text_of_html, attachments })
+        let text_of_html = constant(&constants, HTML).map(html::to_text);
+        let variables = templates.templates().flat_map(|(_, it)| it.undeclared_variables(true));
+        let used = variables.filter_map(|path| {
+            let name = path.strip_prefix("row.").unwrap_or(&path);
+            name.split('.').next().map(str::to_owned)
+        });
+        let (used, message) = (used.collect(), message.clone());
+        Ok(Self { message, templates, constants, text_of_html, attachments, used })
+    }
+
+    /// Whether the email of a row may depend on the value of this name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.message.template.is_some() || self.used.contains(name)
     }
 
     /// The email of a row to this address. The error names the part and the missing value.
@@ -183,8 +196,8 @@ impl Renderer {
         name: &str,
         values: impl FnOnce() -> minijinja::Value,
     ) -> Result<String, String> {
-        if let Some(constant) = self.constants.get(name) {
-            return Ok(constant.clone());
+        if let Some(constant) = constant(&self.constants, name) {
+            return Ok(constant.to_owned());
         }
         let template = self.templates.get_template(name);
         template.and_then(|template| template.render(values())).map_err(|error| {
@@ -256,6 +269,10 @@ impl File {
             None => attachment,
         }
     }
+}
+
+fn constant<'a>(constants: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    constants.iter().find(|(other, _)| other == name).map(|(_, text)| text.as_str())
 }
 
 fn header(name: &str) -> String {

@@ -154,6 +154,7 @@ impl Plan {
     ) -> Result<Checked, Failure> {
         let renderer = Renderer::new(&self.message)?;
         let mut rows = self.rows(folder)?;
+        rows.refuse_same_names(|name| renderer.uses(name))?;
         let mut left_out = std::io::BufWriter::new(create_private(&folder.join(LEFT_OUT))?);
         let progress = out.progress("reading the rows");
         let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
@@ -162,6 +163,7 @@ impl Plan {
         let opt_outs = self.opt_outs(folder, &hasher, stop).await?;
         let opted_out = |address: &String| opt_outs.addresses.contains(&hasher.hash_one(address));
         let mut unused = self.message.unused_fields();
+        unused.retain(|name| rows.may_have(name));
         let mut read = 0_u64;
         while self.limit.is_none_or(|limit| checked.count < limit) {
             let Some(row) = rows.next()? else { break };
@@ -243,6 +245,9 @@ impl Plan {
         let invalid = |problem: String| ("invalid", problem);
         if let Some(problem) = &row.problem {
             return Err(invalid(problem.clone()));
+        }
+        if let Some(problem) = row.same_names(|name| renderer.uses(name)) {
+            return Err(invalid(problem));
         }
         let address =
             address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;

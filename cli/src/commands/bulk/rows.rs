@@ -1,10 +1,13 @@
 //! Reads the rows of a CSV or NDJSON file, one at a time.
 
+mod columns;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use columns::{Columns, SameName, is_blank, placeholders, put, simple_name};
 use serde_json::{Map, Value};
 
 use crate::commands::contacts::import::rows::columns::{lists_opt_outs, says_who_opted_out};
@@ -31,17 +34,8 @@ pub struct Row {
     /// them when they are asked for.
     cells: Option<(Arc<Columns>, csv::StringRecord)>,
     values: OnceLock<Map<String, Value>>,
-}
-
-/// The columns of a CSV file.
-#[derive(Debug)]
-struct Columns {
-    /// The names, and what they are in a placeholder if that differs.
-    names: Vec<(String, Option<String>)>,
-    /// Which one has the addresses.
-    email: usize,
-    /// Which ones say who is subscribed.
-    subscribed: Vec<usize>,
+    /// The keys of an object that share a placeholder.
+    same_names: Vec<SameName>,
 }
 
 /// The rows of a file.
@@ -74,6 +68,24 @@ impl Rows {
             }
         };
         row.map_err(|failure| in_file(&self.name, failure))
+    }
+
+    /// Refuses a file with two columns that share a placeholder which the email uses.
+    pub fn refuse_same_names(&self, is_used: impl Fn(&str) -> bool) -> Result<(), Failure> {
+        let Format::Csv { columns, .. } = &self.format else { return Ok(()) };
+        let same = columns.same_names.iter().find(|same| is_used(&same.placeholder));
+        same.map_or(Ok(()), |same| {
+            let failure = Failure::input(format!("line 1: {}", same.problem()));
+            Err(in_file(&self.name, failure.hint(same.way_out())))
+        })
+    }
+
+    /// Whether a row may have a value of this name.
+    pub fn may_have(&self, name: &str) -> bool {
+        match &self.format {
+            Format::Csv { columns, .. } => columns.has(name),
+            Format::Ndjson { .. } => true,
+        }
     }
 
     /// Whether a row may say who is subscribed.
@@ -204,52 +216,6 @@ fn next_of_csv(
     }
 }
 
-impl Columns {
-    fn new(names: Vec<String>, email: usize) -> Self {
-        let is_read = |(_, name): &(usize, &String)| is_subscribed(name);
-        let subscribed = names.iter().enumerate().filter(is_read).map(|(at, _)| at).collect();
-        let simple = |name: &String| Some(simple_name(name)).filter(|simple| simple != name);
-        let names = names.into_iter().map(|name| (simple(&name), name));
-        Self { names: names.map(|(simple, name)| (name, simple)).collect(), email, subscribed }
-    }
-
-    /// What the row says about being subscribed. The column with exactly that name comes first.
-    fn subscribed(&self, cells: &csv::StringRecord) -> Option<String> {
-        let said = self.subscribed.iter().filter_map(|at| Some((at, cells.get(*at)?)));
-        let said = said.filter(|(_, cell)| !is_blank(cell));
-        let said = said.min_by_key(|(at, _)| self.names[**at].1.is_some());
-        said.map(|(_, cell)| cell.to_lowercase())
-    }
-
-    fn lack_subscribed(&self, cells: &csv::StringRecord) -> bool {
-        self.subscribed.iter().any(|at| is_blank(cells.get(*at).unwrap_or_default()))
-    }
-
-    fn values(&self, cells: &csv::StringRecord) -> Map<String, Value> {
-        let mut values = Map::new();
-        for ((name, simple), cell) in self.names.iter().zip(cells) {
-            if !name.is_empty() && !is_blank(cell) {
-                put(&mut values, name.clone(), simple.as_deref(), cell.into());
-            }
-        }
-        values
-    }
-}
-
-fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
-}
-
-/// Adds a value, also by the name for placeholders unless it is taken.
-fn put(values: &mut Map<String, Value>, name: String, simple: Option<&str>, value: Value) {
-    if let Some(simple) = simple
-        && !values.contains_key(simple)
-    {
-        values.insert(simple.to_owned(), value.clone());
-    }
-    values.insert(name, value);
-}
-
 fn next_of_ndjson(
     reader: &mut BufReader<File>,
     number: &mut u64,
@@ -291,11 +257,12 @@ fn next_of_ndjson(
             row.problem = Some(problem.to_owned());
         }
         let (mut values, mut lacks_subscribed) = (Map::new(), false);
-        for (name, value) in object {
+        let (simple_names, same_names) = placeholders(object.keys().map(String::as_str));
+        row.same_names = same_names;
+        for ((name, value), simple) in object.into_iter().zip(simple_names) {
             if value.is_null() || value.as_str().is_some_and(is_blank) {
                 lacks_subscribed |= is_subscribed(&name);
             } else if !name.is_empty() {
-                let simple = Some(simple_name(&name)).filter(|simple| *simple != name);
                 put(&mut values, name, simple.as_deref(), value);
             }
         }
@@ -316,6 +283,7 @@ impl Row {
             problem: None,
             cells: None,
             values: OnceLock::new(),
+            same_names: Vec::new(),
         }
     }
 
@@ -330,11 +298,16 @@ impl Row {
 
     /// Whether there is a value of this name.
     pub fn has(&self, name: &str) -> bool {
-        let Some((columns, cells)) = &self.cells else { return self.values().contains_key(name) };
-        let is_it = |(column, simple): &(String, Option<String>)| {
-            column == name || simple.as_deref() == Some(name)
-        };
-        columns.names.iter().zip(cells).any(|(names, cell)| is_it(names) && !is_blank(cell))
+        match &self.cells {
+            Some((columns, cells)) => columns.has_value(cells, name),
+            None => self.values().contains_key(name),
+        }
+    }
+
+    /// Why the row cannot be used if two of its keys share a placeholder which the email uses.
+    pub fn same_names(&self, is_used: impl Fn(&str) -> bool) -> Option<String> {
+        let same = self.same_names.iter().find(|same| is_used(&same.placeholder))?;
+        Some(format!("{}; {}", same.problem(), same.way_out()))
     }
 
     fn read_subscribed(&mut self, said: Option<&str>, is_empty: bool) {
@@ -348,12 +321,6 @@ impl Row {
             Some(_) => self.problem = Some("`subscribed` must be true or false".to_owned()),
         }
     }
-}
-
-/// The name of a column in a placeholder: `First Name` is `first_name`.
-fn simple_name(name: &str) -> String {
-    let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
-    name.trim().to_lowercase().chars().map(letter).collect()
 }
 
 #[cfg(test)]

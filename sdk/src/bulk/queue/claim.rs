@@ -10,8 +10,11 @@ use super::super::{Entry, State, Totals};
 use super::keys::Keys;
 use super::{RedisQueue, entries, lines, scripts, scripts_cmd, status};
 
-/// How long a worker without rows to send waits before it looks again.
+/// The longest time that a worker without rows to send waits before it looks again.
 pub(super) const POLL: Duration = Duration::from_millis(300);
+
+/// The shortest one: the other workers will probably have sent the last rows soon.
+pub(super) const FIRST_POLL: Duration = Duration::from_millis(10);
 
 /// The bits of a request's number that count the entries of its chunk; the others are the number
 /// of the chunk.

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::super::collect::{Chunk, Collector, Next};
 use super::super::driver::{Begin, Driver, refusal};
 use super::super::{Entry, Error, ErrorKind, Job, Row, RowOutcome, Totals};
-use super::claim::{Answer, Claimed, Claims, ENTRY_BITS, Held, POLL, millis};
+use super::claim::{Answer, Claimed, Claims, ENTRY_BITS, FIRST_POLL, Held, POLL, millis};
 use super::keys::Keys;
 use super::{QueueState, RedisQueue, lines, scripts, scripts_cmd};
 use crate::client::MayTry;
@@ -77,6 +77,7 @@ impl Job {
             chunk_of: HashMap::new(),
             claiming: None,
             poll_at: Instant::now(),
+            poll: FIRST_POLL,
             clock_offset: TimeDelta::zero(),
             totals: Totals::default(),
         });
@@ -134,8 +135,9 @@ struct QueueDriver<'a, T, R> {
     chunk_of: HashMap<u64, u64>,
     /// A task, so that a claim is not forgotten when something else happens first.
     claiming: Option<JoinHandle<io::Result<Claimed>>>,
-    /// When to look for chunks again.
+    /// When to look for chunks again, and how long to wait after that.
     poll_at: Instant,
+    poll: Duration,
     clock_offset: TimeDelta,
     /// Those of the job when an outcome was last recorded.
     totals: Totals,
@@ -220,7 +222,11 @@ where
             && held.unknown < MAX_REPEATS
             && self.collector.key_life.is_some_and(|life| held.state.has_repeatable(life));
         match self.claims.append(&mut held, entries, is_over && !repeats).await? {
-            Some(totals) => self.totals = totals,
+            Some(totals) => {
+                self.totals = totals;
+                // That may have been the last chunk of the job.
+                (self.poll_at, self.poll) = (Instant::now(), FIRST_POLL);
+            }
             // Another worker has taken the chunk over.
             None => {
                 self.forget(&held);
@@ -231,6 +237,52 @@ where
             self.held.insert(chunk, held);
         }
         Ok(true)
+    }
+
+    /// Asks whether a request may be sent now, and records its intent if so.
+    async fn begin_one(&mut self, chunk: &Chunk) -> io::Result<Begin> {
+        let of_row = chunk.rows.first().and_then(|row| self.chunk_of.get(row));
+        let Some(held) = of_row.and_then(|number| self.held.get_mut(number)) else {
+            return Ok(Begin::Skip);
+        };
+        let (number, key, intent) = match &chunk.repeats {
+            Some((number, key)) => (*number, Some(key.clone()), None),
+            None => {
+                let number = held.next_number();
+                let has_keys = self.collector.key_life.is_some();
+                let key = has_keys.then(|| format!("{}-{number}", self.job));
+                (number, key.clone(), Some(chunk.intent(number, held.state.now(), key)))
+            }
+        };
+        let text = lines(intent.iter().cloned().collect())?;
+        let asked = Instant::now();
+        let mut answer = self.claims.begin(held, &text, chunk.rows.len()).await?;
+        if let (Answer::Send, Some(intent)) = (&answer, &intent) {
+            held.apply(intent);
+            held.length += text.len();
+        }
+        // This process may have been suspended since Redis answered.
+        if matches!(answer, Answer::Send) && asked.elapsed() > self.claims.queue.lease / 4 {
+            answer = match self.claims.is_mine(held).await? {
+                true => Answer::Send,
+                false => Answer::Lost,
+            };
+        }
+        match answer {
+            Answer::Send => {
+                held.requests.insert(number, chunk.rows.clone());
+                Ok(Begin::Send { chunk: number, key })
+            }
+            Answer::Wait(time) => Ok(Begin::Later(time)),
+            Answer::Stop => Ok(Begin::Stop),
+            Answer::Lost => {
+                let lost = held.number;
+                if let Some(held) = self.held.remove(&lost) {
+                    self.forget(&held);
+                }
+                Ok(Begin::Skip)
+            }
+        }
     }
 
     /// Another worker has taken a chunk over.
@@ -287,60 +339,29 @@ where
                     self.claims.release(&held).await.map_err(ErrorKind::Journal)?;
                 }
                 Claimed::Chunk(held, rows) => {
+                    self.poll = FIRST_POLL;
                     self.take(held, &rows).map_err(ErrorKind::Journal)?;
                 }
-                Claimed::Nothing => self.poll_at = Instant::now() + POLL,
+                Claimed::Nothing => {
+                    self.poll_at = Instant::now() + self.poll;
+                    self.poll = (self.poll * 2).min(POLL);
+                }
                 Claimed::End => return Ok(None),
             }
         }
     }
 
-    fn put_back(&mut self, rows: Vec<u64>, emails: Vec<Email>) {
-        self.collector.put_back(rows, emails);
+    /// One: another worker may be idle. The deadline of a request is shorter than the lease, so
+    /// what is claimed while it is in flight is still claimed when it has ended.
+    fn read_ahead(&self, _: usize) -> usize {
+        1
     }
 
-    async fn begin(&mut self, chunk: &Chunk) -> io::Result<Begin> {
-        let of_row = chunk.rows.first().and_then(|row| self.chunk_of.get(row));
-        let Some(held) = of_row.and_then(|number| self.held.get_mut(number)) else {
-            return Ok(Begin::Skip);
-        };
-        let (number, key, intent) = match &chunk.repeats {
-            Some((number, key)) => (*number, Some(key.clone()), None),
-            None => {
-                let number = held.next_number();
-                let has_keys = self.collector.key_life.is_some();
-                let key = has_keys.then(|| format!("{}-{number}", self.job));
-                (number, key.clone(), Some(chunk.intent(number, held.state.now(), key)))
-            }
-        };
-        let text = lines(intent.iter().cloned().collect())?;
-        let asked = Instant::now();
-        let mut answer = self.claims.begin(held, &text, chunk.rows.len()).await?;
-        if let (Answer::Send, Some(intent)) = (&answer, &intent) {
-            held.apply(intent);
-            held.length += text.len();
-        }
-        // This process may have been suspended since Redis answered.
-        if matches!(answer, Answer::Send) && asked.elapsed() > self.claims.queue.lease / 4 {
-            answer = match self.claims.is_mine(held).await? {
-                true => Answer::Send,
-                false => Answer::Lost,
-            };
-        }
-        match answer {
-            Answer::Send => {
-                held.requests.insert(number, chunk.rows.clone());
-                Ok(Begin::Send { chunk: number, key })
-            }
-            Answer::Wait(time) => Ok(Begin::Later(time)),
-            Answer::Stop => Ok(Begin::Stop),
-            Answer::Lost => {
-                let lost = held.number;
-                if let Some(held) = self.held.remove(&lost) {
-                    self.forget(&held);
-                }
-                Ok(Begin::Skip)
-            }
+    /// Begins one request, so that a failure of Redis leaves no more of them unknown.
+    async fn begin(&mut self, chunks: &[Chunk]) -> io::Result<Vec<Begin>> {
+        match chunks.first() {
+            Some(chunk) => Ok(vec![self.begin_one(chunk).await?]),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -363,6 +384,10 @@ where
         let Some(held) = self.held.get(chunk) else { return Ok(()) };
         let (number, at) = (held.next_number(), held.state.now());
         self.append(*chunk, refusal(number, at, row, to, outcome)).await.map(|_| ())
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        Ok(())
     }
 
     async fn pause(&mut self, time: Duration) -> io::Result<()> {
