@@ -165,7 +165,9 @@ pub(super) fn remove(tx: &mut Tx<'_>, id: i64) -> Result<(), ApiError> {
 
 /// Removes the values that the last server has not referred to.
 pub(crate) fn remove_staged(tx: &mut Tx<'_>) -> Result<(), ApiError> {
-    let sql = "INSERT OR IGNORE INTO deleted SELECT ?1, id FROM large WHERE is_kept = 0";
+    // Reads only the index of such values.
+    let sql = "INSERT OR IGNORE INTO deleted
+               SELECT ?1, id FROM large INDEXED BY large_staged WHERE is_kept = 0 AND id > 0";
     tx.execute(sql, [DELETED as i64])?;
     Ok(())
 }

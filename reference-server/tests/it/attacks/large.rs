@@ -43,7 +43,8 @@ async fn a_large_email_is_stored_in_many_transactions_before_the_one_that_accept
             r#"{{"from":"{from}","to":"b@x.test","subject":"s","text":"{text}","html":"<p>","attachments":[{{"filename":"a.bin","content":"{content}"}}]}}"#
         )
     };
-    let sent = sandbox.call("POST /api/v1/emails", &email("a@sandbox.test"));
+    let accepted = email("a@sandbox.test");
+    let sent = sandbox.call("POST /api/v1/emails", &accepted);
     let between = wait_for("a piece of an email that is not accepted yet", || {
         number(&database, "SELECT COUNT(*) > 0 AND NOT EXISTS (SELECT 1 FROM email) FROM piece") > 0
     });
