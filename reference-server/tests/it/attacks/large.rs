@@ -37,7 +37,7 @@ async fn a_large_email_is_stored_in_many_transactions_before_the_one_that_accept
     let directory = private_dir();
     let sandbox = start(directory.path()).await;
     let database = open(directory.path());
-    let (text, content) = ("x".repeat(8 << 20), "eHh4".repeat(300_000));
+    let (text, content) = ("x".repeat(3 << 20), "eHh4".repeat(300_000));
     let email = |from: &str| {
         format!(
             r#"{{"from":"{from}","to":"b@x.test","subject":"s","text":"{text}","html":"<p>","attachments":[{{"filename":"a.bin","content":"{content}"}}]}}"#
