@@ -96,7 +96,7 @@ async fn a_large_message_is_stored_once_in_pieces() {
     );
     for _ in 0..2 {
         let received = sandbox.control("POST /_sandbox/inbound", &message).await;
-        assert_eq!(received.status, 200, "{received:?}");
+        assert_eq!(received.status, 202, "{received:?}");
     }
     assert_eq!(number(&database, "SELECT COALESCE(MAX(octet_length(bytes)), 0) FROM body"), 0);
     assert!(number(&database, "SELECT MAX(octet_length(bytes)) FROM piece") <= 1 << 20);
