@@ -9,6 +9,7 @@ pub(crate) mod dns;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod event_log;
+pub(crate) mod heavy;
 pub(crate) mod id;
 pub(crate) mod memory;
 pub(crate) mod metrics;

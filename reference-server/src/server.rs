@@ -38,7 +38,8 @@ use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, SEARCHERS, Store};
 use crate::store::{
-    crashes, deleted, deliveries, dns_records, local_deliveries, meta, pending_events, relay_queue,
+    crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
+    relay_queue,
 };
 use crate::{routes, smtp};
 
@@ -403,6 +404,7 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
                 crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
             }
             deliveries::fail_interrupted(tx)?;
+            large::remove_staged(tx)?;
             context.webhooks.load(tx.reader())?;
             context.faults.load(tx.reader(), parse_definition)?;
             context.verified.load(tx.reader())?;

@@ -12,6 +12,7 @@
 pub(crate) mod attempts;
 pub(crate) mod audiences;
 pub(crate) mod bodies;
+mod checkpoint;
 pub(crate) mod contacts;
 pub(crate) mod crashes;
 pub(crate) mod data_dir;
@@ -28,6 +29,7 @@ pub(crate) mod idempotency;
 pub(crate) mod in_progress;
 mod job;
 pub(crate) mod keys;
+pub(crate) mod large;
 pub(crate) mod local_deliveries;
 mod lock;
 pub(crate) mod messages;
@@ -56,8 +58,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, InterruptHandle};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
+use checkpoint::Checkpoints;
 use file_identity::FileIdentity;
 use in_progress::{InProgress, Job};
 use job::{Job as WriterJob, JobResult};
@@ -71,6 +74,7 @@ pub(crate) use tx::{NO_ORGANIZATION, Tx, Wake};
 
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
+use crate::model::heavy;
 
 /// Where the data is stored.
 #[derive(Clone, Debug)]
@@ -92,6 +96,8 @@ pub(crate) struct Store {
     pub(crate) in_progress: InProgress,
     /// Those that the last server left when it crashed.
     interrupted: Vec<Job>,
+    /// Taken by whoever stores a piece of a large value.
+    staging: Semaphore,
     /// Of the writer's connection.
     interrupt: Mutex<Option<InterruptHandle>>,
     /// Set when the writer thread has no more jobs and begins to close the database.
@@ -139,24 +145,37 @@ impl Store {
             thread: Mutex::new(None),
             readers,
             searchers,
+            staging: Semaphore::new(1),
             interrupt: Mutex::new(Some(connection.get_interrupt_handle())),
             closing: Arc::default(),
             wake: Arc::default(),
         };
-        store.start(connection, Arc::clone(&clock)).map_err(OpenError::Start)?;
+        let checkpoints = match location {
+            Location::Memory => None,
+            Location::Directory(directory) => {
+                Some(Checkpoints::start(&connection, &directory.join("svc.db"))?)
+            }
+        };
+        store.start(connection, checkpoints, Arc::clone(&clock)).map_err(OpenError::Start)?;
         Ok((store, clock))
     }
 
-    fn start(&self, connection: Connection, clock: Arc<Clock>) -> std::io::Result<()> {
+    fn start(
+        &self,
+        connection: Connection,
+        checkpoints: Option<Checkpoints>,
+        clock: Arc<Clock>,
+    ) -> std::io::Result<()> {
         let (queue, wake) = (Arc::clone(&self.queue), Arc::clone(&self.wake));
         let closing = Arc::clone(&self.closing);
         let files = match &self.readers {
             Some(readers) => FileIdentity::of_all(&readers.path)?,
             None => Vec::new(),
         };
-        let thread = std::thread::Builder::new()
-            .name("svc-writer".to_owned())
-            .spawn(move || writer::run(connection, &queue, &clock, &wake, &files, &closing))?;
+        let thread =
+            std::thread::Builder::new().name("svc-writer".to_owned()).spawn(move || {
+                writer::run(connection, checkpoints, &queue, &clock, &wake, &files, &closing);
+            })?;
         *lock(&self.thread) = Some(thread);
         Ok(())
     }
@@ -237,16 +256,17 @@ impl Store {
         receiver.await.unwrap_or_else(|_| Err(ApiError::internal("a database job panicked")))
     }
 
-    /// Does a part of a background job that needs no network, on a blocking thread (see
-    /// [`InProgress::run`]).
+    /// Does a part of a background job that needs no network, on this many bytes, on a blocking
+    /// thread (see [`InProgress::run`]).
     pub(crate) async fn run_background<T: Send + 'static>(
         self: &Arc<Self>,
         job: &Job,
+        bytes: usize,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let (store, job) = (Arc::clone(self), job.clone());
-        let done = tokio::task::spawn_blocking(move || store.in_progress.run(job, work));
-        done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
+        let work = move || store.in_progress.run(job, work);
+        heavy::run_aside(bytes, work).await
     }
 
     /// Waits for all submitted jobs and closes the database.

@@ -163,8 +163,11 @@ impl Attackers {
     }
 }
 
-/// Each attack takes as long as the load of another benchmark.
+/// Each attack takes as long as the load of another benchmark. `--only` and a part of the name of an
+/// attack select this one, and `--only "at once"` all of them at once.
 pub(crate) fn attack(time: Duration) {
+    let only = std::env::args().skip_while(|text| text != "--only").nth(1);
+    let is_selected = |name: &str| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let directory = tempfile::tempdir().unwrap();
     // A name server that never responds.
     let names = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -209,7 +212,7 @@ pub(crate) fn attack(time: Duration) {
         .into_iter()
         .map(|(name, clients, attack)| (name, clients, Arc::new(attack)))
         .collect();
-    for (name, clients, attack) in &attacks {
+    for (name, clients, attack) in attacks.iter().filter(|(name, ..)| is_selected(name)) {
         let attackers = Attackers::start(*clients, &target, attack);
         let latencies = measure();
         let memory = format!("{latencies}; memory {:.0} MiB", server.resident_mib());
@@ -218,6 +221,7 @@ pub(crate) fn attack(time: Duration) {
     }
     let all: Vec<Attackers> = attacks
         .iter()
+        .filter(|_| is_selected("at once"))
         .map(|(_, clients, attack)| Attackers::start(*clients, &target, attack))
         .collect();
     let latencies = measure();

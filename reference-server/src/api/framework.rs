@@ -1,7 +1,6 @@
 //! The HTTP server: accept loop, routes, authentication, request bodies and responses.
 
 pub(crate) mod auth;
-pub(crate) mod blocking;
 pub(crate) mod body;
 pub(crate) mod call;
 mod connection;

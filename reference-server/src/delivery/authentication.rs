@@ -93,7 +93,8 @@ async fn check_dmarc(
     signers: &[String],
 ) -> Result<DmarcVerdict, ApiError> {
     let message = Arc::clone(source);
-    let authors = store.run_background(job, move || Ok(authors(&message))).await?;
+    let authors = move || Ok(authors(&message));
+    let authors = store.run_background(job, source.len(), authors).await?;
     let [author] = &authors[..] else {
         return Ok(if authors.is_empty() { DmarcVerdict::None } else { DmarcVerdict::PermError });
     };

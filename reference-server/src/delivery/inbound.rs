@@ -58,13 +58,14 @@ pub(crate) async fn receive(
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, results, source } = incoming;
     let _reserved = memory::reserve(source.len()).await;
-    let message = parse(store, job, source, results).await?;
+    let mut message = parse(store, job, source, results).await?;
+    message.stage(store, webhooks, true).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
             for (domain, organization) in
-                domains::owners(tx, recipient.domain().as_str(), organization)?
+                domains::owners(tx.reader(), recipient.domain().as_str(), organization)?
             {
                 let id = store_message(tx, &webhooks, organization, &domain, recipient, &message)?;
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
@@ -94,13 +95,33 @@ pub(crate) struct AuthenticatedMessage {
     source: NewBody,
 }
 
-/// Parses a message on a blocking thread.
+impl AuthenticatedMessage {
+    /// Stores what is large before the transaction that announces the message, and stores it for
+    /// a recipient if `is_stored` is set.
+    pub(crate) async fn stage(
+        &mut self,
+        store: &Store,
+        webhooks: &Webhooks,
+        is_stored: bool,
+    ) -> Result<(), ApiError> {
+        if is_stored {
+            self.source.stage(store).await?;
+        }
+        if webhooks.has_subscriber(Event::EmailReceived) {
+            self.content.stage(store).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Parses a message.
 pub(crate) async fn parse(
     store: &Arc<Store>,
     job: &Job,
     source: Vec<u8>,
     results: Authentication,
 ) -> Result<AuthenticatedMessage, ApiError> {
+    let size = source.len();
     let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
         let mut json = match &message {
@@ -114,7 +135,7 @@ pub(crate) async fn parse(
         let (content, source) = (Part::new(json), NewBody::new(source));
         Ok(AuthenticatedMessage { from, subject, content, has_content, results, source })
     };
-    store.run_background(job, read).await
+    store.run_background(job, size, read).await
 }
 
 /// Stores a message in a mailbox of the domain with this id, and emits

@@ -64,7 +64,7 @@ fn owners(
     }
     match Address::parse(recipient) {
         Ok(address) if delivery.verified.has(address.domain().as_str()) => {
-            domains::owners(tx, address.domain().as_str(), None)
+            domains::owners(tx.reader(), address.domain().as_str(), None)
         }
         _ => Ok(Vec::new()),
     }
@@ -115,14 +115,24 @@ async fn announce(delivery: &Arc<Delivery>, id: String, job: &Job) -> Result<(),
     });
     // A message deleted in the meantime causes no event.
     let message = match found.await? {
-        Some((message, recipient)) => Some(authenticate(delivery, message, recipient, job).await?),
+        Some((message, recipient)) => {
+            let sender = message.email.organization;
+            let (mut message, recipient) = authenticate(delivery, message, recipient, job).await?;
+            let domain = recipient.domain().as_str().to_owned();
+            let owners = delivery.store.read(move |reader| domains::owners(reader, &domain, None));
+            let is_stored = owners.await?.iter().any(|(_, organization)| *organization != sender);
+            message.stage(&delivery.store, &delivery.webhooks, is_stored).await?;
+            Some((message, recipient))
+        }
         None => None,
     };
     let context = Arc::clone(delivery);
     let recorded = delivery.store.write_relaxed(move |tx| {
         let sender = local_deliveries::take(tx, &id)?;
         let (Some(sender), Some((message, recipient))) = (sender, message) else { return Ok(()) };
-        for (domain, organization) in domains::owners(tx, recipient.domain().as_str(), None)? {
+        for (domain, organization) in
+            domains::owners(tx.reader(), recipient.domain().as_str(), None)?
+        {
             if organization == sender {
                 let results = message.results.to_json()?;
                 messages::set_authentication(tx, sender, &id, &results)?;
@@ -154,8 +164,9 @@ async fn authenticate(
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = delivery.is_exposed;
     let address = recipient.as_str().to_owned();
+    let size = message.size();
     let render = move || message.source(&address, open);
-    let source = Arc::new(delivery.store.run_background(job, render).await?);
+    let source = Arc::new(delivery.store.run_background(job, size, render).await?);
     // The message was sent from this machine.
     let (local, domain) = (from.local(), from.domain().as_str());
     let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };

@@ -13,12 +13,12 @@ use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::time::{self, Millis};
-use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
 use crate::store::in_progress::{Job, Kind};
 use crate::store::pending_events::{self, NewPendingEvent, PendingEvent};
 use crate::store::webhooks::{Webhook, Webhooks};
+use crate::store::{Store, Tx};
 
 /// The data of an event as JSON, in two parts.
 pub(crate) struct Data {
@@ -44,8 +44,16 @@ impl Part {
         if json.len() < MIN_SHARED { Self::Small(json) } else { Self::Large(NewBody::new(json)) }
     }
 
+    /// Stores the part in pieces if it is very large (see [`NewBody::stage`]).
+    pub(crate) async fn stage(&mut self, store: &Store) -> Result<(), ApiError> {
+        match self {
+            Self::Small(_) => Ok(()),
+            Self::Large(body) => body.stage(store).await,
+        }
+    }
+
     /// Stores the part if it is large, and appends the rest.
-    pub(crate) fn store(&self, tx: &Tx<'_>, rest: &[u8]) -> Result<Data, ApiError> {
+    pub(crate) fn store(&self, tx: &mut Tx<'_>, rest: &[u8]) -> Result<Data, ApiError> {
         Ok(match self {
             Self::Small(json) => Data { shared: None, rest: [json, rest].concat() },
             Self::Large(body) => Data { shared: Some(bodies::put(tx, body)?), rest: rest.to_vec() },
@@ -61,7 +69,7 @@ pub(crate) fn emit(
     organization: i64,
     event: Event,
     email: Option<&str>,
-    data: impl FnOnce(&Tx<'_>) -> Result<Data, ApiError>,
+    data: impl FnOnce(&mut Tx<'_>) -> Result<Data, ApiError>,
 ) -> Result<(), ApiError> {
     let subscribers = webhooks.subscribers(organization, event);
     let Some(last) = subscribers.last() else { return Ok(()) };

@@ -121,9 +121,10 @@ async fn hand_to(
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
     let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
+    let size = message.size();
     let render = move || message.source(&message.email.recipients[first].address, open);
     let source = tokio::select! {
-        source = delivery.store.run_background(job, render) => source?,
+        source = delivery.store.run_background(job, size, render) => source?,
         () = delivery.stop.until_cut() => return Ok(None),
     };
     let before_end = |outcomes: &[Handoff]| {

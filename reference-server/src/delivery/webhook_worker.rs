@@ -17,6 +17,7 @@ use super::shared_bodies::SharedBody;
 use super::unrecorded::RecordedAttempt;
 use super::{Delivery, sign};
 use crate::model::error::{ApiError, Code};
+use crate::model::heavy;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::net::DESCRIPTOR_WAIT;
@@ -245,7 +246,7 @@ async fn send(
     })
 }
 
-/// The headers of an attempt. Hashes a large body on a blocking thread.
+/// The headers of an attempt.
 async fn sign(
     delivery: &Delivery,
     webhook: &Webhook,
@@ -253,19 +254,15 @@ async fn sign(
     number: i64,
     parts: &[Bytes; 3],
 ) -> Result<http::HeaderMap, ApiError> {
-    const LARGE: usize = 1 << 20;
     let (secret, parts) = (webhook.secret.clone(), parts.clone());
     let (service, name, id) = (event.service, event.name.to_owned(), event.id.to_owned());
-    let is_large = parts[1].len() > LARGE || delivery.store.in_progress.takes_turns();
+    let (size, may_block) = (parts[1].len(), delivery.store.in_progress.takes_turns());
     let (store, job) = (Arc::clone(&delivery.store), Job::new(Kind::Delivery, event.id));
     let hash = move || {
         let headers = || Ok(sign::headers(service, &secret, &name, &id, number, &parts));
         store.in_progress.run(job, headers)
     };
-    if !is_large {
-        return hash();
-    }
-    tokio::task::spawn_blocking(hash).await.map_err(ApiError::internal)?
+    if may_block { heavy::run_aside(size, hash).await } else { heavy::run_on(size, hash).await }
 }
 
 /// Posts the body. If this process has no free file descriptor, waits until it has one,

@@ -21,6 +21,7 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
+use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::store::in_progress::Job;
 use crate::store::{Reader, crashes, domains};
@@ -346,7 +347,8 @@ impl<'a> Session<'a> {
         }
         let source = Arc::new(data.source);
         let inspected = Arc::clone(&source);
-        let job = match tokio::task::spawn_blocking(move || inspect(&inspected)).await {
+        let inspect = move || Ok(inspect(&inspected));
+        let job = match heavy::run_on(source.len(), inspect).await {
             Ok(Ok(job)) => job,
             Ok(Err(reply)) => return reply,
             Err(_) => return TEMPORARY.to_owned(),

@@ -9,7 +9,7 @@ use svc_sdk::Service;
 use super::webhooks::{self, Webhooks};
 use super::{
     Reader, Store, Tx, audiences, contacts, crashes, deliveries, dns_records, domains, emails,
-    faults, idempotency, messages, pending_events, templates,
+    faults, idempotency, large, messages, pending_events, templates,
 };
 use crate::model::error::ApiError;
 use crate::model::stop::Stop;
@@ -23,10 +23,13 @@ pub(super) enum Kind {
     Audience = 2,
     Domain = 3,
     Organization = 4,
+    /// Last, because the removal of others adds to it.
+    Large = large::DELETED,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Webhook, Self::Audience, Self::Domain, Self::Organization];
+    const ALL: [Self; 5] =
+        [Self::Webhook, Self::Audience, Self::Domain, Self::Organization, Self::Large];
 }
 
 /// Deletes one row of an organization, with the rows that belong to it. Returns its size in bytes,
@@ -159,6 +162,10 @@ impl Slice {
                 // The rows may have been the next that were due.
                 tx.recheck_due();
                 is_done
+            }
+            Kind::Large => {
+                let value = id.parse().map_err(ApiError::internal)?;
+                self.each(tx, |tx| large::delete_next(tx, value))?
             }
         };
         if is_done {

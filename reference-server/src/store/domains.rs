@@ -198,7 +198,7 @@ pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<boo
 /// The verified domains with this name, each as domain id and organization. Several
 /// organizations may have the same domain.
 pub(crate) fn owners(
-    tx: &Tx<'_>,
+    reader: Reader<'_>,
     domain: &str,
     organization: Option<i64>,
 ) -> Result<Vec<(String, i64)>, ApiError> {
@@ -207,7 +207,7 @@ pub(crate) fn owners(
          WHERE name = ?1 AND {VERIFIED} AND {PRESENT} AND (?2 IS NULL OR organization = ?2)
          ORDER BY id"
     );
-    let mut statement = tx.statement(&sql)?;
+    let mut statement = reader.statement(&sql)?;
     let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

@@ -2,6 +2,7 @@
 
 mod list;
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +12,8 @@ use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
-use crate::store::{Reader, Tx, due, relay_queue};
+use crate::store::large::{self, Staged};
+use crate::store::{Reader, Store, Tx, due, relay_queue};
 
 pub use list::EmailSummary;
 pub(crate) use list::{PAST_EVERY_ID, Range, each, may_scan};
@@ -78,6 +80,50 @@ pub(crate) struct Content {
     pub(crate) attachments: Vec<Attachment>,
     /// The targets of the tracked links; only of a new email. See [`link`].
     pub(crate) links: Vec<String>,
+    /// The parts of a new email that are stored already: see [`stage`].
+    pub(crate) staged: Vec<(i64, Staged)>,
+}
+
+/// The parts of the content in the table `email_large`, except attachments.
+const HTML: i64 = -1;
+const TEXT: i64 = -2;
+/// Parts up to this size, in bytes, are stored with their email in any case.
+const SMALL: usize = 4 << 10;
+
+/// Stores the parts of new emails of one request, if they are large together, before the
+/// transaction that accepts the emails (see [`large`]).
+pub(crate) async fn stage(store: &Store, contents: &mut [&mut Content]) -> Result<(), ApiError> {
+    if !large::is_large(contents.iter().map(|content| content.size()).sum()) {
+        return Ok(());
+    }
+    let (mut parts, mut values) = (Vec::new(), Vec::new());
+    for (number, content) in contents.iter_mut().enumerate() {
+        for (part, text) in [(HTML, &mut content.html), (TEXT, &mut content.text)] {
+            if let Some(text) = text.take_if(|text| text.len() > SMALL) {
+                parts.push((number, part));
+                values.push(Bytes::from(text));
+            }
+        }
+        for (part, attachment) in (0..).zip(&mut content.attachments) {
+            if attachment.content.len() > SMALL {
+                parts.push((number, part));
+                values.push(std::mem::take(&mut attachment.content).into());
+            }
+        }
+    }
+    for ((number, part), staged) in parts.into_iter().zip(store.stage(values).await?) {
+        contents[number].staged.push((part, staged));
+    }
+    Ok(())
+}
+
+impl Content {
+    /// In bytes, without what is stored already.
+    pub(crate) fn size(&self) -> usize {
+        let attached = self.attachments.iter().map(|attachment| attachment.content.len());
+        let texts = [&self.html, &self.text].into_iter().flatten().map(String::len);
+        texts.chain(attached).sum()
+    }
 }
 
 /// An attachment, without its content.
@@ -165,7 +211,7 @@ fn publish(tx: &Tx<'_>, email: &Stored) {
 }
 
 /// Inserts an email with its content.
-pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(), ApiError> {
+pub(crate) fn insert(tx: &mut Tx<'_>, email: &Stored, content: Content) -> Result<(), ApiError> {
     publish(tx, email);
     tx.execute(
         "INSERT INTO email (id, organization, status, last_event, scheduled_at, due_at, created_at,
@@ -200,6 +246,10 @@ pub(crate) fn insert(tx: &Tx<'_>, email: &Stored, content: &Content) -> Result<(
     for (number, url) in content.links.iter().enumerate() {
         let sql = "INSERT INTO email_link VALUES (?1, ?2, ?3)";
         tx.execute(sql, (&email.id, number as i64, url))?;
+    }
+    for (part, staged) in content.staged {
+        let large = staged.keep(tx)?;
+        tx.execute("INSERT INTO email_large VALUES (?1, ?2, ?3)", (&email.id, part, large))?;
     }
     Ok(())
 }
@@ -261,6 +311,8 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
                       + coalesce(octet_length(headers), 0)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
+                      + (SELECT coalesce(sum(size), 0) FROM email_large JOIN large ON id = large
+                         WHERE email = ?1)
                FROM email_content WHERE email = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
@@ -289,6 +341,10 @@ pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i
     ] {
         tx.execute(sql, [&id])?;
     }
+    for (_, large) in large_parts(tx.reader(), &id)? {
+        large::remove(tx, large)?;
+    }
+    tx.execute("DELETE FROM email_large WHERE email = ?1", [&id])?;
     Ok(Some(size as i64))
 }
 
@@ -312,7 +368,7 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
             text: row.get(1)?,
             headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
             attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
-            links: Vec::new(),
+            ..Content::default()
         })
     })?;
     let mut content = content.unwrap_or_default();
@@ -323,7 +379,28 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
             attachment.content = bytes.unwrap_or_default();
         }
     }
+    for (part, large) in large_parts(reader, id)? {
+        let text = |bytes| String::from_utf8(bytes).map_err(ApiError::internal);
+        match usize::try_from(part) {
+            Ok(position) if with_bytes => {
+                if let Some(attachment) = content.attachments.get_mut(position) {
+                    attachment.content = large::read(reader, large)?;
+                }
+            }
+            Ok(_) => {}
+            Err(_) if part == HTML => content.html = Some(text(large::read(reader, large)?)?),
+            Err(_) => content.text = Some(text(large::read(reader, large)?)?),
+        }
+    }
     Ok(content)
+}
+
+/// The large parts of an email, each with the id of its value.
+fn large_parts(reader: Reader<'_>, email: &str) -> Result<Vec<(i64, i64)>, ApiError> {
+    let sql = "SELECT part, large FROM email_large WHERE email = ?1";
+    let mut statement = reader.statement(sql)?;
+    let rows = statement.query_map([email], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn json(value: &impl Serialize) -> Result<String, ApiError> {

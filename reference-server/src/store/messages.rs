@@ -207,7 +207,7 @@ pub(super) fn delete_next_of_domain(
     found.map(|(organization, id)| delete(tx, organization, &id)).transpose()
 }
 
-fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
+fn delete(tx: &mut Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
     tx.execute("DELETE FROM message WHERE organization = ?1 AND id = ?2", (organization, id))?;
     tx.execute("DELETE FROM local_delivery WHERE message = ?1", [id])?;
     index::remove(tx, organization, id)?;
@@ -225,9 +225,9 @@ pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErro
 
 /// The source of a received message.
 pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let sql = "SELECT bytes FROM message_source JOIN body ON id = message_source.body
-               WHERE message = ?1";
-    Ok(reader.find(sql, [id], |row| row.get(0))?)
+    let sql = "SELECT body FROM message_source WHERE message = ?1";
+    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    body.map_or(Ok(None), |body| bodies::find(reader, body))
 }
 
 /// The ID of the newest message of an organization.

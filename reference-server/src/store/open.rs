@@ -67,8 +67,6 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // migrations as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // A checkpoint costs two more syncs, so run one every 16 MiB (4000 pages) only.
-    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
     // Truncates the log after a burst of writes.
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     prepare(&connection)?;
@@ -98,6 +96,15 @@ pub(super) fn memory() -> Result<Connection, OpenError> {
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     prepare(&connection)?;
+    Ok(connection)
+}
+
+/// Opens a connection that copies the write-ahead log into the database file.
+pub(super) fn copier(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // The first read opens the files next to the database.
+    migrations::version(&connection)?;
     Ok(connection)
 }
 

@@ -109,7 +109,7 @@ pub(super) fn set_aside(tx: &Tx<'_>, job_id: &str) -> Result<(), ApiError> {
 }
 
 /// Deletes an event whose deliveries are all written.
-pub(crate) fn delete(tx: &Tx<'_>, event: &PendingEvent) -> Result<(), ApiError> {
+pub(crate) fn delete(tx: &mut Tx<'_>, event: &PendingEvent) -> Result<(), ApiError> {
     let sql = "DELETE FROM pending_event WHERE organization = ?1 AND id = ?2";
     tx.execute(sql, (event.organization, &event.id))?;
     // There is no delivery if the webhooks were deleted in the meantime.

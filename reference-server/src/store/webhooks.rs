@@ -66,6 +66,12 @@ impl Webhooks {
         webhooks.iter().filter(subscribes).cloned().collect()
     }
 
+    /// Whether a webhook of any organization subscribes to this event.
+    pub(crate) fn has_subscriber(&self, event: Event) -> bool {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        registry.by_organization.values().flatten().any(|hook| hook.events.contains(&event))
+    }
+
     /// Begins an attempt. Returns the current webhook, or `None` if it is deleted or
     /// inactive.
     pub(crate) fn begin_attempt(self: &Arc<Self>, id: &str) -> Option<AttemptGuard> {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rusqlite::Connection;
 
+use super::checkpoint::Checkpoints;
 use super::file_identity::FileIdentity;
 use super::job::{Job, JobResult};
 use super::lock::lock;
@@ -19,6 +20,7 @@ use crate::model::error::{ApiError, Code};
 /// Runs until the queue is closed and empty, sets `closing`, and closes the connection.
 pub(super) fn run(
     connection: Connection,
+    checkpoints: Option<Checkpoints>,
     queue: &Queue,
     clock: &Clock,
     wake: &Wake,
@@ -51,7 +53,12 @@ pub(super) fn run(
             }
         }
         commit(&connection, &mut group, queue, clock, wake);
+        if let Some(checkpoints) = &checkpoints {
+            checkpoints.after_commit(&connection);
+        }
     }
+    // The last connection to close copies the rest of the log.
+    let _database = checkpoints.map(Checkpoints::stop);
     {
         let mut closing = lock(closing);
         *closing = Some(Instant::now());

@@ -10,6 +10,7 @@ mod deletions;
 mod dns;
 mod doors;
 mod jobs;
+mod large;
 mod mail;
 mod neighbors;
 mod requests;

@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{named_organization, organization, organization_param};
 use crate::api::email::one_or_many::OneOrMany;
-use crate::api::framework::{Input, Json, JsonBody, blocking};
+use crate::api::framework::{Input, Json, JsonBody};
 use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
+use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::store::in_progress::Job;
@@ -142,18 +143,21 @@ pub(crate) async fn create(
     let query = input.query();
     let prepared = if content_type.starts_with("message/rfc822") {
         let bytes = input.bytes().await?;
+        let size = bytes.len();
         let read = move || {
             let source = inbound::with_crlf(&bytes);
             let recipients = parse_recipients(&query, &source)?;
             let host = parse_peer(&query, &source)?;
             Ok(Prepared::new((recipients, source, host)))
         };
-        blocking::run(read).await?
+        heavy::run_aside(size, read).await?
     } else {
         let new = body.read(&mut input).await?;
         organization_name = named_organization(&input, new.organization.clone())?;
         let (now, host) = (input.app.clock.now(), parse_host(&query)?);
-        blocking::run(move || new.compose(now, host).map(Prepared::new)).await?
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let size = length(&new.text) + length(&new.html);
+        heavy::run_aside(size, move || new.compose(now, host).map(Prepared::new)).await?
     };
     let Prepared { recipients, source, host, job } = prepared;
     if recipients.len() > MAX_RECIPIENTS {

@@ -11,9 +11,11 @@ use serde_json::value::RawValue;
 use super::emails::{accept, prepare};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
-use crate::api::framework::{Call, Json, JsonBody, blocking};
+use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
+use crate::model::heavy;
 use crate::model::status::Status;
+use crate::store::emails::{self, Content};
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;
@@ -56,19 +58,22 @@ enum Item {
 pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Results>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
-    let mut emails = blocking::run(move || parse(&read)).await?;
-    for email in &mut emails {
+    let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
+    for email in &mut checked {
         if let Ok(checked) = email
             && let Err(error) = prepare(call.app(), call.organization(), checked).await
         {
             *email = Err(error);
         }
     }
+    let mut contents: Vec<&mut Content> =
+        checked.iter_mut().flatten().map(|checked| &mut checked.content).collect();
+    emails::stage(&call.app().store, &mut contents).await?;
     let organization = call.organization();
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {
-        let mut results = Vec::with_capacity(emails.len());
-        for (index, email) in emails.into_iter().enumerate() {
+        let mut results = Vec::with_capacity(checked.len());
+        for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
             let accepted = email.and_then(|checked| accept(tx, organization, checked));
             results.push(match accepted {

@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::{Call, Created, JsonBody, Resource, blocking};
+use crate::api::framework::{Call, Created, JsonBody, Resource};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
+use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::memory;
 use crate::model::status::{RecipientState, Status};
@@ -30,8 +31,9 @@ pub(crate) async fn send(
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
-    let mut checked = blocking::run_on(bytes.len(), parse).await?;
+    let mut checked = heavy::run_on(bytes.len(), parse).await?;
     prepare(call.app(), call.organization(), &mut checked).await?;
+    emails::stage(&call.app().store, &mut [&mut checked.content]).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {
@@ -57,7 +59,7 @@ pub(super) async fn prepare(
         let links = if clicks { links::targets(&html) } else { Vec::new() };
         Ok((html, links))
     };
-    let (html, links) = blocking::run_on(bytes, find).await?;
+    let (html, links) = heavy::run_on(bytes, find).await?;
     checked.meta.tracking = tracking;
     checked.content.html = Some(html);
     checked.content.links = links;
@@ -116,7 +118,7 @@ pub(super) fn accept(
         recipients: checked.recipients,
         history: Vec::new(),
     };
-    emails::insert(tx, &email, &checked.content)?;
+    emails::insert(tx, &email, checked.content)?;
     due::add(tx, due_at, &Due::Email(email.id.clone()))?;
     Ok(email)
 }

@@ -191,7 +191,7 @@ impl NewEmail {
                 text: self.text,
                 headers,
                 attachments,
-                links: Vec::new(),
+                ..Content::default()
             },
             scheduled_at,
             variables: Value::Object(self.variables.unwrap_or_default()),

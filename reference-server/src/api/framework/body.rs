@@ -7,9 +7,9 @@ use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::blocking;
 use super::input::{Input, object};
 use crate::model::error::ApiError;
+use crate::model::heavy;
 
 pub(crate) trait RequestBody: Send + 'static {
     /// What the body is; `()` if it is ignored.
@@ -43,7 +43,7 @@ impl<T: DeserializeOwned + Send + 'static, const REQUIRED: bool> Body<T, REQUIRE
             return object(b"{}");
         }
         input.expect_json()?;
-        blocking::run_on(bytes.len(), move || object(&bytes)).await
+        heavy::run_on(bytes.len(), move || object(&bytes)).await
     }
 
     #[expect(clippy::unused_self, reason = "the value stands for the type")]

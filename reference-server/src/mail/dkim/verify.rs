@@ -71,7 +71,8 @@ pub(crate) async fn verify(
     now: i64,
 ) -> Result<(DkimVerdict, Vec<String>), ApiError> {
     let parsed = Arc::clone(message);
-    let signatures = store.run_background(job, move || Ok(signatures(&parsed))).await?;
+    let parse = move || Ok(signatures(&parsed));
+    let signatures = store.run_background(job, message.len(), parse).await?;
     let (mut best, mut domains) = (DkimVerdict::None, Vec::new());
     for signature in signatures {
         let domain = signature.as_ref().map(|signature| signature.domain.clone());
@@ -80,9 +81,9 @@ pub(crate) async fn verify(
                 let name = format!("{}._domainkey.{}", signature.selector, signature.domain);
                 match store.in_progress.run_async(job, resolver.txt(&name)).await {
                     Ok(records) => {
-                        let message = Arc::clone(message);
-                        let verify = move || Ok(signature.verify(&message, &records));
-                        store.run_background(job, verify).await?
+                        let signed = Arc::clone(message);
+                        let verify = move || Ok(signature.verify(&signed, &records));
+                        store.run_background(job, message.len(), verify).await?
                     }
                     Err(_) => DkimVerdict::TempError,
                 }

@@ -1,0 +1,115 @@
+//! Large emails and messages: others write while one is being stored.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use svc_reference_server::Server;
+
+use crate::harness::{Sandbox, private_dir};
+use crate::receiver::within;
+
+async fn start(directory: &Path) -> Sandbox {
+    Sandbox::of(Server::builder().data_dir(directory).start().await.expect("started"))
+}
+
+fn open(directory: &Path) -> Connection {
+    let database = Connection::open(directory.join("svc.db")).expect("opened");
+    database.busy_timeout(Duration::from_secs(60)).expect("a timeout");
+    database
+}
+
+fn number(database: &Connection, sql: &str) -> i64 {
+    database.query_row(sql, [], |row| row.get(0)).expect(sql)
+}
+
+async fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(what, wait).await;
+}
+
+#[tokio::test]
+async fn a_large_email_is_stored_in_many_transactions_before_the_one_that_accepts_it() {
+    let directory = private_dir();
+    let sandbox = start(directory.path()).await;
+    let database = open(directory.path());
+    let (text, content) = ("x".repeat(3 << 20), "eHh4".repeat(300_000));
+    let email = |from: &str| {
+        format!(
+            r#"{{"from":"{from}","to":"b@x.test","subject":"s","text":"{text}","html":"<p>","attachments":[{{"filename":"a.bin","content":"{content}"}}]}}"#
+        )
+    };
+    let accepted = email("a@sandbox.test");
+    let sent = sandbox.call("POST /api/v1/emails", &accepted);
+    let between = wait_for("a piece of an email that is not accepted yet", || {
+        number(&database, "SELECT COUNT(*) > 0 AND NOT EXISTS (SELECT 1 FROM email) FROM piece") > 0
+    });
+    let (sent, ()) = tokio::join!(sent, between);
+    assert_eq!(sent.status, 202, "{sent:?}");
+    assert!(number(&database, "SELECT MAX(octet_length(bytes)) FROM piece") <= 1 << 20);
+    let inline = "SELECT SUM(octet_length(coalesce(text, '') || html)) FROM email_content";
+    assert_eq!(number(&database, inline), 3);
+
+    let found = sandbox.call(&format!("GET /api/v1/emails/{}", sent.id()), "").await;
+    assert!(found.body.contains(&text) && found.body.contains(r#""size":900000"#));
+    sandbox.settle().await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let path = format!("GET /_sandbox/messages/{message}/attachments/1");
+    assert_eq!(sandbox.control(&path, "").await.body, "xxx".repeat(300_000));
+
+    // What is refused leaves nothing, and neither does what was never accepted.
+    let refused = sandbox.call("POST /api/v1/emails", &email("a@unknown.test")).await;
+    assert_eq!(refused.status, 403, "{:.300}", refused.body);
+    let values = || number(&database, "SELECT COUNT(*) FROM large");
+    wait_for("the removal of what was refused", || values() == 2).await;
+    sandbox.server.stop().await;
+    for sql in [
+        "INSERT INTO large (size, is_kept) VALUES (2, 0)",
+        "INSERT INTO piece SELECT MAX(id), 0, x'00' FROM large",
+    ] {
+        assert_eq!(database.execute(sql, []).expect(sql), 1);
+    }
+    let sandbox = start(directory.path()).await;
+    wait_for("the removal of what was not accepted", || values() == 2).await;
+    sandbox.control("POST /_sandbox/reset", "").await;
+    wait_for("the removal of the email", || {
+        values() + number(&database, "SELECT COUNT(*) FROM piece") == 0
+    })
+    .await;
+    assert_eq!(number(&database, "SELECT COUNT(*) FROM email_large"), 0);
+}
+
+#[tokio::test]
+async fn a_large_message_is_stored_once_in_pieces() {
+    let directory = private_dir();
+    let sandbox = start(directory.path()).await;
+    let database = open(directory.path());
+    let body = r#"{"url":"http://127.0.0.1:9/","events":["email.received"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", body).await.status, 201);
+    let text = "x".repeat(900).repeat(2_000);
+    let message = format!(
+        r#"{{"from":"a@x.test","to":["b@sandbox.test","c@sandbox.test"],"subject":"s","text":"{text}"}}"#
+    );
+    for _ in 0..2 {
+        let received = sandbox.control("POST /_sandbox/inbound", &message).await;
+        assert_eq!(received.status, 202, "{received:?}");
+    }
+    assert_eq!(number(&database, "SELECT COALESCE(MAX(octet_length(bytes)), 0) FROM body"), 0);
+    assert!(number(&database, "SELECT MAX(octet_length(bytes)) FROM piece") <= 1 << 20);
+    let delivery = sandbox.control("GET /_sandbox/deliveries", "").await;
+    let delivery = delivery.between(r#""id":""#);
+    let shown = sandbox.control(&format!("GET /_sandbox/deliveries/{delivery}"), "").await;
+    assert!(shown.body.contains(&text), "{:.300}", shown.body);
+    let received = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let raw = sandbox.control(&format!("GET /_sandbox/messages/{received}/raw"), "").await;
+    assert!(raw.body.len() > text.len(), "{:.300}", raw.body);
+    sandbox.control("POST /_sandbox/reset", "").await;
+    wait_for("the removal of the messages", || {
+        number(&database, "SELECT (SELECT COUNT(*) FROM large) + (SELECT COUNT(*) FROM body)") == 0
+    })
+    .await;
+}
