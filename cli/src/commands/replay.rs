@@ -210,7 +210,7 @@ impl Replay {
                 match record {
                     Ok(record) => show_message(context, record)?,
                     Err(failure) => {
-                        context.out.one(&Recorded::unreadable(id, failure), RECORDED)?
+                        context.out.one(&Recorded::unreadable(id, failure), RECORDED)?;
                     }
                 }
             }
