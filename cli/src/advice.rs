@@ -2,7 +2,7 @@
 
 use svc_sdk::{EmailClient, Operation, Outcome, Scope};
 
-use crate::command_spec;
+use crate::command_spec::IdOf;
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
@@ -104,15 +104,8 @@ fn concerns_webhook_url(details: &Details) -> bool {
 
 /// The hint for a request that may have been processed: how to find out.
 fn check_first(context: &Context) -> String {
-    let list = match context.command.path.rsplit_once(' ') {
-        Some(("contacts", _)) => Some("contacts list AUDIENCE".to_owned()),
-        Some((group, _)) => {
-            Some(format!("{group} list")).filter(|list| command_spec::find(list).is_some())
-        }
-        None => None,
-    };
-    match list {
-        Some(list) => format!("check before retrying: {}", context.svc(&list)),
+    match context.command.list() {
+        Some((list, _)) => format!("check before retrying: {}", context.svc(&list)),
         None => "check before sending again: the recipient, your webhooks, the service's dashboard"
             .to_owned(),
     }
@@ -136,33 +129,25 @@ fn scopes() -> String {
 
 /// Suggests the command that lists the resources among which an id was not found.
 fn list_existing(context: &Context) -> Option<String> {
-    let (group, action) = context.command.path.rsplit_once(' ')?;
-    let list = match (group, action) {
-        ("contacts", "update" | "delete") => "contacts list AUDIENCE".to_owned(),
-        // The id on these command lines is an audience's.
-        ("contacts", _) | ("bulk", "send") => "audiences list".to_owned(),
-        (_, "create" | "list") => return None,
-        // `svc sandbox …` addresses the sandbox in any case, these only with the option.
-        ("sandbox dns", _) => {
-            return Some("list the domains: svc --sandbox domains list".to_owned());
-        }
+    let list = match context.command.id_of {
+        IdOf::Audience => "audiences list".to_owned(),
+        // `svc sandbox …` addresses the sandbox in any case, this only with the option.
+        IdOf::Domain => return Some("list the domains: svc --sandbox domains list".to_owned()),
         // The service has no operation that lists emails.
-        ("emails", _) | ("sandbox", "event") => {
+        IdOf::Email => {
             return Some("svc emails send prints the id of each email that it sends".to_owned());
         }
-        _ => format!("{group} list"),
+        // These name nothing that exists.
+        IdOf::Group if matches!(context.command.verb(), "create" | "list") => return None,
+        IdOf::Group => context.command.list()?.0,
     };
-    command_spec::find(list.trim_end_matches(" AUDIENCE"))?;
     Some(format!("list the existing ones: {}", context.svc(&list)))
 }
 
 /// Suggests the command that shows the resource that conflicts with the request.
 fn show_conflicting(context: &Context) -> Option<String> {
-    let list = match context.command.path.rsplit_once(' ')? {
-        ("contacts", "create") => "contacts list AUDIENCE --all".to_owned(),
-        (group, "create") => format!("{group} list"),
-        _ => return None,
-    };
+    let (list, in_pages) = context.command.list().filter(|_| context.command.verb() == "create")?;
+    let list = if in_pages { list + " --all" } else { list };
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 

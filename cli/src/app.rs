@@ -135,20 +135,12 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
     };
     let context = Context::new(settings, printer, spec, args);
     let checked = command_spec::check(spec, &cli.global, &context.settings);
-    let result = checked.and_then(|()| match cli.command {
-        // These commands need no async runtime.
-        Command::Completions(args) => args.run(&context),
-        Command::Man(args) => args.run(&context),
-        Command::Schema(args) => args.run(&context),
-        Command::Help(args) => args.run(&context),
-        Command::Version(args) => args.run(&context),
-        command => {
-            let runtime = runtime(&command)?;
-            let result = runtime.block_on(until_interrupted(command, &context));
-            // The thread of an abandoned prompt may still be reading standard input.
-            runtime.shutdown_background();
-            result
-        }
+    let result = checked.and_then(|()| {
+        let runtime = runtime(&cli.command)?;
+        let result = runtime.block_on(until_interrupted(cli.command, &context));
+        // The thread of an abandoned prompt may still be reading standard input.
+        runtime.shutdown_background();
+        result
     });
     match result {
         Ok(()) => exit::DONE,

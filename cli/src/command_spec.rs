@@ -36,12 +36,56 @@ pub struct CommandSpec {
     pub handles_interrupt: bool,
     /// Whether it creates a profile, or reports that there is none.
     pub allows_new_profile: bool,
+    /// Whether it may call any operation.
+    pub calls_any_operation: bool,
+    /// What the id on its command line names.
+    pub id_of: IdOf,
+    /// Of a list, whose items it lists.
+    of: Option<&'static str>,
+}
+
+/// What the id on a command line names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdOf {
+    /// What the commands of the same group are about.
+    Group,
+    Audience,
+    Domain,
+    Email,
 }
 
 impl CommandSpec {
     /// Whether the command sends requests that `--dry-run` can show.
     pub fn has_dry_run(&self) -> bool {
         self.effect != Effect::Local
+    }
+
+    /// The list of the group that the command belongs to: the command line, and whether it lists
+    /// the items of something, page by page.
+    pub fn list(&self) -> Option<(String, bool)> {
+        let (group, _) = self.path.rsplit_once(' ')?;
+        let list = find(&format!("{group} list"))?;
+        Some(match list.of {
+            Some(of) => (format!("{} {of}", list.path), true),
+            None => (list.path.to_owned(), false),
+        })
+    }
+
+    /// The last word of the path.
+    pub fn verb(&self) -> &'static str {
+        self.path.rsplit(' ').next().unwrap_or_default()
+    }
+
+    const fn with_id_of(self, id_of: IdOf) -> Self {
+        Self { id_of, ..self }
+    }
+
+    const fn of(self, of: &'static str) -> Self {
+        Self { of: Some(of), ..self }
+    }
+
+    const fn with_any_operation(self) -> Self {
+        Self { calls_any_operation: true, ..self }
     }
 
     const fn until_interrupted(self) -> Self {
@@ -55,11 +99,12 @@ impl CommandSpec {
 
 /// Every leaf command, in the order of the help.
 pub const COMMANDS: &[CommandSpec] = &[
-    spec("emails send", &[EmailsSend, EmailsGet], Effect::Creates),
-    spec("emails batch", &[EmailsSendBatch], Effect::Creates),
-    spec("emails get", &[EmailsGet], Effect::Reads),
-    spec("emails cancel", &[EmailsCancel], Effect::Changes),
+    spec("emails send", &[EmailsSend, EmailsGet], Effect::Creates).with_id_of(IdOf::Email),
+    spec("emails batch", &[EmailsSendBatch], Effect::Creates).with_id_of(IdOf::Email),
+    spec("emails get", &[EmailsGet], Effect::Reads).with_id_of(IdOf::Email),
+    spec("emails cancel", &[EmailsCancel], Effect::Changes).with_id_of(IdOf::Email),
     spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes)
+        .with_id_of(IdOf::Audience)
         .until_interrupted(),
     spec("bulk plan", &[EmailsSendBatch, ContactsList], Effect::Changes),
     spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes).until_interrupted(),
@@ -72,13 +117,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("audiences list", &[AudiencesList], Effect::Reads),
     spec("audiences get", &[AudiencesGet], Effect::Reads),
     spec("audiences delete", &[AudiencesDelete], Effect::Dangerous),
-    spec("contacts create", &[ContactsCreate], Effect::Creates),
-    spec("contacts list", &[ContactsList], Effect::Reads),
+    spec("contacts create", &[ContactsCreate], Effect::Creates).with_id_of(IdOf::Audience),
+    spec("contacts list", &[ContactsList], Effect::Reads).with_id_of(IdOf::Audience).of("AUDIENCE"),
     spec("contacts update", &[ContactsUpdate], Effect::Changes),
     spec("contacts delete", &[ContactsDelete], Effect::Dangerous),
     spec("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes)
+        .with_id_of(IdOf::Audience)
         .until_interrupted(),
-    spec("contacts export", &[ContactsList], Effect::Reads),
+    spec("contacts export", &[ContactsList], Effect::Reads).with_id_of(IdOf::Audience),
     spec("domains create", &[DomainsCreate], Effect::Creates),
     spec("domains list", &[DomainsList], Effect::Reads),
     spec("domains verify", &[DomainsVerify], Effect::Changes),
@@ -125,7 +171,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("certify", &[], Effect::Changes),
     spec("verify", &[], Effect::Local),
     spec("sign", &[], Effect::Local),
-    spec("api", &[], Effect::Creates),
+    spec("api", &[], Effect::Creates).with_any_operation(),
     sandbox("sandbox serve", Effect::Local).until_interrupted(),
     sandbox("sandbox status", Effect::Reads),
     sandbox("sandbox open", Effect::Local),
@@ -141,8 +187,8 @@ pub const COMMANDS: &[CommandSpec] = &[
     sandbox("sandbox templates get", Effect::Reads),
     sandbox("sandbox templates render", Effect::Reads),
     sandbox("sandbox templates delete", Effect::Dangerous),
-    sandbox("sandbox dns publish", Effect::Changes),
-    sandbox("sandbox dns withdraw", Effect::Changes),
+    sandbox("sandbox dns publish", Effect::Changes).with_id_of(IdOf::Domain),
+    sandbox("sandbox dns withdraw", Effect::Changes).with_id_of(IdOf::Domain),
     sandbox("sandbox requests list", Effect::Reads),
     sandbox("sandbox requests tail", Effect::Local).until_interrupted(),
     sandbox("sandbox requests get", Effect::Reads),
@@ -152,7 +198,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     sandbox("sandbox messages wait", Effect::Reads),
     sandbox("sandbox messages get", Effect::Reads),
     sandbox("sandbox messages open", Effect::Local),
-    sandbox("sandbox event", Effect::Changes),
+    sandbox("sandbox event", Effect::Changes).with_id_of(IdOf::Email),
     sandbox("sandbox inbound", Effect::Changes),
     sandbox("sandbox extraction", Effect::Changes),
     sandbox("sandbox deliveries list", Effect::Reads),
@@ -227,6 +273,9 @@ const fn spec(path: &'static str, operations: &'static [Operation], effect: Effe
         is_local_server: false,
         handles_interrupt: false,
         allows_new_profile: false,
+        calls_any_operation: false,
+        id_of: IdOf::Group,
+        of: None,
     }
 }
 

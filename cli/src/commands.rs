@@ -1,5 +1,28 @@
 //! The command tree. Each leaf command has a struct with its arguments and a `run` method.
 
+/// Declares the commands of a group: each variant is a command with a `run` method, or a group.
+macro_rules! group {
+    (
+        $(#[$about:meta])*
+        pub enum Command { $($(#[$attribute:meta])* $name:ident($command:ty),)* }
+    ) => {
+        #[derive(clap::Subcommand, Debug)]
+        $(#[$about])*
+        pub enum Command { $($(#[$attribute])* $name($command),)* }
+
+        impl Command {
+            pub async fn run(
+                self,
+                context: &$crate::context::Context,
+            ) -> Result<(), $crate::failure::Failure> {
+                match self {
+                    $(Self::$name(command) => command.run(context).await,)*
+                }
+            }
+        }
+    };
+}
+
 pub mod api;
 pub mod audiences;
 pub mod bulk;
@@ -28,11 +51,6 @@ pub mod watch;
 pub mod webhooks;
 pub mod whoami;
 
-use clap::Subcommand;
-
-use crate::context::Context;
-use crate::failure::Failure;
-
 /// The top-level commands of each section of `svc --help`, in order.
 pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
@@ -43,45 +61,46 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
 ];
 
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    #[command(subcommand)]
-    Emails(emails::Command),
-    #[command(subcommand)]
-    Bulk(bulk::Command),
-    #[command(subcommand)]
-    Audiences(audiences::Command),
-    #[command(subcommand)]
-    Contacts(contacts::Command),
-    #[command(subcommand)]
-    Domains(domains::Command),
-    #[command(subcommand)]
-    Webhooks(webhooks::Command),
-    #[command(subcommand)]
-    Extraction(extraction::Command),
-    Login(login::Login),
-    Logout(login::Logout),
-    #[command(subcommand)]
-    Profiles(profiles::Command),
-    Whoami(whoami::Whoami),
-    Doctor(doctor::Doctor),
-    #[command(subcommand)]
-    Config(config::Command),
-    Watch(watch::Watch),
-    Listen(Box<listen::Listen>),
-    Replay(replay::Replay),
-    Trigger(trigger::Trigger),
-    Certify(Box<certify::Certify>),
-    Verify(verify::Verify),
-    Sign(sign::Sign),
-    Api(api::Api),
-    #[cfg_attr(feature = "sandbox", command(subcommand))]
-    Sandbox(sandbox::Command),
-    Completions(completions::Completions),
-    Man(man::Man),
-    Schema(schema::Schema),
-    Help(help::Help),
-    Version(version::Version),
+group! {
+    pub enum Command {
+        #[command(subcommand)]
+        Emails(emails::Command),
+        #[command(subcommand)]
+        Bulk(bulk::Command),
+        #[command(subcommand)]
+        Audiences(audiences::Command),
+        #[command(subcommand)]
+        Contacts(contacts::Command),
+        #[command(subcommand)]
+        Domains(domains::Command),
+        #[command(subcommand)]
+        Webhooks(webhooks::Command),
+        #[command(subcommand)]
+        Extraction(extraction::Command),
+        Login(login::Login),
+        Logout(login::Logout),
+        #[command(subcommand)]
+        Profiles(profiles::Command),
+        Whoami(whoami::Whoami),
+        Doctor(doctor::Doctor),
+        #[command(subcommand)]
+        Config(config::Command),
+        Watch(watch::Watch),
+        Listen(Box<listen::Listen>),
+        Replay(replay::Replay),
+        Trigger(trigger::Trigger),
+        Certify(Box<certify::Certify>),
+        Verify(verify::Verify),
+        Sign(sign::Sign),
+        Api(api::Api),
+        #[cfg_attr(feature = "sandbox", command(subcommand))]
+        Sandbox(sandbox::Command),
+        Completions(completions::Completions),
+        Man(man::Man),
+        Schema(schema::Schema),
+        Help(help::Help),
+        Version(version::Version),
+    }
 }
 
 impl Command {
@@ -92,37 +111,5 @@ impl Command {
         #[cfg(not(feature = "sandbox"))]
         let is_server = false;
         is_server
-    }
-
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Emails(command) => command.run(context).await,
-            Self::Bulk(command) => command.run(context).await,
-            Self::Audiences(command) => command.run(context).await,
-            Self::Contacts(command) => command.run(context).await,
-            Self::Domains(command) => command.run(context).await,
-            Self::Webhooks(command) => command.run(context).await,
-            Self::Extraction(command) => command.run(context).await,
-            Self::Login(args) => args.run(context).await,
-            Self::Logout(args) => args.run(context),
-            Self::Profiles(command) => command.run(context).await,
-            Self::Whoami(args) => args.run(context).await,
-            Self::Doctor(args) => args.run(context).await,
-            Self::Config(command) => command.run(context).await,
-            Self::Watch(args) => args.run(context).await,
-            Self::Listen(args) => args.run(context).await,
-            Self::Replay(args) => args.run(context).await,
-            Self::Trigger(args) => args.run(context).await,
-            Self::Certify(args) => args.run(context).await,
-            Self::Verify(args) => args.run(context),
-            Self::Sign(args) => args.run(context),
-            Self::Api(args) => args.run(context).await,
-            Self::Sandbox(command) => command.run(context).await,
-            Self::Completions(args) => args.run(context),
-            Self::Man(args) => args.run(context),
-            Self::Schema(args) => args.run(context),
-            Self::Help(args) => args.run(context),
-            Self::Version(args) => args.run(context),
-        }
     }
 }

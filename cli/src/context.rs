@@ -45,6 +45,33 @@ pub struct Context {
     pub changes: Changes,
 }
 
+/// Applies the settings that both clients have.
+macro_rules! with_settings {
+    ($context:ident, $builder:expr, $url:expr) => {{
+        let settings = &$context.settings;
+        let mut builder = $builder
+            .timeout(settings.timeout.value)
+            .retries(settings.retries.value)
+            .user_agent(USER_AGENT);
+        if settings.compatibility.honors_idempotency_key {
+            builder = builder.service_honors_idempotency_key(true);
+        }
+        if let Some(pem) = $context.ca_bundle()? {
+            builder = builder.ca_bundle(&pem);
+        }
+        if let Some(proxies) = &settings.proxies {
+            builder = match proxies.of($url) {
+                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
+                None => builder.no_proxy(),
+            };
+        }
+        if let Some(tracer) = $context.out.tracer() {
+            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
+        }
+        builder
+    }};
+}
+
 impl Context {
     /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
     pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
@@ -80,9 +107,7 @@ impl Context {
     /// A client of the email service with this base URL and key.
     pub fn email_client_at(&self, url: &str, key: &Key) -> Result<EmailClient, Failure> {
         let compatibility = &self.settings.compatibility;
-        let mut builder = EmailClient::builder(url, Secret::new(key.expose()))
-            .timeout(self.settings.timeout.value)
-            .retries(self.settings.retries.value);
+        let mut builder = EmailClient::builder(url, Secret::new(key.expose()));
         if let Some(header) = &compatibility.key_header {
             // A custom header usually carries the bare key, without `Bearer`.
             builder = builder.key_header(header).key_prefix("");
@@ -102,31 +127,17 @@ impl Context {
         if compatibility.local_checks_off {
             builder = builder.local_checks(false);
         }
-        if compatibility.honors_idempotency_key {
-            builder = builder.service_honors_idempotency_key(true);
-        }
         let settings = &self.settings;
         if let Some(guard) = settings.guard.for_run(&settings.state_dir, &settings.profile.value)? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
-            let may_send = self.command.operations.iter().any(|each| sends.contains(each));
-            if settings.dry_run && (may_send || self.command.path == "api") {
+            let may_send = self.command.calls_any_operation
+                || self.command.operations.iter().any(|each| sends.contains(each));
+            if settings.dry_run && may_send {
                 self.out.note(&format!("recipient guard: {guard}"));
             }
             builder = builder.recipient_guard(guard);
         }
-        if let Some(pem) = self.ca_bundle()? {
-            builder = builder.ca_bundle(&pem);
-        }
-        if let Some(proxies) = &self.settings.proxies {
-            builder = match proxies.of(url) {
-                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
-                None => builder.no_proxy(),
-            };
-        }
-        if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
-        }
-        built(builder.user_agent(USER_AGENT).build(), url)
+        built(with_settings!(self, builder, url).build(), url)
     }
 
     /// A client for the sandbox's control interface.
@@ -180,25 +191,8 @@ impl Context {
 
     /// A client of the extraction service with this base URL and key.
     pub fn extraction_client_at(&self, url: &str, key: &Key) -> Result<ExtractionClient, Failure> {
-        let mut builder = ExtractionClient::builder(url, Secret::new(key.expose()))
-            .timeout(self.settings.timeout.value)
-            .retries(self.settings.retries.value);
-        if self.settings.compatibility.honors_idempotency_key {
-            builder = builder.service_honors_idempotency_key(true);
-        }
-        if let Some(pem) = self.ca_bundle()? {
-            builder = builder.ca_bundle(&pem);
-        }
-        if let Some(proxies) = &self.settings.proxies {
-            builder = match proxies.of(url) {
-                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
-                None => builder.no_proxy(),
-            };
-        }
-        if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
-        }
-        built(builder.user_agent(USER_AGENT).build(), url)
+        let builder = ExtractionClient::builder(url, Secret::new(key.expose()));
+        built(with_settings!(self, builder, url).build(), url)
     }
 
     /// Runs a call with the options of this command. With `--dry-run` it prints the request

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
-use svc_reference_server::client::{Client, Page, Request};
+use svc_reference_server::client::{Client, Page, Request, WaitForMessage};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -117,6 +117,8 @@ pub trait Given: Sized {
 }
 
 impl<T> Given for Request<T> {}
+
+impl Given for WaitForMessage {}
 
 /// Prints `sentence` for people, and the response as JSON for programs.
 pub async fn done<T: Serialize>(

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use svc_sdk::{Operation, Outcome};
 
 /// The kind of a failure. It decides the exit code ([`crate::exit::code`]).
@@ -82,20 +83,31 @@ impl Kind {
 pub struct Failure(Box<Details>);
 
 /// The fields of the error object. Absent ones are left out of it.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Details {
     pub kind: Kind,
-    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    #[serde(serialize_with = "name", skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub required_scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    #[serde(serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    #[serde(serialize_with = "pairs", skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
 }
 
@@ -104,8 +116,8 @@ impl Failure {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
-            message: message.into(),
             code: None,
+            message: message.into(),
             status: None,
             operation: None,
             required_scope: None,
@@ -168,42 +180,32 @@ impl Failure {
         self.0.kind
     }
 
-    /// The error object of `docs/commands/README.md`; keys that do not apply are left out.
+    /// The error object of `docs/commands/README.md`.
     pub fn to_json(&self) -> Value {
-        let details = &self.0;
-        let mut object = Map::new();
-        object.insert("kind".into(), details.kind.as_str().into());
-        let mut put = |key: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                object.insert(key.into(), value);
-            }
-        };
-        put("code", details.code.clone().map(Value::from));
-        put("message", Some(details.message.clone().into()));
-        put("status", details.status.map(Value::from));
-        put("operation", details.operation.map(|operation| operation.to_string().into()));
-        put("required_scope", details.required_scope.clone().map(Value::from));
-        put("request_id", details.request_id.clone().map(Value::from));
-        put("outcome", details.outcome.map(Value::from));
-        put("attempts", details.attempts.map(Value::from));
-        put("retryable", details.retryable.map(Value::from));
-        put("retry_after", details.retry_after.map(|wait| seconds(wait).into()));
-        put("hint", details.hint.clone().map(Value::from));
-        if !details.fields.is_empty() {
-            let fields = details
-                .fields
-                .iter()
-                .map(|(field, message)| json!({"field": field, "message": message}))
-                .collect::<Vec<_>>();
-            put("fields", Some(fields.into()));
-        }
-        json!({ "error": object })
+        json!({"error": self.details()})
     }
 }
 
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The operation's name.
+fn name<S: Serializer>(operation: &Option<Operation>, serializer: S) -> Result<S::Ok, S::Error> {
+    operation.map(|operation| operation.to_string()).serialize(serializer)
+}
+
 /// Whole seconds, rounded up, because a shorter wait would end too early.
-fn seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+fn seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    let up = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    wait.map(up).serialize(serializer)
+}
+
+fn pairs<S: Serializer>(fields: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    let pair = |(field, message): &(String, String)| json!({"field": field, "message": message});
+    serializer.collect_seq(fields.iter().map(pair))
 }
 
 /// An error's message followed by those of all its sources.

@@ -229,8 +229,8 @@ impl Printer {
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     #[cfg(feature = "sandbox")]
-    pub fn ready(&self, value: &Value) -> Result<(), Failure> {
-        self.write(&format!("{value}\n"))
+    pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.write(&format!("{}\n", to_value(value)))
     }
 
     /// Writes a value without a view.

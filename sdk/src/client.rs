@@ -16,7 +16,6 @@ mod connections;
 mod exchange;
 mod guard;
 mod hold;
-mod json_string;
 mod key;
 #[cfg(feature = "tower")]
 mod layer;

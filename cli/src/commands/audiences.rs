@@ -1,6 +1,6 @@
 //! The `svc audiences` commands: contact lists.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -16,23 +16,13 @@ pub const VIEW: View = View(&[
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// Manage audiences (contact lists)
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Get(Get),
-    Delete(Delete),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-        }
+group! {
+    /// Manage audiences (contact lists)
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Get(Get),
+        Delete(Delete),
     }
 }
 

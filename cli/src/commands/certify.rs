@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
-use serde_json::{Value, json};
+use serde::Serialize;
 use svc_sdk::Service;
 use tokio::time::Instant;
 
@@ -193,30 +193,48 @@ fn ca_bundle(context: &Context, url: &str) -> Option<String> {
     is_needed.then(|| bundle.value.display().to_string())
 }
 
-fn listed(check: &Check, service: Option<Service>) -> Value {
-    let services = check.services.iter().map(|service| service.as_str()).collect::<Vec<_>>();
-    json!({
-        "check": check.name,
-        "severity": check.severity.as_str(),
-        "services": services,
-        "sent": check.sent(service),
-        "expected": check.expected(service),
-    })
+/// A check in the output of `--list`.
+#[derive(Serialize)]
+struct Listed {
+    check: &'static str,
+    severity: Severity,
+    services: Vec<&'static str>,
+    sent: String,
+    expected: String,
 }
 
-/// The requests of the checks, for `--dry-run`.
-fn requests(exam: &Exam, checks: &[&Check]) -> Value {
+fn listed(check: &Check, service: Option<Service>) -> Listed {
+    Listed {
+        check: check.name,
+        severity: check.severity,
+        services: check.services.iter().map(|service| service.as_str()).collect(),
+        sent: check.sent(service),
+        expected: check.expected(service),
+    }
+}
+
+/// A request of a check, for `--dry-run`.
+#[derive(Serialize)]
+struct Preview {
+    check: &'static str,
+    method: &'static str,
+    url: String,
+    /// A list, because a header can occur twice.
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+fn requests(exam: &Exam, checks: &[&'static Check]) -> Vec<Preview> {
     let requests = checks.iter().flat_map(|check| {
         (check.requests)(exam).into_iter().map(|request| {
             let delivery = exam.sender.delivery(check.name, &request);
-            json!({
-                "check": check.name,
-                "method": "POST",
-                "url": shown_url(&delivery.url),
-                // A list, because a header can occur twice.
-                "headers": delivery.headers,
-                "body": String::from_utf8_lossy(&delivery.body),
-            })
+            Preview {
+                check: check.name,
+                method: "POST",
+                url: shown_url(&delivery.url),
+                body: String::from_utf8_lossy(&delivery.body).into_owned(),
+                headers: delivery.headers,
+            }
         })
     });
     requests.collect()
@@ -245,7 +263,8 @@ async fn examine<'a>(context: &Context, exam: &Exam, checks: &[&'a Check]) -> Re
             report.findings.push((check, Finding::skipped(why)));
             continue;
         }
-        let found = (check.judge)(exam, check.name, (check.requests)(exam));
+        let requests = (check.requests)(exam);
+        let found = check.judge.examine(exam, check.name, &requests);
         let found = tokio::time::timeout_at(deadline, found).await.unwrap_or_else(|_| {
             report.is_cut_off = true;
             Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
@@ -281,22 +300,20 @@ impl Report<'_> {
         let checks = checks.collect::<Vec<_>>();
         // People need the command only for what they have to change.
         let mut rows = checks.clone();
-        for (row, (_, finding)) in rows.iter_mut().zip(&self.findings) {
-            if finding.verdict != Verdict::NotPassed {
-                row["reproduce"] = Value::Null;
-            }
+        for row in &mut rows {
+            row.reproduce.take_if(|_| matches!(row.result, Grade::Passed | Grade::Skipped));
         }
-        let report = json!({
-            "url": shown_url(&exam.sender.url),
-            "service": service.as_str(),
-            "timeout_seconds": RESPONSE_TIMEOUT.as_secs(),
-            "timeout_documented": is_timeout_documented(service),
-            "passed": failures == 0 && !self.is_cut_off && self.lost.is_none(),
-            "failures": failures,
-            "advice": advice,
-            "skipped": skipped,
-            "checks": checks,
-        });
+        let report = Shown {
+            url: shown_url(&exam.sender.url),
+            service: service.as_str(),
+            timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
+            timeout_documented: is_timeout_documented(service),
+            passed: failures == 0 && !self.is_cut_off && self.lost.is_none(),
+            failures,
+            advice,
+            skipped,
+            checks,
+        };
         context.out.one_as_list(&report, &rows, VIEW)?;
         let passed = rows.len() - failures - advice - skipped;
         context.out.note(&format!(
@@ -348,20 +365,54 @@ impl Report<'_> {
     }
 }
 
-fn row(service: Service, check: &Check, finding: &Finding) -> Value {
+/// The output of an examination.
+#[derive(Serialize)]
+struct Shown<'a> {
+    url: String,
+    service: &'static str,
+    timeout_seconds: u64,
+    timeout_documented: bool,
+    passed: bool,
+    failures: usize,
+    advice: usize,
+    skipped: usize,
+    checks: Vec<Row<'a>>,
+}
+
+#[derive(Clone, Serialize)]
+struct Row<'a> {
+    check: &'static str,
+    severity: Severity,
+    result: Grade,
+    sent: String,
+    expected: String,
+    came: &'a str,
+    reproduce: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Grade {
+    Passed,
+    Failed,
+    Advice,
+    Skipped,
+}
+
+fn row<'a>(service: Service, check: &Check, finding: &'a Finding) -> Row<'a> {
     let result = match (finding.verdict, check.severity) {
-        (Verdict::Passed, _) => "passed",
-        (Verdict::Skipped, _) => "skipped",
-        (Verdict::NotPassed, Severity::Failure) => "failed",
-        (Verdict::NotPassed, Severity::Advice) => "advice",
+        (Verdict::Passed, _) => Grade::Passed,
+        (Verdict::Skipped, _) => Grade::Skipped,
+        (Verdict::NotPassed, Severity::Failure) => Grade::Failed,
+        (Verdict::NotPassed, Severity::Advice) => Grade::Advice,
     };
-    json!({
-        "check": check.name,
-        "severity": check.severity.as_str(),
-        "result": result,
-        "sent": check.sent(Some(service)),
-        "expected": check.expected(Some(service)),
-        "came": finding.came,
-        "reproduce": finding.reproduce,
-    })
+    Row {
+        check: check.name,
+        severity: check.severity,
+        result,
+        sent: check.sent(Some(service)),
+        expected: check.expected(Some(service)),
+        came: &finding.came,
+        reproduce: finding.reproduce.as_deref(),
+    }
 }

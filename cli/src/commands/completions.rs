@@ -41,7 +41,7 @@ enum ShellName {
 }
 
 impl Completions {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let script = match self.shell {
             ShellName::Bash => complete::script(Shell::Bash),
             ShellName::Zsh => complete::script(Shell::Zsh),

@@ -1,6 +1,7 @@
 //! The `svc config` commands: settings and their sources.
 
-use clap::{Args, Subcommand};
+use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
@@ -11,19 +12,11 @@ use crate::output::{Column, Format, View};
 use crate::settings::{Sourced, guard};
 use crate::urls::without_password;
 
-/// Show settings and where they come from
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Show(Show),
-    Path(Path),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Show(args) => args.run(context),
-            Self::Path(args) => args.run(context),
-        }
+group! {
+    /// Show settings and where they come from
+    pub enum Command {
+        Show(Show),
+        Path(Path),
     }
 }
 
@@ -73,19 +66,19 @@ Scope: none (works offline)")]
 pub struct Show {}
 
 impl Show {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
         let mut rows = vec![
             row("profile", Some(&settings.profile)),
-            json!({"setting": "sandbox", "value": settings.sandbox, "from": settings.sandbox_from.to_string()}),
+            Row::new("sandbox", settings.sandbox, settings.sandbox_from.to_string()),
         ];
         for (service, url, key) in [
             (Service::Email, "email_url", "email_key"),
             (Service::Extraction, "extraction_url", "extraction_key"),
         ] {
             if settings.sandbox {
-                rows.push(json!({"setting": url, "value": "the sandbox", "from": "sandbox"}));
-                rows.push(json!({"setting": key, "value": "the sandbox's", "from": "sandbox"}));
+                rows.push(Row::new(url, "the sandbox", "sandbox"));
+                rows.push(Row::new(key, "the sandbox's", "sandbox"));
                 continue;
             }
             let base_url = settings.url(service).map(|url| Sourced {
@@ -94,13 +87,10 @@ impl Show {
             });
             rows.push(row(url, base_url.as_ref()));
             rows.push(match &settings.key_file {
-                Some(path) => {
-                    let path = path.display().to_string();
-                    json!({"setting": key, "value": path, "from": "--key-file"})
-                }
+                Some(path) => Row::new(key, path.display().to_string(), "--key-file"),
                 // Opening the keyring may prompt, so a masked key is not worth it.
                 None if settings.is_in_keyring(service)? => {
-                    json!({"setting": key, "value": "(in the system's keyring)", "from": "profile"})
+                    Row::new(key, "(in the system's keyring)", "profile")
                 }
                 None => {
                     let stored = settings
@@ -134,12 +124,11 @@ impl Show {
         rows.push(row(guard::PER_HOUR.0, guard.max_per_hour.as_ref()));
         rows.extend(compatibility(context));
         if context.out.is_table() {
-            rows.retain(|row| !row["value"].is_null());
+            rows.retain(|row| !row.value.is_null());
         }
         let unknown = unknown_entries(settings);
         if !context.out.is_table() {
-            let of = |entry: &String| json!({"setting": entry, "value": null, "from": "unknown"});
-            rows.extend(unknown.iter().map(|(entry, _)| of(entry)));
+            rows.extend(unknown.iter().map(|(entry, _)| Row::new(entry, Value::Null, "unknown")));
         }
         context.out.list(&rows, VIEW, "")?;
         for (entry, meant) in unknown {
@@ -151,11 +140,10 @@ impl Show {
 }
 
 /// The profile's compatibility settings.
-fn compatibility(context: &Context) -> Vec<Value> {
+fn compatibility(context: &Context) -> Vec<Row> {
     let settings = &context.settings.compatibility;
     let entry = |setting: &str, value: Value, default: bool| {
-        let from = if default { "default" } else { "profile" };
-        json!({"setting": setting, "value": value, "from": from})
+        Row::new(setting, value, if default { "default" } else { "profile" })
     };
     if context.settings.sandbox {
         return Vec::new();
@@ -181,12 +169,24 @@ fn compatibility(context: &Context) -> Vec<Value> {
     ]
 }
 
-fn row<T: serde::Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Value {
+/// A setting with its source.
+#[derive(Serialize)]
+struct Row {
+    setting: String,
+    value: Value,
+    from: String,
+}
+
+impl Row {
+    fn new(setting: &str, value: impl Into<Value>, from: impl Into<String>) -> Self {
+        Self { setting: setting.to_owned(), value: value.into(), from: from.into() }
+    }
+}
+
+fn row<T: Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Row {
     match value {
-        Some(value) => {
-            json!({"setting": setting, "value": value.value, "from": value.source.to_string()})
-        }
-        None => json!({"setting": setting, "value": null, "from": "default"}),
+        Some(value) => Row::new(setting, json!(value.value), value.source.to_string()),
+        None => Row::new(setting, Value::Null, "default"),
     }
 }
 
@@ -210,7 +210,7 @@ Scope: none (works offline)")]
 pub struct Path {}
 
 impl Path {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
         let shown = |path: &std::path::Path| path.display().to_string();
         let value = json!({

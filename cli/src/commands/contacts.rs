@@ -3,8 +3,8 @@
 pub mod export;
 pub mod import;
 
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Subcommand};
 use serde_json::json;
 use svc_sdk::EmailClient;
 use svc_sdk::email::{ContactUpdate, NewContact};
@@ -28,27 +28,15 @@ pub const VIEW: View = View(&[
     Column::text("METADATA", "/metadata").droppable(),
 ]);
 
-/// Manage the contacts of an audience
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Update(Update),
-    Delete(Delete),
-    Import(import::Import),
-    Export(export::Export),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Update(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-            Self::Import(args) => args.run(context).await,
-            Self::Export(args) => args.run(context).await,
-        }
+group! {
+    /// Manage the contacts of an audience
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Update(Update),
+        Delete(Delete),
+        Import(import::Import),
+        Export(export::Export),
     }
 }
 

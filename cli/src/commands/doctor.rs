@@ -1,7 +1,7 @@
 //! The `svc doctor` command.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
 use svc_sdk::Service;
 
 use crate::context::Context;
@@ -68,7 +68,8 @@ impl Doctor {
         }
         drop(progress);
         context.out.list(&findings.0, VIEW, "")?;
-        let problems = findings.0.iter().filter(|f| f["status"] == "problem").count();
+        let is_problem = |finding: &&Finding| finding.status == Status::Problem;
+        let problems = findings.0.iter().filter(is_problem).count();
         match problems {
             0 => Ok(()),
             1 => Err(Failure::check("doctor found 1 problem").code("problems_found")),
@@ -99,39 +100,57 @@ pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<String
     described.collect()
 }
 
-/// Findings, each with its next step.
+/// The result of a check, with the next step.
+#[derive(Serialize)]
+struct Finding {
+    status: Status,
+    check: String,
+    finding: String,
+    next: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warning,
+    Problem,
+    Unknown,
+}
+
 #[derive(Default)]
-struct Findings(Vec<Value>);
+struct Findings(Vec<Finding>);
 
 impl Findings {
     fn ok(&mut self, check: &str, finding: &str) {
-        self.push("ok", check, finding, None);
+        self.push(Status::Ok, check, finding, None);
     }
 
     fn warning(&mut self, check: &str, finding: &str, next: &str) {
-        self.push("warning", check, finding, Some(next));
+        self.push(Status::Warning, check, finding, Some(next));
     }
 
     fn problem(&mut self, check: &str, finding: &str, next: &str) {
-        self.push("problem", check, finding, Some(next));
+        self.push(Status::Problem, check, finding, Some(next));
     }
 
     /// What kept the command from a check. What has been found before is not repeated.
     fn failure(&mut self, check: &str, failure: &Failure) {
         let details = failure.details();
-        if self.0.iter().any(|finding| finding["finding"] == details.message) {
+        if self.0.iter().any(|finding| finding.finding == details.message) {
             return;
         }
         let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
-        self.push("problem", check, &details.message, next.as_deref());
+        self.push(Status::Problem, check, &details.message, next.as_deref());
     }
 
     fn unknown(&mut self, check: &str, finding: &str, next: &str) {
-        self.push("unknown", check, finding, Some(next));
+        self.push(Status::Unknown, check, finding, Some(next));
     }
 
-    fn push(&mut self, status: &str, check: &str, finding: &str, next: Option<&str>) {
-        self.0.push(json!({"status": status, "check": check, "finding": finding, "next": next}));
+    fn push(&mut self, status: Status, check: &str, finding: &str, next: Option<&str>) {
+        let (check, finding) = (check.to_owned(), finding.to_owned());
+        self.0.push(Finding { status, check, finding, next: next.map(str::to_owned) });
     }
 
     fn settings(&mut self, context: &Context) {

@@ -4,7 +4,7 @@ pub mod live;
 pub mod records;
 pub mod verify;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -25,25 +25,14 @@ pub const VIEW: View = View(&[
     Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
 ]);
 
-/// Manage sending domains and their DNS records
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Verify(verify::Verify),
-    Records(records::Records),
-    Delete(Delete),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Verify(args) => args.run(context).await,
-            Self::Records(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-        }
+group! {
+    /// Manage sending domains and their DNS records
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Verify(verify::Verify),
+        Records(records::Records),
+        Delete(Delete),
     }
 }
 

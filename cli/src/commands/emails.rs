@@ -4,7 +4,7 @@ pub mod batch;
 mod fields;
 pub mod send;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::command_line::shell_quoted;
 use crate::complete::Values;
@@ -25,23 +25,13 @@ pub const VIEW: View = View(&[
     Column::new("UPDATED", "/updatedAt", Show::Time),
 ]);
 
-/// Send emails and track their status
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Send(Box<send::Send>),
-    Batch(batch::Batch),
-    Get(Get),
-    Cancel(Cancel),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Send(args) => args.run(context).await,
-            Self::Batch(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-            Self::Cancel(args) => args.run(context).await,
-        }
+group! {
+    /// Send emails and track their status
+    pub enum Command {
+        Send(Box<send::Send>),
+        Batch(batch::Batch),
+        Get(Get),
+        Cancel(Cancel),
     }
 }
 

@@ -2,26 +2,18 @@
 
 pub mod webhooks;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
-/// Show the organization and manage extraction webhooks
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Me(Me),
-    #[command(subcommand)]
-    Webhooks(webhooks::Command),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Me(args) => args.run(context).await,
-            Self::Webhooks(command) => command.run(context).await,
-        }
+group! {
+    /// Show the organization and manage extraction webhooks
+    pub enum Command {
+        Me(Me),
+        #[command(subcommand)]
+        Webhooks(webhooks::Command),
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Help {
 }
 
 impl Help {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let help = long_help(&self.command)?;
         if context.out.has_explicit_format() && !context.out.is_table() {
             let path = self.command.join(" ");

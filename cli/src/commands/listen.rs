@@ -366,6 +366,6 @@ impl Listen {
         let before = format!("{time}  {event:<16}  {id}  ");
         let about = report.about().map(|about| format!("\n          {}", one_line(&about)));
         let after = format!("{}{}", one_line(&outcome), about.unwrap_or_default());
-        context.out.http_event(&before, report.status, &after, &report.to_json())
+        context.out.http_event(&before, report.status, &after, report)
     }
 }

@@ -266,7 +266,7 @@ pub struct Logout {
 }
 
 impl Logout {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let profile = &context.settings.profile.value;
         let _lock = context.settings.lock()?;
         let mut credentials = context.settings.credentials()?;

@@ -24,7 +24,7 @@ pub struct Man {
 }
 
 impl Man {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut tree = crate::command();
         tree.build();
         let Some(dir) = self.dir else {

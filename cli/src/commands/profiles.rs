@@ -1,6 +1,6 @@
 //! The `svc profiles` commands: named sets of base URLs and keys.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
@@ -11,21 +11,12 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::settings::{keyring, unknown_profile};
 
-/// Manage profiles: named sets of base URLs and keys
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    List(List),
-    Use(Use),
-    Remove(Remove),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List(args) => args.run(context),
-            Self::Use(args) => args.run(context),
-            Self::Remove(args) => args.run(context).await,
-        }
+group! {
+    /// Manage profiles: named sets of base URLs and keys
+    pub enum Command {
+        List(List),
+        Use(Use),
+        Remove(Remove),
     }
 }
 
@@ -49,7 +40,7 @@ Scope: none (works offline)")]
 pub struct List {}
 
 impl List {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let profiles = context.settings.profiles()?;
         let credentials = context.settings.credentials()?;
         let mut names = profiles.names();
@@ -95,7 +86,7 @@ pub struct Use {
 }
 
 impl Use {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let _lock = context.settings.lock()?;
         let mut profiles = context.settings.profiles()?;
         let known = profiles.names().contains(&self.name)

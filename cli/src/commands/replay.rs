@@ -1,11 +1,13 @@
 //! The `svc replay` command.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset, Local, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::Service;
 
 use super::trigger::verdict;
@@ -16,7 +18,7 @@ use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View, local_time};
-use crate::recorded::{Entry, RecordedDelivery, Records, Since, created};
+use crate::recorded::{RecordedDelivery, Records, Since, created};
 use crate::urls::check_url;
 
 const VIEW: View = View(&[
@@ -112,7 +114,7 @@ impl Replay {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         let (mut records, mut deliveries) = (Vec::new(), Vec::new());
         for (id, failure) in corrupt {
-            results.push(problem(&id, &failure));
+            results.push(Replayed::failed(&id, &failure));
             failed.push(failure);
         }
         for record in &found {
@@ -123,7 +125,7 @@ impl Replay {
                 }
                 // One that cannot be delivered does not stop the others.
                 Err(failure) if self.since.is_some() => {
-                    results.push(problem(&record.id, &failure));
+                    results.push(Replayed::failed(&record.id, &failure));
                     failed.push(failure);
                 }
                 Err(failure) => return Err(failure),
@@ -143,22 +145,22 @@ impl Replay {
             let progress = context.out.progress(format!("delivering {}", record.id));
             let response = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
             drop(progress);
-            let mut result = json!({
-                "id": record.id,
-                "event": record.event,
-                "event_id": record.event_id,
-                "to": delivery.url,
-                "status": null,
-            });
+            let mut result = Replayed {
+                id: record.id.clone(),
+                event: record.event.clone(),
+                event_id: record.event_id.clone(),
+                to: Some(delivery.url.clone()),
+                ..Replayed::default()
+            };
             match response {
                 Ok(response) => {
-                    result["status"] = response.status.into();
-                    result["duration_ms"] = (response.duration.as_millis() as u64).into();
+                    result.status = Some(response.status);
+                    result.duration_ms = Some(response.duration.as_millis() as u64);
                     failed.extend(verdict(&response).err());
                 }
                 // A failed delivery does not stop the others.
                 Err(none) => {
-                    result["problem"] = none.to_string().into();
+                    result.problem = Some(none.to_string());
                     failed.push(none.into());
                 }
             }
@@ -207,16 +209,18 @@ impl Replay {
                 context.out.raw(if index > 0 { "\n" } else { "" })?;
                 match record {
                     Ok(record) => show_message(context, record)?,
-                    Err(failure) => context.out.one(&unreadable(id, failure), RECORDED)?,
+                    Err(failure) => {
+                        context.out.one(&Recorded::unreadable(id, failure), RECORDED)?;
+                    }
                 }
             }
         } else {
-            let value = |(id, record): &Entry| match record {
-                Ok(record) if self.show => with_message(record),
-                Ok(record) => Ok(summary(record)),
-                Err(failure) => Ok(unreadable(id, failure)),
-            };
-            let shown = found.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+            let shown = found.iter().map(|(id, record)| match record {
+                Ok(record) if self.show => Recorded::with_message(record),
+                Ok(record) => Ok(Recorded::from(record)),
+                Err(failure) => Ok(Recorded::unreadable(id, failure)),
+            });
+            let shown = shown.collect::<Result<Vec<_>, _>>()?;
             let none = "no deliveries are recorded; svc listen records them";
             context.out.list(&shown, RECORDED, none)?;
         }
@@ -254,30 +258,84 @@ impl Replay {
     }
 }
 
-fn summary(record: &RecordedDelivery) -> Value {
-    json!({
-        "id": record.id,
-        "received_at": record.received_at,
-        "service": record.service,
-        "event": record.event,
-        "event_id": record.event_id,
-        "to": record.forwarded_to,
-    })
+/// The result of a delivery.
+#[derive(Default, Serialize)]
+struct Replayed {
+    id: String,
+    event: Option<String>,
+    event_id: Option<String>,
+    to: Option<String>,
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
-/// A record with its headers and its body, as JSON if it is JSON.
-fn with_message(record: &RecordedDelivery) -> Result<Value, Failure> {
-    let body = record.body()?;
-    let mut value = summary(record);
-    value["headers"] = json!(record.headers);
-    value["body"] =
-        serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
-    Ok(value)
+impl Replayed {
+    /// The result of a delivery that cannot be sent.
+    fn failed(id: &str, failure: &Failure) -> Self {
+        let problem = Some(failure.details().message.clone());
+        Self { id: id.to_owned(), problem, ..Self::default() }
+    }
+}
+
+/// A record.
+#[derive(Default, Serialize)]
+struct Recorded<'a> {
+    id: &'a str,
+    received_at: Option<Cow<'a, str>>,
+    service: Option<&'a str>,
+    event: Option<&'a str>,
+    event_id: Option<&'a str>,
+    to: Option<&'a str>,
+    #[serde(flatten)]
+    message: Option<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    headers: &'a [(String, String)],
+    /// As JSON if it is JSON, or else as text.
+    body: Value,
+}
+
+impl<'a> From<&'a RecordedDelivery> for Recorded<'a> {
+    fn from(record: &'a RecordedDelivery) -> Self {
+        Self {
+            id: &record.id,
+            received_at: Some(Cow::Borrowed(&record.received_at)),
+            service: Some(&record.service),
+            event: record.event.as_deref(),
+            event_id: record.event_id.as_deref(),
+            to: record.forwarded_to.as_deref(),
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a> Recorded<'a> {
+    fn with_message(record: &'a RecordedDelivery) -> Result<Self, Failure> {
+        let body = record.body()?;
+        let body =
+            serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+        let message = Some(Message { headers: &record.headers, body });
+        Ok(Self { message, ..Self::from(record) })
+    }
+
+    /// A record that cannot be read. Its id has the time of receipt.
+    fn unreadable(id: &'a str, failure: &'a Failure) -> Self {
+        let at = created(id).and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        let received_at = at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
+        Self { id, received_at, problem: Some(&failure.details().message), ..Self::default() }
+    }
 }
 
 /// Prints a record, and its headers and body as in an HTTP message.
 fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Failure> {
-    context.out.one(&summary(record), RECORDED)?;
+    context.out.one(&Recorded::from(record), RECORDED)?;
     let headers = record.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let body = record.body()?;
     let body = match serde_json::from_slice::<Value>(&body) {
@@ -285,20 +343,6 @@ fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Fail
         Err(_) => String::from_utf8_lossy(&body).into_owned(),
     };
     context.out.raw_data(&format!("\n{}\n{body}\n", headers.collect::<String>()))
-}
-
-/// A record that cannot be read. Its id has the time of receipt.
-fn unreadable(id: &str, failure: &Failure) -> Value {
-    let at = created(id).and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-    json!({
-        "id": id,
-        "received_at": at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true)),
-        "service": null,
-        "event": null,
-        "event_id": null,
-        "to": null,
-        "problem": failure.details().message,
-    })
 }
 
 /// The time of `--since`. Deliveries are recorded with this machine's time.
@@ -312,12 +356,6 @@ fn since_when(since: &str) -> Result<DateTime<FixedOffset>, Failure> {
             .hint("give a time in the past, or a duration before now: --since 10m"));
     }
     Ok(instant)
-}
-
-/// The result of a delivery that cannot be sent.
-fn problem(id: &str, failure: &Failure) -> Value {
-    let problem = &failure.details().message;
-    json!({"id": id, "event": null, "event_id": null, "to": null, "status": null, "problem": problem})
 }
 
 fn recorded_secret(record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {

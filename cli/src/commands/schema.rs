@@ -24,7 +24,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let path = self.command.join(" ");
         let described = describe::all();
         if path.is_empty() {

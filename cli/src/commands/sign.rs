@@ -37,7 +37,7 @@ pub struct Sign {
 }
 
 impl Sign {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let secret = usable(&read_secret(context, &self.secret_file)?)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let (header, signature) = match self.service {

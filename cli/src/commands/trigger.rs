@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::Service;
 
 use super::verify::{read_secret, usable};
@@ -23,7 +24,7 @@ pub use payload::EVENTS;
 /// Signs test deliveries without a configured secret.
 const TEST_SECRET: &str = "svc_test_secret";
 
-pub(super) const VIEW: View = View(&[
+const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::text("EVENT", "/event"),
     Column::id("EMAIL ID", "/email_id"),
@@ -97,17 +98,28 @@ impl Trigger {
             failure
         })?;
         drop(progress);
-        let value = json!({
-            "id": id,
-            "event": body["event"],
-            "email_id": body.pointer("/data/emailId"),
-            "to": self.to,
-            "status": response.status,
-            "duration_ms": response.duration.as_millis() as u64,
-        });
-        context.out.one(&value, VIEW)?;
+        let triggered = Triggered {
+            id: &id,
+            // `--set` may have set these to anything.
+            event: body.get("event"),
+            email_id: body.pointer("/data/emailId"),
+            to: &self.to,
+            status: response.status,
+            duration_ms: response.duration.as_millis() as u64,
+        };
+        context.out.one(&triggered, VIEW)?;
         verdict(&response)
     }
+}
+
+#[derive(Serialize)]
+struct Triggered<'a> {
+    id: &'a Value,
+    event: Option<&'a Value>,
+    email_id: Option<&'a Value>,
+    to: &'a str,
+    status: u16,
+    duration_ms: u64,
 }
 
 /// Fails unless the response of the application is 2xx.

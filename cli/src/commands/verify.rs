@@ -75,7 +75,7 @@ impl From<ServiceName> for Service {
 }
 
 impl Verify {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self.service {
             ServiceName::Email => self.check::<Mail>(context),
             ServiceName::Extraction => self.check::<Extraction>(context),

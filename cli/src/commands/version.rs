@@ -20,7 +20,7 @@ Scope: none (works offline)")]
 pub struct Version {}
 
 impl Version {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
         context.out.document(LINE, || json!({"version": env!("CARGO_PKG_VERSION")}))
     }
 }

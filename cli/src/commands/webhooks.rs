@@ -2,7 +2,7 @@
 
 pub mod rotate;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::json;
 use svc_sdk::email::{NewWebhook, WebhookUpdate};
 
@@ -24,27 +24,15 @@ pub const VIEW: View = View(&[
     Column::id("SIGNING SECRET", "/signingSecret"),
 ]);
 
-/// Manage webhooks for email events
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Update(Update),
-    Rotate(rotate::Rotate),
-    Delete(Delete),
-    Test(Test),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Update(args) => args.run(context).await,
-            Self::Rotate(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-            Self::Test(args) => args.run(context).await,
-        }
+group! {
+    /// Manage webhooks for email events
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Update(Update),
+        Rotate(rotate::Rotate),
+        Delete(Delete),
+        Test(Test),
     }
 }
 

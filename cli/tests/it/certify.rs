@@ -3,11 +3,12 @@
 mod receiver;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use self::receiver::{Arrived, OLD_SECRET, Receiver, SECRET};
-use crate::support::{Home, Run, Service, http_response};
+use crate::support::{Home, Run, Service, TIME_LIMIT, http_response};
 
 /// Defects, and the checks that they fail, or give advice for.
 const DEFECTS: &[(&str, &[&str])] = &[
@@ -133,15 +134,24 @@ fn no_response_is_no_refusal() {
     assert_eq!(checks[1]["came"], came);
 }
 
-/// The receiver has responded before a sender could disconnect.
+/// The receiver has responded before a sender could disconnect. On a busy machine every handler is
+/// slow, so that only a run that was fast as a whole tells something.
 #[test]
 fn a_fast_handler_is_not_said_to_survive_a_disconnection() {
     let receiver = Receiver::start("email", "at-once");
-    let run = certify(&receiver, "email", &["--only", "hang-up", "--strict"]);
+    let begun = Instant::now();
+    let run = loop {
+        let started = Instant::now();
+        let run = certify(&receiver, "email", &["--only", "hang-up", "--strict"]);
+        if started.elapsed() < Duration::from_secs(2) {
+            break run;
+        }
+        assert!(begun.elapsed() < TIME_LIMIT, "no run took less than two seconds: {run:?}");
+    };
     let check = &run.json()["checks"][0];
     assert_eq!((run.code, &check["result"]), (0, &"skipped".into()), "{run:?}");
     let came = check["came"].as_str().expect("a text");
-    assert!(came.starts_with("cannot tell from outside: 204 after 0."), "{came}");
+    assert!(came.starts_with("cannot tell from outside: 204 after "), "{came}");
 }
 
 #[test]
@@ -160,8 +170,10 @@ fn each_defect_is_found() {
                     let receiver = Receiver::start("extraction", defect);
                     let mut more = vec!["--old-secret-file", "old.txt"];
                     // On a busy machine, every receiver is slow.
-                    for timed in ["response-time", "body-deadline"] {
-                        if !found.contains(&timed) {
+                    let is_slow_handler = ["waits", "repeats-the-work"].contains(defect);
+                    for timed in ["response-time", "body-deadline", "hang-up"] {
+                        let is_examined = timed == "hang-up" && is_slow_handler;
+                        if !found.contains(&timed) && !is_examined {
                             more.extend(["--skip", timed]);
                         }
                     }
@@ -178,14 +190,10 @@ fn each_defect_is_found() {
     });
     // The email service has no prefix.
     let receiver = Receiver::start("email", "other-prefix");
-    let timed = ["--skip", "response-time", "--skip", "body-deadline"];
+    let timed = ["--skip", "response-time", "--skip", "body-deadline", "--skip", "hang-up"];
     let report = certify(&receiver, "email", &timed).json();
     assert_eq!(with_result(&report, &["failed", "advice"]), ["other-prefix"]);
-    assert_eq!(
-        with_result(&report, &["skipped"]),
-        ["old-secret", "hang-up"],
-        "no old secret was given, and the handler is too fast"
-    );
+    assert_eq!(with_result(&report, &["skipped"]), ["old-secret"], "no old secret was given");
 }
 
 #[test]

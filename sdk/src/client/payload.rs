@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::json_string::push_json_string;
 use crate::email::{Attachment, BatchShape, Email, Fields, Source};
 use crate::{Error, InvalidInput};
 
@@ -237,6 +236,11 @@ impl Piece {
             Self::Content { source, .. } => source.length().div_ceil(3).saturating_mul(4),
         }
     }
+}
+
+/// Appends a JSON string.
+pub(super) fn push_json_string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("writing to memory cannot fail");
 }
 
 fn is_base64(byte: u8) -> bool {

@@ -13,15 +13,15 @@ use crate::FieldProblem;
 use crate::client::{FromResponse, ResponseParts};
 #[cfg(feature = "client")]
 use crate::decode::{
-    Candidate, DecodeError, Field, JsonCursor, find_array, parse_lenient, parse_value, read_object,
-    record,
+    Candidate, DecodeError, Field, JsonCursor, Record, find_array, parse_lenient, parse_value,
+    read_object, record,
 };
 #[cfg(feature = "client")]
 use crate::email::limits::{self, MAX_BATCH};
 #[cfg(feature = "client")]
 use crate::error::ErrorReport;
 #[cfg(feature = "client")]
-use crate::{Error, InvalidInput};
+use crate::{Error, Extra, InvalidInput};
 
 /// The JSON shape of a batch request, which the service's reference does not specify
 /// (`docs/undocumented/email-service.md#batch-body`).
@@ -295,10 +295,48 @@ impl BatchItem {
 record! {
     /// The fields that tell whether an item was accepted.
     struct ItemFields {
-        id: String = "id";
         index: Option<u64> = "index";
         error: NonEmpty = "error";
         errors: NonEmpty = "errors";
+    }
+}
+
+/// An item of a response, whose fields are read in one pass.
+#[cfg(feature = "client")]
+#[derive(Default, serde::Serialize)]
+struct Item {
+    email: EmailRecord,
+    about: ItemFields,
+}
+
+#[cfg(feature = "client")]
+impl Record for Item {
+    const TYPED: &'static [&'static str] = &{
+        let mut names = [""; EmailRecord::TYPED.len() + ItemFields::TYPED.len()];
+        let (emails, items) = names.split_at_mut(EmailRecord::TYPED.len());
+        emails.copy_from_slice(EmailRecord::TYPED);
+        items.copy_from_slice(ItemFields::TYPED);
+        names
+    };
+    const SECRET: &'static [&'static str] = &[];
+
+    fn read_field<'de, A: serde::de::MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match ItemFields::TYPED.contains(&name) {
+            true => self.about.read_field(name, map),
+            false => self.email.read_field(name, map),
+        }
+    }
+
+    fn set_extra(&mut self, extra: Extra) {
+        self.email.set_extra(extra);
+    }
+
+    fn is_blank(&self) -> bool {
+        self.email.is_blank() && self.about.is_blank()
     }
 }
 
@@ -343,13 +381,13 @@ fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
             return Ok(BatchItem { index: None, outcome: BatchOutcome::Unrecognized(email) });
         }
     }
-    let (Candidate { record: item, .. }, raw) = cursor.value::<Candidate<ItemFields>>()?;
+    let (Candidate { record: mut item, .. }, raw) = cursor.value::<Candidate<Item>>()?;
     let raw = cursor.detach(raw);
-    let index = item.index.and_then(|index| usize::try_from(index).ok());
-    let refused = item.error.0 || item.errors.0;
-    if !item.id.is_empty() && !refused {
-        let email = read_object(&raw)?;
-        return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(email) });
+    let index = item.about.index.and_then(|index| usize::try_from(index).ok());
+    let refused = item.about.error.0 || item.about.errors.0;
+    if !item.email.id.is_empty() && !refused {
+        item.set_extra(Extra::new(raw, EmailRecord::TYPED));
+        return Ok(BatchItem { index, outcome: BatchOutcome::Accepted(item.email) });
     }
     // The email may be wrapped in an object, next to its index.
     let email: EmailRecord = read_object(&raw)?;

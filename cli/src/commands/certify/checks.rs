@@ -1,13 +1,13 @@
 //! The table of checks.
 
-use futures_util::future::LocalBoxFuture;
+use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use uuid::Uuid;
 use webhook_verify::Secret;
 
-use super::exam::{Exam, Finding};
-use super::judge;
+use super::exam::Exam;
+use super::judge::Judge;
 use super::keys::{header_of, sign};
 use super::request::{Form, Request, Signature};
 use crate::commands::trigger::EVENTS;
@@ -49,11 +49,9 @@ fn shown_timeout(service: Option<Service>) -> &'static str {
     if service.is_none_or(is_timeout_documented) { "10 s" } else { "10 s (assumed)" }
 }
 
-/// Sends the requests of a check and judges what comes back.
-pub(super) type Judge = for<'a> fn(&'a Exam, &'a str, Vec<Request>) -> LocalBoxFuture<'a, Finding>;
-
 /// What it means if a check does not pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// The receiver is wrong: it accepts forged deliveries, or loses good ones.
     Failure,
@@ -101,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
         sent: "a correctly signed body that is not UTF-8",
         expected: "2xx, or a 4xx status that does not blame the signature (401, 403)",
         requests: |exam| vec![not_utf8(exam)],
-        judge: judge::bytes_verified,
+        judge: Judge::BytesVerified,
     },
     Check {
         name: "repeated-delivery",
@@ -110,7 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
         sent: "the same delivery twice, one after the other",
         expected: "2xx both times",
         requests: |exam| vec![good(exam)],
-        judge: judge::repeated,
+        judge: Judge::Repeated,
     },
     Check {
         name: "simultaneous-deliveries",
@@ -119,7 +117,7 @@ pub(super) const CHECKS: &[Check] = &[
         sent: "the same delivery three times at once",
         expected: "2xx, or 503 with Retry-After and 2xx later",
         requests: |exam| vec![good(exam)],
-        judge: judge::simultaneous,
+        judge: Judge::Simultaneous,
     },
     refuses("missing-signature", BOTH, "no signature header", |exam| {
         vec![good(exam).with_signatures([])]
@@ -259,7 +257,7 @@ pub(super) const CHECKS: &[Check] = &[
         sent: "a signature made with another secret",
         expected: "a response that does not contain the correct signature",
         requests: |exam| vec![forged(exam)],
-        judge: judge::reveals_signature,
+        judge: Judge::RevealsSignature,
     },
     advice(
         "refusal-reason",
@@ -273,21 +271,21 @@ pub(super) const CHECKS: &[Check] = &[
                 forged(exam).named("another secret"),
             ]
         },
-        judge::refusal_reason,
+        Judge::RefusalReason,
     ),
     advice(
         "old-secret",
         "a delivery that is signed with the old secret",
         "2xx, so that no delivery is lost while the secret is replaced",
         |exam| vec![good(exam).with_signatures([Signature::SignedWithOldSecret])],
-        judge::old_secret,
+        Judge::OldSecret,
     ),
     advice(
         "response-time",
         "a correctly signed delivery",
         "no accepted delivery takes more than 5 s, half of the service's time-out of {timeout}",
         |exam| vec![good(exam)],
-        judge::response_time,
+        Judge::ResponseTime,
     ),
     advice(
         "hang-up",
@@ -295,21 +293,21 @@ pub(super) const CHECKS: &[Check] = &[
          and the same delivery again",
         "2xx within 30 s of the disconnection, but not before the handler can have finished",
         |exam| vec![good(exam), good(exam), good(exam)],
-        judge::hang_up,
+        Judge::HangUp,
     ),
     advice(
         "size-limit",
         "a forged body of 32 MiB",
         "413, or any response before the whole body was sent",
         |exam| vec![forged(exam)],
-        judge::size_limit,
+        Judge::SizeLimit,
     ),
     advice(
         "body-deadline",
         "a forged body, one byte each half second",
         "a response or the end of the connection within 15 s",
         |exam| vec![forged(exam)],
-        judge::body_deadline,
+        Judge::BodyDeadline,
     ),
 ];
 
@@ -319,7 +317,7 @@ const fn accepts(
     sent: &'static str,
     requests: fn(&Exam) -> Vec<Request>,
 ) -> Check {
-    let judge = judge::accepted;
+    let judge = Judge::Accepted;
     let severity = Severity::Failure;
     Check { name, severity, services, sent, expected: ACCEPTED, requests, judge }
 }
@@ -330,7 +328,7 @@ const fn refuses(
     sent: &'static str,
     requests: fn(&Exam) -> Vec<Request>,
 ) -> Check {
-    let judge = judge::refused;
+    let judge = Judge::Refused;
     let severity = Severity::Failure;
     Check { name, severity, services, sent, expected: REFUSED, requests, judge }
 }
@@ -343,15 +341,6 @@ const fn advice(
     judge: Judge,
 ) -> Check {
     Check { name, severity: Severity::Advice, services: BOTH, sent, expected, requests, judge }
-}
-
-impl Severity {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Failure => "failure",
-            Self::Advice => "advice",
-        }
-    }
 }
 
 fn documented_event(service: Service) -> &'static str {

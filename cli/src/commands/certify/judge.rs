@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{LocalBoxFuture, join_all};
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
@@ -29,45 +29,68 @@ const DRIPPED: u64 = 4096;
 
 mod hang_up;
 
-pub(super) use hang_up::hang_up;
+/// How what comes back is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Judge {
+    /// Every request gets a 2xx response.
+    Accepted,
+    Refused,
+    BytesVerified,
+    Repeated,
+    Simultaneous,
+    RevealsSignature,
+    RefusalReason,
+    OldSecret,
+    ResponseTime,
+    HangUp,
+    SizeLimit,
+    BodyDeadline,
+}
 
-type Found<'a> = LocalBoxFuture<'a, Finding>;
-
-/// Every request gets a 2xx response.
-pub(super) fn accepted<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move { all(exam, check, &requests, Came::is_accepted).await })
+impl Judge {
+    /// Sends the requests of a check and judges what comes back.
+    pub(super) async fn examine(self, exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+        match self {
+            Self::Accepted => all(exam, check, requests, Came::is_accepted).await,
+            Self::Refused => refused(exam, check, requests).await,
+            Self::BytesVerified => bytes_verified(exam, check, requests).await,
+            Self::Repeated => repeated(exam, check, requests).await,
+            Self::Simultaneous => simultaneous(exam, check, requests).await,
+            Self::RevealsSignature => reveals_signature(exam, check, requests).await,
+            Self::RefusalReason => refusal_reason(exam, check, requests).await,
+            Self::OldSecret => old_secret(exam, check, requests).await,
+            Self::ResponseTime => response_time(exam, check, requests).await,
+            Self::HangUp => hang_up::hang_up(exam, check, requests).await,
+            Self::SizeLimit => size_limit(exam, check, requests).await,
+            Self::BodyDeadline => body_deadline(exam, check, requests).await,
+        }
+    }
 }
 
 /// Every request gets a response, and not a 2xx one.
-pub(super) fn refused<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move {
-        let timed_out = Cell::new(false);
-        let is_refused = |came: &Came| {
-            timed_out.set(came.timed_out());
-            came.is_refused() && !came.timed_out()
-        };
-        let found = all(exam, check, &requests, is_refused).await;
-        match timed_out.get() {
-            // A slow receiver may have accepted it.
-            true => Finding::skipped(format!("cannot tell from outside: {}", found.came)),
-            false => found,
-        }
-    })
+async fn refused(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let timed_out = Cell::new(false);
+    let is_refused = |came: &Came| {
+        timed_out.set(came.timed_out());
+        came.is_refused() && !came.timed_out()
+    };
+    let found = all(exam, check, requests, is_refused).await;
+    match timed_out.get() {
+        // A slow receiver may have accepted it.
+        true => Finding::skipped(format!("cannot tell from outside: {}", found.came)),
+        false => found,
+    }
 }
 
 /// The signature is not blamed for the encoding of the body.
-pub(super) fn bytes_verified<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
+async fn bytes_verified(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     let is_fine = |came: &Came| {
         came.is_accepted()
             || came.status().is_some_and(|status| {
                 (400..500).contains(&status) && status != 401 && status != 403
             })
     };
-    Box::pin(async move { all(exam, check, &requests, is_fine).await })
+    all(exam, check, requests, is_fine).await
 }
 
 /// Sends the requests until a response is not as expected.
@@ -98,54 +121,46 @@ async fn all(
 }
 
 /// A delivery is accepted again.
-pub(super) fn repeated<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let first = exam.send(check, request).await;
-        let second = match first.is_accepted() {
-            true => exam.send(check, request).await,
-            false => return Finding::skipped(format!("{first}: not accepted the first time")),
-        };
-        let mut came = format!("{first}, then {second}");
-        if second.is_accepted() {
-            let id = &request.id;
-            let _ = write!(came, " (only the receiver's own records show if it handled {id} once)");
-        }
-        let finding = match second.is_accepted() {
-            true => exam.passed(came, request),
-            false => exam.not_passed(came, request),
-        };
-        let line = repeated_line(exam, request, "for n in 1 2; do ", "; done");
-        finding.reproduced_by(line)
-    })
+async fn repeated(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let first = exam.send(check, request).await;
+    let second = match first.is_accepted() {
+        true => exam.send(check, request).await,
+        false => return Finding::skipped(format!("{first}: not accepted the first time")),
+    };
+    let mut came = format!("{first}, then {second}");
+    if second.is_accepted() {
+        let id = &request.id;
+        let _ = write!(came, " (only the receiver's own records show if it handled {id} once)");
+    }
+    let finding = match second.is_accepted() {
+        true => exam.passed(came, request),
+        false => exam.not_passed(came, request),
+    };
+    let line = repeated_line(exam, request, "for n in 1 2; do ", "; done");
+    finding.reproduced_by(line)
 }
 
 /// The same delivery three times at once: each is accepted, at once or later.
-pub(super) fn simultaneous<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let all = join_all((0..3).map(|_| exam.send(check, request))).await;
-        let mut statuses = all.iter().map(ToString::to_string).collect::<Vec<_>>();
-        statuses.sort_unstable();
-        let mut came = statuses.join(", ");
-        let mut is_fine = all.iter().all(|came| came.is_accepted() || came.asks_to_retry());
-        if is_fine && !all.iter().all(Came::is_accepted) {
-            let later = exam.until_accepted(check, request).await;
-            is_fine = later.is_ok();
-            let (Ok(later) | Err(later)) = later;
-            came = format!("{came}; later {later}");
-        }
-        let finding = match is_fine {
-            true => exam.passed(came, request),
-            false => exam.not_passed(came, request),
-        };
-        let line = repeated_line(exam, request, "for n in 1 2 3; do ", " & done; wait");
-        finding.reproduced_by(line)
-    })
+async fn simultaneous(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let all = join_all((0..3).map(|_| exam.send(check, request))).await;
+    let mut statuses = all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    statuses.sort_unstable();
+    let mut came = statuses.join(", ");
+    let mut is_fine = all.iter().all(|came| came.is_accepted() || came.asks_to_retry());
+    if is_fine && !all.iter().all(Came::is_accepted) {
+        let later = exam.until_accepted(check, request).await;
+        is_fine = later.is_ok();
+        let (Ok(later) | Err(later)) = later;
+        came = format!("{came}; later {later}");
+    }
+    let finding = match is_fine {
+        true => exam.passed(came, request),
+        false => exam.not_passed(came, request),
+    };
+    let line = repeated_line(exam, request, "for n in 1 2 3; do ", " & done; wait");
+    finding.reproduced_by(line)
 }
 
 /// The request in a loop of the shell.
@@ -160,25 +175,19 @@ fn repeated_line(exam: &Exam, request: &Request, before: &str, after: &str) -> S
 }
 
 /// The response to a forged delivery contains the correct signature.
-pub(super) fn reveals_signature<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let came = exam.send(check, request).await;
-        if !came.is_connected() {
-            return exam.not_passed(came, request);
-        }
-        let Came(Ok(response)) = &came else { return exam.passed(came, request) };
-        let digits = exam.sender.digits(&request.body);
-        let is_revealed = text_of(response).to_lowercase().contains(&digits);
-        match is_revealed {
-            true => exam.not_passed(format!("{came}, with the correct signature"), request),
-            false => exam.passed(came, request),
-        }
-    })
+async fn reveals_signature(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let came = exam.send(check, request).await;
+    if !came.is_connected() {
+        return exam.not_passed(came, request);
+    }
+    let Came(Ok(response)) = &came else { return exam.passed(came, request) };
+    let digits = exam.sender.digits(&request.body);
+    let is_revealed = text_of(response).to_lowercase().contains(&digits);
+    match is_revealed {
+        true => exam.not_passed(format!("{came}, with the correct signature"), request),
+        false => exam.passed(came, request),
+    }
 }
 
 /// The headers and the body of a response.
@@ -189,39 +198,33 @@ fn text_of(response: &DeliveryResponse) -> String {
 }
 
 /// All refusals look the same.
-pub(super) fn refusal_reason<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move {
-        let mut seen: Vec<(String, String)> = Vec::new();
-        let mut different = None;
-        for request in &requests {
-            let came = exam.send(check, request).await;
-            if !came.is_refused() {
-                return Finding::skipped(format!("{came}: not refused"));
-            }
-            let body = match &came.0 {
-                Ok(response) => without_numbers(&String::from_utf8_lossy(&response.body)),
-                Err(_) => String::new(),
-            };
-            if seen.first().is_some_and(|first| *first != (came.to_string(), body.clone())) {
-                different = different.or(Some(request));
-            }
-            seen.push((came.to_string(), body));
+async fn refusal_reason(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    let mut different = None;
+    for request in requests {
+        let came = exam.send(check, request).await;
+        if !came.is_refused() {
+            return Finding::skipped(format!("{came}: not refused"));
         }
-        let mut statuses = seen.into_iter().map(|(status, _)| status).collect::<Vec<_>>();
-        let Some(request) = different else {
-            statuses.dedup();
-            return exam.passed(statuses.join(", "), &requests[0]);
+        let body = match &came.0 {
+            Ok(response) => without_numbers(&String::from_utf8_lossy(&response.body)),
+            Err(_) => String::new(),
         };
-        let texts = match statuses.windows(2).all(|pair| pair[0] == pair[1]) {
-            true => format!("{} with different texts", statuses[0]),
-            false => statuses.join(", "),
-        };
-        exam.not_passed(texts, request)
-    })
+        if seen.first().is_some_and(|first| *first != (came.to_string(), body.clone())) {
+            different = different.or(Some(request));
+        }
+        seen.push((came.to_string(), body));
+    }
+    let mut statuses = seen.into_iter().map(|(status, _)| status).collect::<Vec<_>>();
+    let Some(request) = different else {
+        statuses.dedup();
+        return exam.passed(statuses.join(", "), &requests[0]);
+    };
+    let texts = match statuses.windows(2).all(|pair| pair[0] == pair[1]) {
+        true => format!("{} with different texts", statuses[0]),
+        false => statuses.join(", "),
+    };
+    exam.not_passed(texts, request)
 }
 
 /// A text without the words that contain digits, such as times and request ids.
@@ -231,100 +234,84 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// A delivery that is signed with the old secret is accepted.
-pub(super) fn old_secret<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move {
-        match exam.sender.old_secret {
-            Some(_) => all(exam, check, &requests, Came::is_accepted).await,
-            None => Finding::skipped("give the old secret with --old-secret-file"),
-        }
-    })
+async fn old_secret(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    match exam.sender.old_secret {
+        Some(_) => all(exam, check, requests, Came::is_accepted).await,
+        None => Finding::skipped("give the old secret with --old-secret-file"),
+    }
 }
 
 /// All deliveries so far, and one more, were accepted quickly.
-pub(super) fn response_time<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let came = exam.send(check, request).await;
-        let slowest = exam.slowest.get();
-        match came.is_accepted() {
-            false => Finding::skipped(format!("{came}: not accepted")),
-            true if slowest <= SLOW => {
-                exam.passed(format!("{} ms at most", slowest.as_millis()), request)
-            }
-            true => exam.not_passed(format!("{:.1} s", slowest.as_secs_f64()), request),
+async fn response_time(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let came = exam.send(check, request).await;
+    let slowest = exam.slowest.get();
+    match came.is_accepted() {
+        false => Finding::skipped(format!("{came}: not accepted")),
+        true if slowest <= SLOW => {
+            exam.passed(format!("{} ms at most", slowest.as_millis()), request)
         }
-    })
+        true => exam.not_passed(format!("{:.1} s", slowest.as_secs_f64()), request),
+    }
 }
 
 /// A large body is refused before it has arrived.
-pub(super) fn size_limit<'a>(exam: &'a Exam, check: &'a str, requests: Vec<Request>) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let sent = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&sent);
-        let piece = Bytes::from(vec![b' '; PIECE as usize]);
-        let pieces = stream::iter((0..LARGE / PIECE).map(move |_| {
-            counted.fetch_add(PIECE, Ordering::Relaxed);
-            Ok::<_, io::Error>(Frame::data(piece.clone()))
-        }));
-        let delivery = exam.sender.delivery(check, request);
-        let body = StreamBody::new(pieces);
-        let came = exam.deliverer.post_stream(&delivery, LARGE, body, RESPONSE_TIMEOUT).await;
-        let came = Came(came);
-        let sent = sent.load(Ordering::Relaxed);
-        let mebibytes = sent as f64 / f64::from(1 << 20);
-        let finding = if !came.is_connected() {
-            exam.is_lost.set(true);
-            Finding::skipped(came.to_string())
-        } else if sent == LARGE && came.status() != Some(413) {
-            exam.not_passed(format!("{came} after all 32 MiB"), request)
-        } else if came.timed_out() {
-            Finding::skipped(format!("only {mebibytes:.1} MiB were taken within 10 s"))
-        } else {
-            exam.passed(format!("{came} after {mebibytes:.1} MiB at most"), request)
-        };
-        let curl = exam.sender.curl(request);
-        finding.reproduced_by(format!("head -c {LARGE} /dev/zero | {curl} --data-binary @-"))
-    })
+async fn size_limit(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let sent = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&sent);
+    let piece = Bytes::from(vec![b' '; PIECE as usize]);
+    let pieces = stream::iter((0..LARGE / PIECE).map(move |_| {
+        counted.fetch_add(PIECE, Ordering::Relaxed);
+        Ok::<_, io::Error>(Frame::data(piece.clone()))
+    }));
+    let delivery = exam.sender.delivery(check, request);
+    let body = StreamBody::new(pieces);
+    let came = exam.deliverer.post_stream(&delivery, LARGE, body, RESPONSE_TIMEOUT).await;
+    let came = Came(came);
+    let sent = sent.load(Ordering::Relaxed);
+    let mebibytes = sent as f64 / f64::from(1 << 20);
+    let finding = if !came.is_connected() {
+        exam.is_lost.set(true);
+        Finding::skipped(came.to_string())
+    } else if sent == LARGE && came.status() != Some(413) {
+        exam.not_passed(format!("{came} after all 32 MiB"), request)
+    } else if came.timed_out() {
+        Finding::skipped(format!("only {mebibytes:.1} MiB were taken within 10 s"))
+    } else {
+        exam.passed(format!("{came} after {mebibytes:.1} MiB at most"), request)
+    };
+    let curl = exam.sender.curl(request);
+    finding.reproduced_by(format!("head -c {LARGE} /dev/zero | {curl} --data-binary @-"))
 }
 
 /// A body that arrives too slowly is given up.
-pub(super) fn body_deadline<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move {
-        let request = &requests[0];
-        let drops = stream::unfold((), |()| async {
-            tokio::time::sleep(DRIP).await;
-            Some((Ok::<_, io::Error>(Frame::data(Bytes::from_static(b" "))), ()))
-        });
-        let delivery = exam.sender.delivery(check, request);
-        let body = StreamBody::new(drops.boxed());
-        let started = tokio::time::Instant::now();
-        let came = Came(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
-        let finding = match came.timed_out() {
-            true => exam.not_passed("still waiting after 15 s", request),
-            false if !came.is_connected() => {
-                exam.is_lost.set(true);
-                Finding::skipped(came.to_string())
-            }
-            false => {
-                let seconds = started.elapsed().as_secs_f64();
-                exam.passed(format!("{came} after {seconds:.1} s"), request)
-            }
-        };
-        let curl = exam.sender.curl(request);
-        let (pause, seconds) = (DRIP.as_secs_f64(), DRIPPING.as_secs());
-        // Without `Transfer-Encoding` and `Expect`, which curl adds to a body of unknown length.
-        finding.reproduced_by(format!(
-            "{{ while printf ' '; do sleep {pause}; done; }} | {curl} -X POST -T - \
+async fn body_deadline(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+    let request = &requests[0];
+    let drops = stream::unfold((), |()| async {
+        tokio::time::sleep(DRIP).await;
+        Some((Ok::<_, io::Error>(Frame::data(Bytes::from_static(b" "))), ()))
+    });
+    let delivery = exam.sender.delivery(check, request);
+    let body = StreamBody::new(drops.boxed());
+    let started = tokio::time::Instant::now();
+    let came = Came(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
+    let finding = match came.timed_out() {
+        true => exam.not_passed("still waiting after 15 s", request),
+        false if !came.is_connected() => {
+            exam.is_lost.set(true);
+            Finding::skipped(came.to_string())
+        }
+        false => {
+            let seconds = started.elapsed().as_secs_f64();
+            exam.passed(format!("{came} after {seconds:.1} s"), request)
+        }
+    };
+    let curl = exam.sender.curl(request);
+    let (pause, seconds) = (DRIP.as_secs_f64(), DRIPPING.as_secs());
+    // Without `Transfer-Encoding` and `Expect`, which curl adds to a body of unknown length.
+    finding.reproduced_by(format!(
+        "{{ while printf ' '; do sleep {pause}; done; }} | {curl} -X POST -T - \
              -H 'Content-Length: {DRIPPED}' -H 'Transfer-Encoding:' -H 'Expect:' -m {seconds}"
-        ))
-    })
+    ))
 }

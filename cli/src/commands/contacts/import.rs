@@ -7,10 +7,10 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
-use serde_json::{Value, json};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
+use self::report::{Entry, RowResult};
 use self::rows::Row;
 use crate::command_line::shell_quoted;
 use crate::complete::Values;
@@ -176,22 +176,22 @@ impl Import {
             let entry = match result {
                 Ok(entry) => entry,
                 Err(row) => {
-                    failed.count(&row);
-                    let entry = row.entry();
+                    let entry = Entry::from(&row);
                     // No further row is sent. The rows under way are completed and reported.
                     if is_fatal(&row.failure) && end.is_none() {
                         stopped.set(true);
                         end = Some(row.failure);
                     }
-                    entry
+                    Some(entry)
                 }
             };
-            failed.count_entry(&entry);
-            kept_opt_outs += usize::from(entry["opt_out_kept"] == json!(true));
-            if context.out.format() == Format::Ndjson && !entry.is_null() {
-                context.out.one(&entry, report::VIEW)?;
-            } else if !entry.is_null() {
-                entries.push(entry);
+            if let Some(entry) = entry {
+                failed.count(&entry);
+                kept_opt_outs += usize::from(entry.keeps_opt_out());
+                match context.out.format() {
+                    Format::Ndjson => context.out.value(&entry)?,
+                    _ => entries.push(entry),
+                }
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
         }
@@ -274,7 +274,7 @@ impl Import {
         context: &Context,
         client: &EmailClient,
         row: &Row,
-    ) -> Result<Value, Failure> {
+    ) -> Result<(), Failure> {
         if row.subscribed == Some(false) {
             let update = ContactUpdate::new().subscribed(false);
             context.call(client.contacts().update("ID_OF_NEW_CONTACT", &update), "").await?;
@@ -283,9 +283,10 @@ impl Import {
             let update = self.update(row);
             context.call(client.contacts().update("ID_OF_EXISTING_CONTACT", &update), "").await?;
         }
-        Ok(Value::Null)
+        Ok(())
     }
 
+    /// Imports a row. A dry run has nothing to report about it.
     async fn import_row(
         &self,
         context: &Context,
@@ -293,34 +294,29 @@ impl Import {
         audience: &str,
         known: &HashMap<String, Known>,
         row: Row,
-    ) -> Result<Value, Failure> {
-        let entry = |result: &str, id: Option<&str>| json!({"row": row.number, "email": row.email, "result": result, "id": id});
+    ) -> Result<Option<Entry>, Failure> {
+        let opts_out = row.subscribed == Some(false);
         match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
-                let mut entry = entry("skipped", Some(&known.id));
-                if row.subscribed == Some(false) && known.subscribed != Some(false) {
-                    entry["still_subscribed"] = json!(true);
-                }
-                Ok(entry)
+                let remains = opts_out && known.subscribed != Some(false);
+                Ok(Some(Entry::imported(&row, RowResult::Skipped, &known.id).subscribed(remains)))
             }
             (Some(known), Existing::Update) => {
                 let update = self.update(&row);
-                let mut entry = entry("updated", Some(&known.id));
-                if row.subscribed == Some(true) && !self.resubscribe {
-                    entry["opt_out_kept"] = json!(known.subscribed == Some(false));
-                }
-                if update == ContactUpdate::new() {
-                    entry["result"] = "skipped".into();
-                } else {
+                let mut result = RowResult::Skipped;
+                if update != ContactUpdate::new() {
+                    result = RowResult::Updated;
                     let updated = context.run(client.contacts().update(&known.id, &update)).await;
-                    if updated.is_err() && row.subscribed == Some(false) {
+                    if updated.is_err() && opts_out {
                         // Whatever is wrong with the other values, the opt-out is applied.
                         let opt_out = ContactUpdate::new().subscribed(false);
                         context.run(client.contacts().update(&known.id, &opt_out)).await?;
                     }
                     updated?;
                 }
-                Ok(entry)
+                let opts_in = row.subscribed == Some(true) && !self.resubscribe;
+                let kept = opts_in.then_some(known.subscribed == Some(false));
+                Ok(Some(Entry::imported(&row, result, &known.id).opt_out_kept(kept)))
             }
             (None, _) => {
                 let mut contact = NewContact::new(row.email.clone());
@@ -330,23 +326,20 @@ impl Import {
                 let call = client.contacts().create(audience, contact);
                 if context.settings.dry_run {
                     context.call(call, "").await?;
-                    return self.show_updates(context, client, &row).await;
+                    return self.show_updates(context, client, &row).await.map(|()| None);
                 }
                 match context.run(call).await {
                     Ok(contact) => {
                         subscribe(context, client, &contact, row.subscribed).await?;
-                        Ok(entry("created", Some(&contact.id)))
+                        Ok(Some(Entry::imported(&row, RowResult::Created, &contact.id)))
                     }
                     // Another client added the contact in the meantime.
                     Err(failure)
                         if failure.details().status == Some(409)
                             && self.existing == Existing::Skip =>
                     {
-                        let mut entry = entry("skipped", None);
-                        if row.subscribed == Some(false) {
-                            entry["still_subscribed"] = json!(true);
-                        }
-                        Ok(entry)
+                        let entry = Entry::imported(&row, RowResult::Skipped, None);
+                        Ok(Some(entry.subscribed(opts_out)))
                     }
                     Err(failure) => Err(failure),
                 }

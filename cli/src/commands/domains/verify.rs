@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{DnsRecord, Domain, Verification};
@@ -85,7 +86,7 @@ impl Verify {
         client: &EmailClient,
         id: &str,
         result: &Verification,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Row>, Failure> {
         let (mut records, mut live) = (Vec::new(), Vec::new());
         if !result.is_verified() {
             let dns = self.lookup.dns(context).await?;
@@ -113,17 +114,29 @@ impl Verify {
                 let expected =
                     reported(kind, "expected").or_else(|| Some(json!(here?.record.value)));
                 let wrong = flag != Some(true);
-                json!({
-                    "record": kind.to_uppercase(),
-                    "verified": word,
-                    "dns": here.map(|row| row.result.state).filter(|_| wrong),
-                    "why": why.filter(|_| wrong),
-                    "found": found.filter(|_| wrong),
-                    "expected": expected.filter(|_| wrong),
-                })
+                Row {
+                    record: kind.to_uppercase(),
+                    verified: word,
+                    dns: here.map(|row| row.result.state).filter(|_| wrong),
+                    why: why.filter(|_| wrong),
+                    found: found.filter(|_| wrong),
+                    expected: expected.filter(|_| wrong),
+                }
             })
             .collect())
     }
+}
+
+/// A row of the table.
+#[derive(Serialize)]
+struct Row {
+    record: String,
+    verified: &'static str,
+    dns: Option<&'static str>,
+    // As the service reports them.
+    why: Option<Value>,
+    found: Option<Value>,
+    expected: Option<Value>,
 }
 
 /// Verifies until the domain is verified or `--timeout` has passed. Prints each change.

@@ -1,6 +1,6 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use svc_sdk::Service;
 use svc_sdk::extraction::NewWebhook;
 
@@ -22,23 +22,13 @@ pub const VIEW: View = View(&[
     Column::id("SECRET", "/secret"),
 ]);
 
-/// Manage webhooks for extraction events
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Rotate(Rotate),
-    Delete(Delete),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Rotate(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-        }
+group! {
+    /// Manage webhooks for extraction events
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Rotate(Rotate),
+        Delete(Delete),
     }
 }
 

@@ -12,7 +12,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
@@ -84,6 +85,7 @@ pub(super) struct Receiver {
 }
 
 /// The result of one delivery.
+#[derive(Serialize)]
 pub(super) struct Report {
     pub(super) at: String,
     pub(super) id: Option<String>,
@@ -115,20 +117,6 @@ impl Report {
         let subject = text(&["subject"]).map(|subject| format!("\"{subject}\""));
         let parts = recipient.into_iter().chain(subject).collect::<Vec<_>>();
         (!parts.is_empty()).then(|| parts.join(" "))
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "at": self.at,
-            "id": self.id,
-            "event": self.event,
-            "verified": self.verified,
-            "status": self.status,
-            "forwarded_to": self.forwarded_to,
-            "duration_ms": self.duration_ms,
-            "problem": self.problem,
-            "body": self.body,
-        })
     }
 
     fn refused(status: StatusCode, problem: String) -> Self {

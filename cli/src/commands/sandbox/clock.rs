@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -18,23 +18,13 @@ pub const VIEW: View = View(&[
     Column::new("NEXT DUE", "/next_due", output::Show::Time),
 ]);
 
-/// Show and control the local server's clock
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Show(Show),
-    Freeze(Freeze),
-    Advance(Advance),
-    Resume(Resume),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Show(args) => args.run(context).await,
-            Self::Freeze(args) => args.run(context).await,
-            Self::Advance(args) => args.run(context).await,
-            Self::Resume(args) => args.run(context).await,
-        }
+group! {
+    /// Show and control the local server's clock
+    pub enum Command {
+        Show(Show),
+        Freeze(Freeze),
+        Advance(Advance),
+        Resume(Resume),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use svc_reference_server::client::{Delivery, DeliveryState, Page, Request};
 
 use crate::complete::Values;
@@ -19,21 +19,12 @@ pub const VIEW: View = View(&[
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 
-/// Inspect and repeat webhook deliveries
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    List(List),
-    Get(Get),
-    Replay(Replay),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-            Self::Replay(args) => args.run(context).await,
-        }
+group! {
+    /// Inspect and repeat webhook deliveries
+    pub enum Command {
+        List(List),
+        Get(Get),
+        Replay(Replay),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The `svc sandbox dns` commands: records of the built-in DNS zone.
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, Subcommand};
 use svc_reference_server::client::RecordKind;
 
 use crate::complete::Values;
@@ -9,19 +9,11 @@ use crate::context::Context;
 use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
-/// Publish and withdraw records in the built-in DNS zone
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Publish(Publish),
-    Withdraw(Withdraw),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Publish(args) => args.run(context).await,
-            Self::Withdraw(args) => args.run(context).await,
-        }
+group! {
+    /// Publish and withdraw records in the built-in DNS zone
+    pub enum Command {
+        Publish(Publish),
+        Withdraw(Withdraw),
     }
 }
 

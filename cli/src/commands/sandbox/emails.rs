@@ -1,6 +1,6 @@
 //! The `svc sandbox emails` commands: the emails in every status.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde::Serialize;
 use svc_reference_server::client::{
     EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
@@ -14,19 +14,11 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::{control, times};
 
-/// Inspect the emails that the local server accepted
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    List(List),
-    Story(Story),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List(args) => args.run(context).await,
-            Self::Story(args) => args.run(context).await,
-        }
+group! {
+    /// Inspect the emails that the local server accepted
+    pub enum Command {
+        List(List),
+        Story(Story),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use svc_reference_server::client::NewFault;
 
 use crate::complete::{Values, at_file};
@@ -22,23 +22,13 @@ pub const VIEW: View = View(&[
     Column::text("DROP", "/drop"),
 ]);
 
-/// Inject failures and delays into requests
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Add(Add),
-    List(List),
-    Get(Get),
-    Remove(Remove),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Add(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-            Self::Remove(args) => args.run(context).await,
-        }
+group! {
+    /// Inject failures and delays into requests
+    pub enum Command {
+        Add(Add),
+        List(List),
+        Get(Get),
+        Remove(Remove),
     }
 }
 

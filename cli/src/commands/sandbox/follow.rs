@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
-use svc_reference_server::client::{Client, LiveEvent, LiveEvents, Timestamp};
+use svc_reference_server::client::{
+    Client, Direction, LiveEvent, LiveEvents, ResetReason, Timestamp,
+};
 
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
-use crate::output::{one_line, to_value};
+use crate::output::one_line;
 use crate::stop::StopSignal;
 
 /// The pause before the server is asked again after a failure.
@@ -31,7 +33,7 @@ pub async fn follow(
         let begun = client.events().begin().into_parts();
         let begun = (begun.decode)(&context.run(begun.call).await?)?;
         for event in &begun.data {
-            context.out.event("ready; press Ctrl-C to stop", &to_value(event))?;
+            context.out.event("ready; press Ctrl-C to stop", event)?;
         }
         print_all(context, &client, begun.next, wanted).await
     };
@@ -69,8 +71,13 @@ async fn print_all(
         position = next;
         for event in &data {
             if let LiveEvent::Reset(reset) = event {
-                let reason = to_value(reset);
-                let reason = reason["reason"].as_str().unwrap_or_default();
+                let reason = match reset.reason {
+                    ResetReason::Gap => "gap",
+                    ResetReason::Restarted => "restarted",
+                    ResetReason::Deleted => "deleted",
+                    // The server may add reasons.
+                    _ => "unknown",
+                };
                 context.out.note(&format!("events may be missing: {reason}"));
             }
             if wanted(event) {
@@ -82,9 +89,7 @@ async fn print_all(
 
 /// Prints an event: on one line for people, with a status in its color.
 fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
-    let value = to_value(event);
-    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    let (at, what, after) = match event {
+    let (at, kind, what, after) = match event {
         LiveEvent::Request(request) => {
             let before = format!("{}  {:<8}  ", clock(request.started_at), "request");
             let about = format!(
@@ -94,8 +99,8 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
                 request.duration_ms
             );
             return match request.status {
-                Some(status) => context.out.http_event(&before, status, &about, &value),
-                None => context.out.event(&format!("{before}---{about}, no response"), &value),
+                Some(status) => context.out.http_event(&before, status, &about, event),
+                None => context.out.event(&format!("{before}---{about}, no response"), event),
             };
         }
         LiveEvent::Attempt(attempt) => {
@@ -105,31 +110,35 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
                 attempt.number, attempt.url, attempt.duration_ms
             );
             return match attempt.status.and_then(|status| u16::try_from(status).ok()) {
-                Some(status) => context.out.http_event(&before, status, &about, &value),
+                Some(status) => context.out.http_event(&before, status, &about, event),
                 None => {
                     let error = attempt.error.as_deref().unwrap_or("no response");
-                    context.out.event(&format!("{before}---{about}: {error}"), &value)
+                    context.out.event(&format!("{before}---{about}: {error}"), event)
                 }
             };
         }
         LiveEvent::Email(email) => {
             let to = email.to.join(", ");
-            (email.updated_at, text("status"), format!("{} to {to}: {}", email.id, email.subject))
+            let about = format!("{} to {to}: {}", email.id, email.subject);
+            (email.updated_at, "email", email.status.as_str(), about)
         }
         LiveEvent::Message(message) => {
             let about = format!("{} to {}: {}", message.id, message.recipient, message.subject);
-            (message.created_at, text("direction"), about)
+            let direction = match message.direction {
+                Direction::Outgoing => "outgoing",
+                _ => "incoming",
+            };
+            (message.created_at, "message", direction, about)
         }
         LiveEvent::Delivery(delivery) => {
             let about = format!("{} of {}", delivery.id, delivery.event);
-            (delivery.updated_at, text("state"), about)
+            (delivery.updated_at, "delivery", delivery.state.as_str(), about)
         }
         // The others have no line of their own.
         _ if context.out.is_table() => return Ok(()),
-        _ => return context.out.event("", &value),
+        _ => return context.out.event("", event),
     };
-    let kind = value["type"].as_str().unwrap_or_default();
-    context.out.event(&format!("{}  {kind:<8}  {what:<9}  {after}", clock(at)), &value)
+    context.out.event(&format!("{}  {kind:<8}  {what:<9}  {after}", clock(at)), event)
 }
 
 /// The local time of day.

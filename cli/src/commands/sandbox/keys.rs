@@ -1,6 +1,6 @@
 //! The `svc sandbox keys` commands: API keys of the local server.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use svc_reference_server::client::NewKey;
 
 use crate::commands::verify::ServiceName;
@@ -23,21 +23,12 @@ pub const VIEW: View = View(&[
     Column::new("CREATED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// Manage the API keys of the local server
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-    Delete(Delete),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Delete(args) => args.run(context).await,
-        }
+group! {
+    /// Manage the API keys of the local server
+    pub enum Command {
+        Create(Create),
+        List(List),
+        Delete(Delete),
     }
 }
 

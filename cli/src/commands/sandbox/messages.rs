@@ -1,16 +1,19 @@
 //! The `svc sandbox messages` commands: messages in the local mailbox.
 
 mod attachments;
-pub mod get;
-pub mod list;
-pub mod open;
-pub mod wait;
 
-use clap::Subcommand;
+use std::path::PathBuf;
 
+use clap::{Args, ValueHint};
+use svc_reference_server::client::{MessageSummary, Page, Request, WaitForMessage};
+
+use super::open;
+use crate::complete::Values;
 use crate::context::Context;
+use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::times;
 
 /// Table columns of a message.
 pub const VIEW: View = View(&[
@@ -21,22 +24,196 @@ pub const VIEW: View = View(&[
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
 
-/// Inspect the messages in the local mailbox
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    List(list::List),
-    Wait(wait::Wait),
-    Get(get::Get),
-    Open(open::Open),
+group! {
+    /// Inspect the messages in the local mailbox
+    pub enum Command {
+        List(List),
+        Wait(Wait),
+        Get(Get),
+        Open(Open),
+    }
 }
 
-impl Command {
+/// The messages that a command is about.
+#[derive(Args, Debug)]
+pub struct Filters {
+    /// Filter by recipient
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
+    /// Filter by sender
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<String>,
+    /// Filter by text in the subject
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// Received after this time, such as 10m or 2026-12-01
+    ///
+    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    after: Option<String>,
+}
+
+/// List the delivered messages, newest first
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox messages list --to ada@example.test
+  svc sandbox messages list --all -o ndjson
+
+Scope: none (local server)")]
+pub struct List {
+    #[command(flatten)]
+    filters: Filters,
+    /// Messages per page, 1 to 100 [default: 20]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Fetch every page
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::List(args) => args.run(context).await,
-            Self::Wait(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-            Self::Open(args) => args.run(context).await,
+        type Messages = Request<Page<MessageSummary>>;
+
+        let filters = &self.filters;
+        let after = times::after(context, filters.after.as_deref()).await?;
+        let client = self.organization.client(context).await?;
+        let request = || {
+            let list = client.messages().list();
+            list.given(filters.to.as_ref(), Messages::to)
+                .given(filters.from.as_ref(), Messages::from)
+                .given(filters.subject.as_ref(), Messages::subject)
+                .given(after.as_ref(), Messages::after)
+                .given(self.limit, Messages::limit)
+        };
+        control::pages(context, request, self.all, VIEW, "no messages").await
+    }
+}
+
+/// Wait for a message that matches the filters
+///
+/// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject
+
+Scope: none (local server)")]
+pub struct Wait {
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Wait {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let filters = &self.filters;
+        let after = times::after(context, filters.after.as_deref()).await?;
+        let client = self.organization.client(context).await?;
+        let wait = client.messages().wait().timeout(context.settings.timeout.value);
+        let request = wait
+            .given(filters.to.as_ref(), WaitForMessage::to)
+            .given(filters.from.as_ref(), WaitForMessage::from)
+            .given(filters.subject.as_ref(), WaitForMessage::subject)
+            .given(after.as_ref(), WaitForMessage::after);
+        let shown = control::show(context, request.into_request(), VIEW).await;
+        shown.map_err(|mut failure| {
+            if failure.details().status == Some(408) {
+                let details = failure.details_mut();
+                // The service did not reject anything: it says what is in the mailbox.
+                let start = details.message.find("no matching message").unwrap_or(0);
+                details.message.drain(..start);
+                details.hint =
+                    Some(format!("list all messages: {}", context.svc("sandbox messages list")));
+            }
+            failure
+        })
+    }
+}
+
+/// Show a message, its source, its HTML or its links, or save its attachments
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox messages get msg_019a
+  svc sandbox messages get msg_019a --raw > message.eml
+  svc sandbox messages get msg_019a --links
+  svc sandbox messages get msg_019a --attachments downloads
+
+Scope: none (local server)")]
+pub struct Get {
+    /// Message id
+    #[arg(add = Values::Message.candidates())]
+    id: String,
+    /// Print the RFC 5322 source
+    #[arg(long, conflicts_with_all = ["html", "links", "attachments"])]
+    raw: bool,
+    /// Print the HTML body
+    #[arg(long, conflicts_with_all = ["links", "attachments"])]
+    html: bool,
+    /// Print the links
+    #[arg(long, conflicts_with = "attachments")]
+    links: bool,
+    /// Save the attachments in this directory
+    ///
+    /// The directory is created if there is none. Existing files are kept: a file with the same
+    /// name gets a number.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    attachments: Option<PathBuf>,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let messages = client.messages();
+        if let Some(directory) = &self.attachments {
+            return attachments::save(context, messages, &self.id, directory).await;
         }
+        match (self.raw, self.html, self.links) {
+            (true, _, _) => control::document(context, messages.raw(&self.id)).await,
+            (_, true, _) => control::document(context, messages.html(&self.id)).await,
+            (_, _, true) => control::show(context, messages.links(&self.id), VIEW).await,
+            _ => control::show(context, messages.get(&self.id), VIEW).await,
+        }
+    }
+}
+
+/// Open a message on the page of the local server, in a browser
+///
+/// The server must be running. The browser is chosen as for `svc sandbox open`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox messages open msg_019a
+
+Scope: none (local server)")]
+pub struct Open {
+    /// Message id
+    #[arg(add = Values::Message.candidates())]
+    id: String,
+    /// Print the URL and open no browser
+    #[arg(long)]
+    print: bool,
+    #[command(flatten)]
+    organization: OfOrganization,
+}
+
+impl Open {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let page = open::url(context)?;
+        let organization = self.organization.name();
+        let client = control::client(context, organization).await?;
+        let Some(message) = control::send(context, client.messages().get(&self.id)).await? else {
+            return Ok(());
+        };
+        let view = format!("mailbox/{}", message.id);
+        let url = open::view(context, &page, &view, organization).await?;
+        open::open(context, &url, self.print).await
     }
 }

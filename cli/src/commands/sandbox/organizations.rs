@@ -1,6 +1,6 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::context::Context;
 use crate::control;
@@ -23,19 +23,11 @@ pub const LISTED: View = View(&[
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
-/// Manage isolated organizations
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    Create(Create),
-    List(List),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-        }
+group! {
+    /// Manage isolated organizations
+    pub enum Command {
+        Create(Create),
+        List(List),
     }
 }
 

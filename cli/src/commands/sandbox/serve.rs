@@ -1,10 +1,11 @@
 //! The `svc sandbox serve` command.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
+use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
 
 use crate::context::Context;
@@ -111,9 +112,19 @@ fn rate(text: &str) -> Result<u32, String> {
     }
 }
 
+/// The line that is printed when the server is ready.
+#[derive(Serialize)]
+struct Ready<'a> {
+    http: String,
+    dns: String,
+    smtp: Option<String>,
+    data: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_token: Option<&'a str>,
+}
+
 impl Serve {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        use serde_json::json;
         use svc_reference_server::{Server, StartError};
 
         use crate::failure::with_causes;
@@ -168,19 +179,17 @@ impl Serve {
             _ => Failure::other(format!("cannot start the server: {}", with_causes(&error))),
         })?;
         let addresses = server.addresses();
-        let mut line = json!({
-            "http": server.base_url(),
-            "dns": addresses.dns.to_string(),
-            "smtp": addresses.smtp.map(|smtp| smtp.to_string()),
-            "data": if self.in_memory { None } else { Some(dir) },
-        });
-        if let Some(token) = server.control_token() {
-            line["control_token"] = token.into();
-        }
+        let ready = Ready {
+            http: server.base_url(),
+            dns: addresses.dns.to_string(),
+            smtp: addresses.smtp.map(|smtp| smtp.to_string()),
+            data: if self.in_memory { None } else { Some(&dir) },
+            control_token: server.control_token(),
+        };
         // Signals are handled before the line is printed: its reader may stop the server at once.
         let mut stop = crate::stop::StopSignal::listen()?;
         // The server keeps running if standard output is closed.
-        let _ = context.out.ready(&line);
+        let _ = context.out.ready(&ready);
         // `--sandbox` finds a server by its data directory.
         let svc = match self.in_memory {
             true => {

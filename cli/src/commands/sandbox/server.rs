@@ -1,13 +1,17 @@
 //! The `svc sandbox` commands for the server itself: its status, its end and its data.
 
+use std::path::Path;
+
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
+use svc_reference_server::client::Health;
 
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
-use crate::output::{Column, Show, View, to_value};
+use crate::output::{Column, Show, View};
 use crate::sandbox::Sandbox;
 
 const VIEW: View = View(&[
@@ -48,10 +52,15 @@ impl Status {
         }
         let client = control::client(context, None).await?;
         let Some(health) = control::send(context, client.health()).await? else { return Ok(()) };
-        let mut health = to_value(&health);
-        health["data"] = json!(dir);
-        context.out.one(&health, VIEW)
+        context.out.one(&WithData { health, data: dir }, VIEW)
     }
+}
+
+#[derive(Serialize)]
+struct WithData<'a> {
+    #[serde(flatten)]
+    health: Health,
+    data: &'a Path,
 }
 
 /// Stop the local server; its data is kept
@@ -65,8 +74,6 @@ pub struct Stop {}
 
 impl Stop {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        use serde_json::json;
-
         let dir = &context.settings.sandbox_dir;
         let Some(server) = svc_reference_server::find_running(dir) else {
             return context.out.done("the sandbox is not running", &json!({"stopped": false}));

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{ActiveGuard, Address, shown};
 use crate::client::call::Request;
-use crate::client::json_string::push_json_string;
-use crate::client::payload::{JSON, Payload, Piece, Streamed};
+use crate::client::payload::{JSON, Payload, Piece, Streamed, push_json_string};
 use crate::decode::JsonCursor;
 use crate::error::Target;
 use crate::{InvalidInput, Operation};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::exam::{Exam, Finding};
+use super::super::exam::{Came, Exam, Finding};
 use super::super::request::Request;
-use super::{Found, repeated_line};
+use super::repeated_line;
 use crate::deliver::RESPONSE_TIMEOUT;
 
 /// Handlers that take less time are not interrupted, because it could not be told whether they
@@ -22,28 +22,14 @@ const ADVICE: &str = "check that the receiver marks an id as handled only when i
 ///
 /// From outside, only the response to the repeated delivery can be seen. If it is 2xx before the
 /// handler can have finished, the receiver has marked the delivery as handled too early.
-pub(in super::super) fn hang_up<'a>(
-    exam: &'a Exam,
-    check: &'a str,
-    requests: Vec<Request>,
-) -> Found<'a> {
-    Box::pin(async move { judge(exam, check, &requests).await })
-}
-
-async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
+pub(super) async fn hang_up(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     let mut started = Instant::now();
     let first = exam.send(check, &requests[0]).await;
     let took = started.elapsed();
     let (request, cut) = if first.timed_out() {
         (&requests[0], RESPONSE_TIMEOUT)
-    } else if !first.is_accepted() {
-        return Finding::skipped(format!("{first}: not accepted"));
-    } else if took < SHORTEST {
-        return cannot_tell(&format!(
-            "{first} after {:.2} s, before any sender disconnects (to have it examined, let the \
-             handler take 3 s)",
-            took.as_secs_f64()
-        ));
+    } else if let Some(finding) = without_disconnection(&first, took) {
+        return finding;
     } else {
         started = Instant::now();
         let cut = exam.send_within(check, &requests[1], took / 2).await;
@@ -96,6 +82,52 @@ async fn judge(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     exam.passed(came, request).reproduced_by(line())
 }
 
+/// The finding, if the first response and its time leave nothing to interrupt.
+fn without_disconnection(first: &Came, took: Duration) -> Option<Finding> {
+    if !first.is_accepted() {
+        return Some(Finding::skipped(format!("{first}: not accepted")));
+    }
+    (took < SHORTEST).then(|| {
+        cannot_tell(&format!(
+            "{first} after {:.2} s, before any sender disconnects (to have it examined, let the \
+             handler take 3 s)",
+            took.as_secs_f64()
+        ))
+    })
+}
+
 fn cannot_tell(came: &str) -> Finding {
     Finding::skipped(format!("cannot tell from outside: {came}; {ADVICE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::body::Bytes;
+    use hyper::header::HeaderMap;
+    use hyper::http::Extensions;
+
+    use super::*;
+    use crate::commands::certify::exam::Verdict;
+    use crate::deliver::DeliveryResponse;
+
+    #[test]
+    fn a_fast_handler_is_not_said_to_survive_a_disconnection() {
+        let judged = |status, milliseconds| {
+            let duration = Duration::from_millis(milliseconds);
+            let (headers, body, extensions) = (HeaderMap::new(), Bytes::new(), Extensions::new());
+            let came = DeliveryResponse { status, headers, body, extensions, duration };
+            without_disconnection(&Came(Ok(came)), duration)
+        };
+        for (status, milliseconds, said) in [
+            (204, 20, "cannot tell from outside: 204 after 0.02 s, before any sender disconnects"),
+            (200, 1999, "cannot tell from outside: 200 after 2.00 s, before any sender"),
+            (401, 20, "401: not accepted"),
+        ] {
+            let finding = judged(status, milliseconds).expect("no disconnection");
+            assert_eq!(finding.verdict, Verdict::Skipped);
+            assert!(finding.came.starts_with(said), "{}", finding.came);
+        }
+        // One that takes longer is interrupted.
+        assert!(judged(204, 2000).is_none());
+    }
 }

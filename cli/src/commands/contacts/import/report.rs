@@ -1,52 +1,143 @@
 //! What an import reports: a result for each row, totals, and warnings about opt-outs.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use svc_sdk::Outcome;
 
-use super::rows::InvalidRow;
+use super::rows::{InvalidRow, Row};
 use crate::context::Context;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Details, Failure, Kind};
 use crate::output::{Column, Format, Show, View};
 
-pub(super) const VIEW: View = View(&[
+const VIEW: View = View(&[
     Column::new("ROW", "/row", Show::Number),
     Column::text("EMAIL", "/email"),
     Column::new("RESULT", "/result", Show::Status),
-    Column::prose("WHY", "/error/message"),
+    Column::prose("WHY", "/why"),
 ]);
 
+/// A row of the report.
+#[derive(Serialize)]
+pub(super) struct Entry {
+    row: usize,
+    /// The address as it is in the file.
+    email: Option<String>,
+    result: RowResult,
+    #[serde(flatten)]
+    about: About,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RowResult {
+    Created,
+    Updated,
+    Skipped,
+    Duplicate,
+    Failed,
+    Unknown,
+}
+
+/// The fields that depend on the result.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum About {
+    Imported {
+        id: Option<String>,
+        /// Whether the contact was skipped, although the file unsubscribes it.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        still_subscribed: bool,
+        /// Whether the contact has opted out, although the file subscribes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        opt_out_kept: Option<bool>,
+    },
+    Failed {
+        error: Box<Details>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        duplicate_of: Option<usize>,
+    },
+}
+
+impl Entry {
+    /// A row without a failure, and the id of its contact, if that is known.
+    pub(super) fn imported<'a>(
+        row: &Row,
+        result: RowResult,
+        id: impl Into<Option<&'a String>>,
+    ) -> Self {
+        let id = id.into().cloned();
+        let about = About::Imported { id, still_subscribed: false, opt_out_kept: None };
+        Self { row: row.number, email: Some(row.email.clone()), result, about }
+    }
+
+    /// Sets whether the contact was skipped, although the file unsubscribes it.
+    pub(super) fn subscribed(mut self, remains: bool) -> Self {
+        if let About::Imported { still_subscribed, .. } = &mut self.about {
+            *still_subscribed = remains;
+        }
+        self
+    }
+
+    /// Sets whether the contact has opted out, although the file subscribes it.
+    pub(super) fn opt_out_kept(mut self, kept: Option<bool>) -> Self {
+        if let About::Imported { opt_out_kept, .. } = &mut self.about {
+            *opt_out_kept = kept;
+        }
+        self
+    }
+
+    pub(super) fn keeps_opt_out(&self) -> bool {
+        matches!(self.about, About::Imported { opt_out_kept: Some(true), .. })
+    }
+
+    /// What people have to know of the row.
+    fn why(&self) -> Option<&str> {
+        match &self.about {
+            About::Imported { still_subscribed, .. } => {
+                still_subscribed.then_some(STILL_SUBSCRIBED)
+            }
+            About::Failed { error, .. } => Some(&error.message),
+        }
+    }
+}
+
+/// A row that people have to know of, with the reason.
+#[derive(Serialize)]
+struct Shown<'a> {
+    row: usize,
+    email: Option<&'a str>,
+    result: RowResult,
+    why: &'a str,
+}
+
+fn shown(entry: &Entry) -> Option<Shown<'_>> {
+    let email = entry.email.as_deref();
+    Some(Shown { row: entry.row, email, result: entry.result, why: entry.why()? })
+}
+
 /// Prints failed rows and totals in a table, and every row in JSON.
-pub(super) fn rows(context: &Context, report: &[Value], total: usize) -> Result<(), Failure> {
+pub(super) fn rows(context: &Context, report: &[Entry], total: usize) -> Result<(), Failure> {
     match context.out.format() {
         Format::Ndjson => Ok(()),
-        Format::Json | Format::Yaml => context.out.list(report, VIEW, ""),
+        Format::Json | Format::Yaml => context.out.value(&report),
         Format::Table => {
-            let count = |result: &str| report.iter().filter(|e| e["result"] == result).count();
+            let count = |result| report.iter().filter(|entry| entry.result == result).count();
             let bad = report.iter().filter_map(shown).collect::<Vec<_>>();
             if !bad.is_empty() {
                 context.out.list(&bad, VIEW, "")?;
             }
             let sentence = format!(
                 "{total} rows: {} created, {} updated, {} skipped, {} duplicate, {} failed, {} unknown",
-                count("created"),
-                count("updated"),
-                count("skipped"),
-                count("duplicate"),
-                count("failed"),
-                count("unknown"),
+                count(RowResult::Created),
+                count(RowResult::Updated),
+                count(RowResult::Skipped),
+                count(RowResult::Duplicate),
+                count(RowResult::Failed),
+                count(RowResult::Unknown),
             );
-            context.out.done(&sentence, &Value::Null)
+            context.out.done(&sentence, &())
         }
     }
-}
-
-/// A row that people have to know of, with the reason.
-fn shown(entry: &Value) -> Option<Value> {
-    let mut entry = entry.clone();
-    if entry["still_subscribed"] == json!(true) {
-        entry["error"] = json!({"message": STILL_SUBSCRIBED});
-    }
-    entry.get("error").is_some().then_some(entry)
 }
 
 const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the file says otherwise";
@@ -54,18 +145,18 @@ const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the fil
 /// Prints the rows of a dry run that would not be imported.
 pub(super) fn invalid(
     context: &Context,
-    report: &[Value],
+    report: &[Entry],
     failed: Failed,
     total: usize,
 ) -> Result<(), Failure> {
     let Err(mut failure) = failed.verdict(total) else { return Ok(()) };
     if context.out.is_table() {
-        context.out.list(report, VIEW, "")?;
+        let bad = report.iter().filter_map(shown).collect::<Vec<_>>();
+        context.out.list(&bad, VIEW, "")?;
     }
-    let fields = report.iter().filter_map(|row| {
-        let why = row["error"]["message"].as_str()?;
-        Some((format!("row {}", row["row"]), why.to_owned()))
-    });
+    let fields = report
+        .iter()
+        .filter_map(|entry| Some((format!("row {}", entry.row), entry.why()?.to_owned())));
     failure.details_mut().fields = fields.collect();
     Err(failure)
 }
@@ -86,19 +177,16 @@ impl From<InvalidRow> for FailedRow {
     }
 }
 
-impl FailedRow {
-    pub(super) fn entry(&self) -> Value {
-        let result = match (self.duplicate_of, self.failure.kind()) {
-            (Some(_), _) => "duplicate",
-            (None, Kind::OutcomeUnknown) => "unknown",
-            (None, _) => "failed",
+impl From<&FailedRow> for Entry {
+    fn from(row: &FailedRow) -> Self {
+        let result = match (row.duplicate_of, row.failure.kind()) {
+            (Some(_), _) => RowResult::Duplicate,
+            (None, Kind::OutcomeUnknown) => RowResult::Unknown,
+            (None, _) => RowResult::Failed,
         };
-        let mut error = self.failure.to_json();
-        let mut entry = json!({"row": self.number, "email": self.email, "result": result, "error": error["error"].take()});
-        if let Some(first) = self.duplicate_of {
-            entry["duplicate_of"] = first.into();
-        }
-        entry
+        let error = Box::new(row.failure.details().clone());
+        let about = About::Failed { error, duplicate_of: row.duplicate_of };
+        Self { row: row.number, email: row.email.clone(), result, about }
     }
 }
 
@@ -111,22 +199,19 @@ pub(super) struct Failed {
     unknown: usize,
     pub(super) duplicates: usize,
     /// The numbers of skipped rows whose opt-out was not applied.
-    still_subscribed: Vec<u64>,
+    still_subscribed: Vec<usize>,
 }
 
 impl Failed {
-    pub(super) fn count(&mut self, row: &FailedRow) {
-        match (row.duplicate_of, row.failure.kind()) {
-            (Some(_), _) => self.duplicates += 1,
-            (None, Kind::OutcomeUnknown) => self.unknown += 1,
-            (None, _) => self.rows += 1,
+    pub(super) fn count(&mut self, entry: &Entry) {
+        match entry.result {
+            RowResult::Duplicate => self.duplicates += 1,
+            RowResult::Unknown => self.unknown += 1,
+            RowResult::Failed => self.rows += 1,
+            RowResult::Created | RowResult::Updated | RowResult::Skipped => {}
         }
-    }
-
-    /// Counts a row without a failure.
-    pub(super) fn count_entry(&mut self, entry: &Value) {
-        if entry["still_subscribed"] == json!(true) {
-            self.still_subscribed.extend(entry["row"].as_u64());
+        if matches!(entry.about, About::Imported { still_subscribed: true, .. }) {
+            self.still_subscribed.push(entry.row);
         }
     }
 
@@ -187,7 +272,7 @@ impl Failed {
             _ => (Kind::OutcomeUnknown, "import_outcome_unknown"),
         };
         let mut failure = Failure::new(kind, problems.join(", ")).code(code).hint(hints.join("\n"));
-        let row = |row: &u64| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
+        let row = |row: &usize| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
         failure.details_mut().fields = self.still_subscribed.iter().map(row).collect();
         Err(failure)
     }

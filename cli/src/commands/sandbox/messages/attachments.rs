@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use svc_reference_server::client::{MessageAttachment, Messages};
 
 use crate::context::Context;
@@ -19,6 +19,15 @@ const VIEW: View = View(&[
     Column::text("TYPE", "/contentType"),
 ]);
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Saved<'a> {
+    path: String,
+    filename: Option<&'a str>,
+    content_type: &'a str,
+    size: usize,
+}
+
 pub(super) async fn save(
     context: &Context,
     messages: Messages<'_>,
@@ -30,18 +39,18 @@ pub(super) async fn save(
         Failure::other(format!("cannot save to {}: {error}", directory.display()))
     };
     std::fs::create_dir_all(directory).map_err(failed)?;
-    let mut saved: Vec<Value> = Vec::new();
+    let mut saved = Vec::new();
     for (attachment, number) in message.attachments.iter().zip(1..) {
         let bytes = control::send(context, messages.attachment(id, number)).await?;
         let bytes = bytes.unwrap_or_default();
         let (path, mut file) = create(directory, &file_name(attachment, number)).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
-        saved.push(json!({
-            "path": path.display().to_string(),
-            "filename": attachment.filename,
-            "contentType": attachment.content_type,
-            "size": bytes.len(),
-        }));
+        saved.push(Saved {
+            path: path.display().to_string(),
+            filename: attachment.filename.as_deref(),
+            content_type: &attachment.content_type,
+            size: bytes.len(),
+        });
     }
     context.out.list(&saved, VIEW, "the message has no attachments")
 }

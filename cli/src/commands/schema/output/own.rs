@@ -184,20 +184,7 @@ fn certified() -> Value {
 }
 
 fn job() -> Value {
-    own_object(&[
-        ("job", string()),
-        ("state", one_of(&["running", "complete", "unknown", "incomplete"])),
-        ("total", integer()),
-        ("accepted", integer()),
-        ("refused", integer()),
-        ("unknown", integer()),
-        ("not_sent", integer()),
-        ("left_out", integer()),
-        ("left_out_invalid", integer()),
-        ("created", string()),
-        ("subject", string()),
-        ("journal", string()),
-    ])
+    job_of(&["running", "complete", "unknown", "incomplete"], ("journal", string()))
 }
 
 /// A job whose journal, or whose description in Redis, cannot be read.
@@ -209,9 +196,22 @@ fn damaged_job() -> Value {
 
 /// A job in Redis.
 fn queued_job() -> Value {
+    let workers = list(own_object(&[
+        ("worker", string()),
+        ("state", one_of(&["sending", "waiting", "silent", "left"])),
+        ("seen", string()),
+        ("requests", integer()),
+        ("accepted", integer()),
+        ("refused", integer()),
+        ("unknown", integer()),
+    ]));
+    job_of(&["running", "paused", "cancelled", "complete", "unknown"], ("workers", workers))
+}
+
+fn job_of(states: &[&str], last: (&str, Value)) -> Value {
     own_object(&[
         ("job", string()),
-        ("state", one_of(&["running", "paused", "cancelled", "complete", "unknown"])),
+        ("state", one_of(states)),
         ("total", integer()),
         ("accepted", integer()),
         ("refused", integer()),
@@ -221,18 +221,7 @@ fn queued_job() -> Value {
         ("left_out_invalid", integer()),
         ("created", string()),
         ("subject", string()),
-        (
-            "workers",
-            list(own_object(&[
-                ("worker", string()),
-                ("state", one_of(&["sending", "waiting", "silent", "left"])),
-                ("seen", string()),
-                ("requests", integer()),
-                ("accepted", integer()),
-                ("refused", integer()),
-                ("unknown", integer()),
-            ])),
-        ),
+        last,
     ])
 }
 
