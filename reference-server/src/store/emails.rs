@@ -1,5 +1,6 @@
 //! [`Stored`]: an email in the database, with its status and its history.
 
+pub(crate) mod index;
 mod list;
 
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx, due, relay_queue};
 
 pub use list::EmailSummary;
-pub(crate) use list::{PAST_EVERY_ID, Range, each, may_scan};
+pub(crate) use list::{PAST_EVERY_ID, Range, may_scan};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -281,6 +282,7 @@ pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i
     let size = content_size(tx.reader(), &id)?;
     due::delete(tx, &id, due_at)?;
     relay_queue::delete(tx, &id)?;
+    index::remove(tx, organization, &id)?;
     for sql in [
         "DELETE FROM email_content WHERE email = ?1",
         "DELETE FROM email_link WHERE email = ?1",
