@@ -7,23 +7,29 @@ import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
 import { current, go, href, useRoute } from './lib/route.js';
 import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
+import { Audiences } from './views/audiences.js';
+import { Clock } from './views/clock.js';
+import { Deliveries } from './views/deliveries.js';
+import { Domains } from './views/domains.js';
+import { Emails } from './views/emails.js';
+import { Faults } from './views/faults.js';
+import { Keys } from './views/keys.js';
+import { Mailbox } from './views/mailbox.js';
+import { Requests } from './views/requests.js';
+import { Templates } from './views/templates.js';
 
-/**
- * The views, each with its icon, which has the same name. Its module is loaded when it is first
- * shown, so that the first view does not wait for the others.
- * @type {[import('./lib/ui.js').IconName, string, () => Promise<any>][]}
- */
+/** @type {[string, import('./lib/ui.js').IconName, string, any][]} */
 const VIEWS = [
-  ['mailbox', 'Mailbox', async () => (await import('./views/mailbox.js')).Mailbox],
-  ['emails', 'Emails', async () => (await import('./views/emails.js')).Emails],
-  ['deliveries', 'Deliveries', async () => (await import('./views/deliveries.js')).Deliveries],
-  ['domains', 'Domains', async () => (await import('./views/domains.js')).Domains],
-  ['audiences', 'Audiences', async () => (await import('./views/audiences.js')).Audiences],
-  ['templates', 'Templates', async () => (await import('./views/templates.js')).Templates],
-  ['requests', 'Requests', async () => (await import('./views/requests.js')).Requests],
-  ['faults', 'Faults', async () => (await import('./views/faults.js')).Faults],
-  ['clock', 'Clock', async () => (await import('./views/clock.js')).Clock],
-  ['keys', 'Keys', async () => (await import('./views/keys.js')).Keys],
+  ['mailbox', 'mailbox', 'Mailbox', Mailbox],
+  ['emails', 'emails', 'Emails', Emails],
+  ['deliveries', 'deliveries', 'Deliveries', Deliveries],
+  ['domains', 'domains', 'Domains', Domains],
+  ['audiences', 'audiences', 'Audiences', Audiences],
+  ['templates', 'templates', 'Templates', Templates],
+  ['requests', 'requests', 'Requests', Requests],
+  ['faults', 'faults', 'Faults', Faults],
+  ['clock', 'clock', 'Clock', Clock],
+  ['keys', 'keys', 'Keys', Keys],
 ];
 
 function App() {
@@ -109,7 +115,7 @@ function Shell() {
   const list = organizations.data ?? [];
   const name = list.find((/** @type {any} */ one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
   const known = VIEWS.find(([id]) => id === route.view);
-  const [, title, load] = known ?? VIEWS[0];
+  const [, , title, View] = known ?? VIEWS[0];
   useEffect(() => {
     document.title = `${title} · ${name}`;
   }, [title, name]);
@@ -132,7 +138,7 @@ function Shell() {
   });
   /** @type {[string, string, () => void][]} */
   const commands = [
-    ...VIEWS.map(([id, label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
+    ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
     ...list.map((/** @type {any} */ one) => [one.name, 'Organization', () => choose(one === sandbox ? '' : one.id)]),
     ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen')],
     ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
@@ -166,7 +172,7 @@ function Shell() {
         </select>
       </div>
       <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon} name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
-      <ul>${VIEWS.map(([id, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ? 'page' : undefined}><${Icon} name=${id} /><span>${label}</span></a></li>`)}</ul>
+      <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ? 'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
       <div class="nav-foot">
         <${Live} />
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
@@ -174,7 +180,7 @@ function Shell() {
       </div>
     </nav>
     <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure} error=${organizations.error} retry=${organizations.reload} />`
-      : chosen || sandbox ? html`<${View} load=${load} route=${route} />`
+      : chosen || sandbox ? html`<${View} route=${route} />`
       : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
     ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
@@ -185,13 +191,6 @@ function Shell() {
     }}><p>An organization has emails, domains, keys and everything else of its own.</p>
       <${Field} label="Name"><input name="name" required maxlength="200" autofocus /><//><//>`}
   </div>`;
-}
-
-/** A view, once its module is loaded. @param {{load: () => Promise<any>, route: import('./lib/route.js').Route}} props */
-function View({ load, route }) {
-  const { data, error, reload } = useResource(load, []);
-  if (data) return html`<${data} route=${route} />`;
-  return error && html`<${Failure} error=${error} retry=${reload} />`;
 }
 
 /** Whether events arrive. */
