@@ -4,7 +4,7 @@ import { render } from 'preact';
 import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hooks';
 import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
-import { connect, useConnected, useEvents } from './lib/live.js';
+import { connect, useConnected } from './lib/live.js';
 import { current, go, href, useRoute } from './lib/route.js';
 import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
@@ -87,7 +87,6 @@ function Shell() {
   useEffect(() => {
     connect();
   }, [chosen]);
-  const connected = useConnected();
 
   useEffect(() => setMenu(false), [route.view, route.id]);
   useEffect(() => {
@@ -175,7 +174,7 @@ function Shell() {
       <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon} name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
       <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ? 'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
       <div class="nav-foot">
-        <p class=${`live ${connected ? 'on' : ''}`} role="status">${connected ? 'Live' : 'Connecting…'}</p>
+        <${Live} />
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
         <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
       </div>
@@ -192,6 +191,12 @@ function Shell() {
     }}><p>An organization has emails, domains, keys and everything else of its own.</p>
       <${Field} label="Name"><input name="name" required maxlength="200" autofocus /><//><//>`}
   </div>`;
+}
+
+/** Whether events arrive. */
+function Live() {
+  const connected = useConnected();
+  return html`<p class=${`live ${connected ? 'on' : ''}`} role="status">${connected ? 'Live' : 'Connecting…'}</p>`;
 }
 
 /** @param {{commands: [string, string, () => void][], onClose: () => void}} props */

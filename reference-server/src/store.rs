@@ -50,6 +50,7 @@ mod restore;
 pub(crate) mod templates;
 mod tx;
 pub(crate) mod webhooks;
+mod word_index;
 mod writer;
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! `email.delivered`.
 //!
 //! `cargo bench -p svc-reference-server` runs all benchmarks. Names as arguments
-//! (`start sends batches deliveries backlog dead connections advance growth mixed kill attack`)
+//! (`start sends requests batches deliveries backlog dead connections advance growth mixed kill attack`)
 //! select benchmarks; a number, with or without `--seconds` before it, is the duration of
 //! each load in seconds. The server is a
 //! separate process, `wrk` generates the load, and this process receives the deliveries
@@ -25,10 +25,10 @@ use std::time::Duration;
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|text| text != "--bench" && text != "--seconds").collect();
-    if let [command, location, resolver] = &arguments[..]
+    if let [command, location, option] = &arguments[..]
         && command == process::SERVE
     {
-        return process::serve(location, resolver);
+        return process::serve(location, option);
     }
     let seconds = arguments.iter().find_map(|text| text.parse().ok()).unwrap_or(5);
     let selected: Vec<&String> =

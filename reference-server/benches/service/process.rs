@@ -11,18 +11,22 @@ use svc_reference_server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) const SERVE: &str = "serve";
+/// Used in place of a resolver for a server without a request log.
+const NO_LOG: &str = "no-log";
 /// Used in place of a directory for an in-memory database.
 pub(crate) const MEMORY: &str = "memory";
 
 /// Main function of the server process: serves until its standard input is closed, or until
-/// SIGTERM. `resolver` is empty for the name servers of the system.
-pub(crate) fn serve(location: &str, resolver: &str) {
+/// SIGTERM. `option` is the name server to ask, [`NO_LOG`], or empty for the name servers of the
+/// system.
+pub(crate) fn serve(location: &str, option: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let any_port = "127.0.0.1:0".parse().unwrap();
         let builder = Server::builder().smtp(any_port);
-        let builder = match resolver {
+        let builder = match option {
             "" => builder,
+            NO_LOG => builder.request_log(false),
             addr => builder.resolver(addr.parse().unwrap()),
         };
         let builder =
@@ -59,13 +63,22 @@ impl Process {
         Self::start_with(location, None)
     }
 
+    /// Starts a server that keeps no requests.
+    pub(crate) fn start_without_log(location: &Path) -> Self {
+        Self::launch(location, NO_LOG)
+    }
+
     /// Starts a server that asks this name server.
     pub(crate) fn start_with(location: &Path, resolver: Option<SocketAddr>) -> Self {
+        Self::launch(location, &resolver.map(|addr| addr.to_string()).unwrap_or_default())
+    }
+
+    fn launch(location: &Path, option: &str) -> Self {
         let started = Instant::now();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(SERVE)
             .arg(location)
-            .arg(resolver.map(|addr| addr.to_string()).unwrap_or_default())
+            .arg(option)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

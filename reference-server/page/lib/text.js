@@ -1,10 +1,13 @@
 // Text that people read: times, sizes, shell words, and search words.
 
+// To make a format takes much longer than to use it.
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+
 /** @param {string | number | Date} at */
 export function time(at) {
   const date = new Date(at);
   const today = new Date();
-  const clock = date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const clock = clockFormat.format(date);
   if (date.toDateString() === today.toDateString()) return clock;
   /** @type {Intl.DateTimeFormatOptions} */
   const day = { day: 'numeric', month: 'short' };

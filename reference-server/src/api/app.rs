@@ -49,8 +49,8 @@ pub(crate) struct App {
     pub(crate) domain_keys: Slots,
     /// The searches through all messages or deliveries of an organization at the same time.
     pub(crate) searches: Slots,
-    /// The organizations whose messages are being added to the index for searches.
-    pub(crate) indexing: Mutex<HashSet<i64>>,
+    /// What is being added to the indexes for searches.
+    pub(crate) indexing: Mutex<Indexing>,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.
@@ -62,6 +62,9 @@ pub(crate) struct App {
     /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
 }
+
+/// Kinds of items, with the organizations whose items of that kind are being added to an index.
+pub(crate) type Indexing = HashSet<(&'static str, i64)>;
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.
 #[derive(Debug)]

@@ -19,22 +19,28 @@ use crate::store::keys::{Key, SEEDED};
 /// client is gone or a fault has cut the connection.
 pub(super) struct Recording {
     app: Shared,
+    /// `None` if neither the log nor anyone else takes it.
     request: Option<LoggedRequest>,
     organization: Option<i64>,
     started: Instant,
-    body: BodyRecorder,
+    /// `None` without a log, which alone has bodies.
+    body: Option<BodyRecorder>,
 }
 
 impl Recording {
     pub(super) fn start(input: &mut Input, operation: Operation, started: Instant) -> Self {
-        let body = BodyRecorder::default();
-        input.parts.extensions.insert(body.clone());
+        let app = Arc::clone(&input.app);
+        let body = app.settings.request_log.then(BodyRecorder::default);
+        if let Some(body) = &body {
+            input.parts.extensions.insert(body.clone());
+        } else if app.settings.on_request.is_none() && !app.store.wake.log.is_watched() {
+            return Self { app, request: None, organization: None, started, body };
+        }
         let id = input.parts.extensions.get::<RequestId>();
         let id = id.map(|RequestId(id)| id.clone()).unwrap_or_default();
         let path = input.parts.uri.path_and_query().map_or("", |path| path.as_str());
         let now = input.app.clock.now();
         let request = LoggedRequest::new(id, operation, path, &input.parts.headers, now);
-        let app = Arc::clone(&input.app);
         Self { app, request: Some(request), organization: None, started, body }
     }
 
@@ -54,6 +60,12 @@ impl Recording {
 
     /// Records the response, and returns it.
     pub(super) async fn respond(mut self, response: Response<Body>) -> Response<Body> {
+        if self.body.is_none() {
+            if let Some(request) = &mut self.request {
+                request.status = Some(response.status().as_u16());
+            }
+            return response;
+        }
         let (parts, mut body) = response.into_parts();
         let mut start = None;
         // The body of a documented response is in memory, so this neither waits nor copies it.
@@ -82,7 +94,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Some(mut request) = self.request.take() else { return };
         request.duration = self.started.elapsed();
-        request.request_body = self.body.take();
+        request.request_body = self.body.as_ref().and_then(BodyRecorder::take);
         let request = Arc::new(request);
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
             function(&RequestHandled::from(&*request));
@@ -91,7 +103,9 @@ impl Drop for Recording {
         if let Some(organization) = self.organization.or_else(|| seeded(&self.app)) {
             let log = &self.app.store.wake.log;
             log.publish(Some(organization), "request", || RequestHandled::from(&*request));
-            self.app.requests.add(organization, request);
+            if self.app.settings.request_log {
+                self.app.requests.add(organization, request);
+            }
         }
     }
 }

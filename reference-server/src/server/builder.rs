@@ -116,6 +116,16 @@ impl Builder {
         self
     }
 
+    /// Sets whether the server keeps the newest requests to the documented operations, for
+    /// `/_sandbox/requests` and for the story of an email. Default: `true`.
+    ///
+    /// They are in memory, and recording them costs a small part of the time of a request. See
+    /// `docs/control-interface.md#requests`.
+    pub fn request_log(mut self, keep: bool) -> Self {
+        self.settings.request_log = keep;
+        self
+    }
+
     /// Adds a host name under which clients reach this server, such as `sandbox` in a
     /// network of containers. Call it once per name.
     ///

@@ -194,13 +194,14 @@ mod tests {
     use crate::store::open;
 
     /// The other tables with rows of organizations, and what deletes their rows.
-    const OTHERS: [&str; 5] = [
+    const OTHERS: [&str; 6] = [
         // Kept by a reset of the organization.
         "api_key",
         // Few; deleted by the reset itself.
         "webhook",
         // Deleted with the email or the message.
         "message_indexed",
+        "email_indexed",
         "relay",
         "local_delivery",
     ];

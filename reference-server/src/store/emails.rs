@@ -1,5 +1,6 @@
 //! [`Stored`]: an email in the database, with its status and its history.
 
+pub(crate) mod index;
 mod list;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use crate::store::large::{self, Staged};
 use crate::store::{Reader, Store, Tx, due, relay_queue};
 
 pub use list::EmailSummary;
-pub(crate) use list::{PAST_EVERY_ID, Range, each, may_scan};
+pub(crate) use list::{PAST_EVERY_ID, Range, may_scan};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -333,6 +334,7 @@ pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i
     let size = content_size(tx.reader(), &id)?;
     due::delete(tx, &id, due_at)?;
     relay_queue::delete(tx, &id)?;
+    index::remove(tx, organization, &id)?;
     for sql in [
         "DELETE FROM email_content WHERE email = ?1",
         "DELETE FROM email_link WHERE email = ?1",

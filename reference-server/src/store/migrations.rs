@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_story.sql"),
     include_str!("migrations/0004_search.sql"),
     include_str!("migrations/0005_large.sql"),
+    include_str!("migrations/0006_email_search.sql"),
 ];
 
 /// Schema version of the first release. Versions below it were those of its development.
@@ -45,6 +46,7 @@ mod tests {
         "81800fc545457e95b4b7c73c1ecb2ce70aafda73f5a426cb5a9a6eb9d1719a42",
         "c087ccdbd9d9ccc2135ed17b50e9f4c8ada8213fa9b4ae491c8cf098db7d5288",
         "bb2594c390924b056b8701e4ed3777180dad41397546dcef71d9a9bed4581bc9",
+        "84ec1065bbb67fbcb41071360a33c379a6a813bc7684fc46edf0eaaaf513202c",
     ];
 
     #[test]

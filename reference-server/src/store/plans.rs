@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::lock::lock;
 
 /// Full scans that are allowed, because the tables are small or the scan is rare.
-const ALLOWED_SCANS: [&str; 16] = [
+const ALLOWED_SCANS: [&str; 17] = [
     // Small tables, most of them loaded into memory at start and after a reset.
     "SCAN meta",
     "SCAN api_key",
@@ -33,11 +33,14 @@ const ALLOWED_SCANS: [&str; 16] = [
     // such a table is called a scan.
     "SCAN w VIRTUAL TABLE INDEX 192:M1><",
     "SCAN message_words VIRTUAL TABLE INDEX 0:=",
+    "SCAN email_words VIRTUAL TABLE INDEX 0:=",
 ];
 
 /// Tables whose lists must be sorted by an index.
-const LONG: [&str; 8] = [
+const LONG: [&str; 10] = [
     " email ",
+    " email e ",
+    " email_words w ",
     " message m ",
     " message_words w ",
     " delivery ",

@@ -1,5 +1,6 @@
 //! The emails in every status, an email's story, and the request log of the control interface.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use svc_reference_server::Server;
@@ -218,6 +219,22 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
     };
     let logged = within("the request in the log", logged).await;
     assert_eq!((logged.summary.status, logged.summary.fault), (None, Some(fault.id)));
+}
+
+#[tokio::test]
+async fn a_server_without_a_request_log_keeps_no_requests() {
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let calls = Arc::clone(&handled);
+    let options = Server::builder().request_log(false);
+    let options = options.on_request(move |request| calls.lock().unwrap().push(request.clone()));
+    let server = options.start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let sent = client.emails().send(email("ada@example.test", "Hi")).await.unwrap();
+    assert!(sandbox.requests().list().await.unwrap().data.is_empty());
+    assert!(sandbox.emails().story(&sent.id).await.unwrap().request.is_none());
+    // The function that the program set is called all the same.
+    let handled = handled.lock().unwrap();
+    assert_eq!((handled[0].operation.as_str(), handled[0].status), ("emails.send", Some(202)));
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::deliveries::{self, Delivery};
-use super::query::{Position, Query, parse_address};
+use super::indexing::extend_after;
+use super::query::{Position, Query};
 use super::requests::{self, LoggedRequest};
 use super::{Page, organization, organization_param};
 use crate::api::framework::{Input, Json};
@@ -14,6 +15,7 @@ use crate::model::error::ApiError;
 use crate::model::status::{RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
+use crate::store::emails::index::{self, Wanted};
 use crate::store::emails::{self, EmailSummary, Range, Stored};
 use crate::store::messages::{self, MessageSummary};
 
@@ -54,96 +56,54 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiEr
     let mut query = Query::of(&input);
     let names = || format!("one of {}", Status::ALL.map(Status::as_str).join(", "));
     let status = query.choice("status", Status::parse, names);
-    let filter = Filter {
+    let wanted = Wanted {
         address: query.address("address"),
         subject: query.text("subject").map(|part| part.to_lowercase()),
         tag: query.text("tag"),
-        after: query.position("after", "eml_", "an email"),
-        before: query.position("before", "eml_", "an email"),
     };
+    let after = query.position("after", "eml_", "an email");
+    let before = query.position("before", "eml_", "an email");
     let (limit, cursor) = (query.limit(), query.cursor("eml_"));
     query.check()?;
     let (name, app) = (organization_param(&input), Arc::clone(&input.app));
     let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
     let organization = input.app.store.read(resolve).await?;
-    let may_scan = filter.may_scan() || emails::may_scan(status);
+    // The time before which emails are wanted is in no index.
+    let may_scan = !wanted.is_anything()
+        || matches!(before, Some(Position::Time(_)))
+        || emails::may_scan(status);
     let find = move |reader: Reader<'_>| {
         let mut found = Vec::new();
-        let mut range = Range { after: "", before: emails::PAST_EVERY_ID };
-        if let Some(Position::Id(id)) = &filter.after {
-            range.after = id;
+        let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
+        match &after {
+            Some(Position::Id(id)) => range.after = id,
+            Some(Position::Time(time)) => range.newer_than = Some(*time),
+            None => {}
         }
-        for id in [filter.before_id(), cursor.as_deref()].into_iter().flatten() {
-            range.before = range.before.min(id);
+        if let Some(Position::Id(id)) = &before {
+            range.before = id;
         }
-        emails::each(reader, organization, &range, status, |email| {
-            // The server's clock never goes backwards, so all further emails are older.
-            if matches!(filter.after, Some(Position::Time(after)) if email.created_at <= after.into())
+        if let Some(cursor) = &cursor {
+            range.before = range.before.min(cursor);
+        }
+        let take = |email: EmailSummary| {
+            if !matches!(before, Some(Position::Time(before)) if email.created_at >= before.into())
             {
-                return Ok(false);
-            }
-            if filter.matches(&email) {
                 found.push(email);
             }
             Ok(found.len() <= limit)
-        })?;
-        Ok(Page::of(found, limit, |last| last.id.clone()))
+        };
+        let read = index::each_matching(reader, organization, &range, status, &wanted, take)?;
+        Ok((Page::of(found, limit, |last| last.id.clone()), read))
     };
-    let page = if may_scan {
+    let (page, read) = if may_scan {
         let _slot = input.app.searches.acquire(organization).await;
         input.app.store.search(find).await?
     } else {
         input.app.store.read(find).await?
     };
+    extend_after(read, &input.app, organization, "emails", index::extend);
     Json::of(&page)
-}
-
-/// What selects emails besides their status.
-struct Filter {
-    /// A complete address; case-insensitive.
-    address: Option<String>,
-    /// A part of the subject, in lower case.
-    subject: Option<String>,
-    /// `name` or `name=value`.
-    tag: Option<String>,
-    after: Option<Position>,
-    before: Option<Position>,
-}
-
-impl Filter {
-    /// Whether many emails may not match.
-    fn may_scan(&self) -> bool {
-        let texts = [&self.address, &self.subject, &self.tag];
-        texts.into_iter().any(Option::is_some) || matches!(self.before, Some(Position::Time(_)))
-    }
-
-    fn before_id(&self) -> Option<&str> {
-        match &self.before {
-            Some(Position::Id(id)) => Some(id),
-            _ => None,
-        }
-    }
-
-    fn matches(&self, email: &EmailSummary) -> bool {
-        let is_before = !matches!(self.before, Some(Position::Time(before)) if email.created_at >= before.into());
-        let addresses = || [&email.to, &email.cc, &email.bcc].into_iter().flatten();
-        let has_address = |wanted: &String| {
-            addresses().chain([&email.from]).any(|mailbox| {
-                parse_address(mailbox).is_some_and(|address| address.eq_ignore_ascii_case(wanted))
-            })
-        };
-        let has_tag = |wanted: &String| match wanted.split_once('=') {
-            Some((name, value)) => email.tags.get(name).is_some_and(|tag| match tag.as_str() {
-                Some(text) => text == value,
-                None => serde_json::to_string(tag).is_ok_and(|text| text == value),
-            }),
-            None => email.tags.contains_key(wanted),
-        };
-        is_before
-            && self.subject.as_ref().is_none_or(|part| email.subject.to_lowercase().contains(part))
-            && self.tag.as_ref().is_none_or(has_tag)
-            && self.address.as_ref().is_none_or(has_address)
-    }
 }
 
 /// Maximum number of deliveries in a story.

@@ -97,7 +97,7 @@ impl Query {
 
 /// The bare address of a mailbox. A space in it was a `+` that was not percent-encoded in
 /// the query.
-pub(super) fn parse_address(text: &str) -> Option<String> {
+fn parse_address(text: &str) -> Option<String> {
     let mailbox = Mailbox::parse(text).or_else(|_| Mailbox::parse(&text.replace(' ', "+")));
     mailbox.ok().map(|mailbox| mailbox.address.as_str().to_owned())
 }

@@ -175,6 +175,21 @@ fn is_json(content_type: &HeaderValue) -> bool {
 
 /// Parses a JSON object. Returns 400 for invalid JSON and 422 for an invalid field.
 pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let is_object = check_text(bytes)?;
+    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
+    }
+    check_syntax(bytes, is_object)?;
+    // Parses the body again, in a slower way that tracks the path, to find the invalid field.
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+        Ok(_) => Err(ApiError::field("", "is invalid")),
+        Err(error) => Err(invalid_field(error.path().to_string(), &error.into_inner())),
+    }
+}
+
+/// Checks what needs no parser. Returns whether the body can be an object.
+fn check_text(bytes: &[u8]) -> Result<bool, ApiError> {
     // serde does not validate strings in fields that it skips.
     if std::str::from_utf8(bytes).is_err() {
         return Err(ApiError::new(
@@ -188,17 +203,17 @@ pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
             .with(|details| details.limit = Some(MAX_VALUES)));
     }
     // A derived `Deserialize` also accepts an array of the field values.
-    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if is_object && let Ok(value) = serde_json::from_slice(bytes) {
-        return Ok(value);
-    }
+    Ok(bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'))
+}
+
+fn check_syntax(bytes: &[u8], is_object: bool) -> Result<(), ApiError> {
     if let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) {
         return Err(not_json(bytes, &error));
     }
     if !is_object {
         return Err(ApiError::field("", "must be an object"));
     }
-    Err(invalid_field::<T>(bytes))
+    Ok(())
 }
 
 /// Maximum number of values in a JSON body: strings, numbers, lists and objects
@@ -238,15 +253,10 @@ pub(crate) fn not_json(bytes: &[u8], error: &serde_json::Error) -> ApiError {
     ApiError::new(Code::InvalidJson, text)
 }
 
-/// Parses the body again, in a slower way that tracks the path, to find the invalid field.
-fn invalid_field<T: DeserializeOwned>(bytes: &[u8]) -> ApiError {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
-        return ApiError::field("", "is invalid");
-    };
-    let path = error.path().to_string();
+/// 422 for the field at this path.
+fn invalid_field(path: String, error: &serde_json::Error) -> ApiError {
     let path = if path == "." { String::new() } else { path };
-    let text = error.into_inner().to_string();
+    let text = error.to_string();
     let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
     if text.starts_with("missing field") {
         let name = quoted(&text).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Emails as a list of the control interface has them.
 
+use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,10 +70,19 @@ impl From<&Stored> for EmailSummary {
     }
 }
 
-/// The range of email IDs to read, both exclusive.
+/// The range of emails to read: their IDs, both exclusive, and the time that they are newer than.
 pub(crate) struct Range<'a> {
     pub(crate) after: &'a str,
     pub(crate) before: &'a str,
+    pub(crate) newer_than: Option<Millis>,
+}
+
+impl Range<'_> {
+    /// Whether this email and all older ones are outside of it: the server's clock never goes
+    /// backwards.
+    pub(super) fn ends_before(&self, email: &EmailSummary) -> bool {
+        self.newer_than.is_some_and(|time| email.created_at <= time.into())
+    }
 }
 
 /// Sorts after every ID of an email.
@@ -83,6 +93,10 @@ pub(crate) fn may_scan(status: Option<Status>) -> bool {
     status == Some(Status::Delivered)
 }
 
+/// The columns of an email `e` that [`summary`] reads.
+pub(super) const COLUMNS: &str =
+    "e.id, e.status, e.last_event, e.scheduled_at, e.created_at, e.updated_at, e.meta";
+
 fn list_statement(status: Option<Status>) -> String {
     let (index, condition) = match status {
         None => ("email_organization", "?4 IS NULL"),
@@ -90,8 +104,7 @@ fn list_statement(status: Option<Status>) -> String {
         Some(_) => ("email_status", "status <> 'delivered' AND status = ?4"),
     };
     format!(
-        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, meta
-         FROM email INDEXED BY {index}
+        "SELECT {COLUMNS} FROM email e INDEXED BY {index}
          WHERE {condition} AND organization = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC"
     )
 }
@@ -108,28 +121,32 @@ pub(crate) fn each(
     let params = (organization, range.after, range.before, status.map(Status::as_str));
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        let meta: Meta =
-            serde_json::from_str(&row.get::<_, String>(6)?).map_err(ApiError::internal)?;
-        let time = |column| row.get(column).map(<Timestamp as From<Millis>>::from);
-        let email = EmailSummary {
-            id: row.get(0)?,
-            status: Status::from_text(&row.get::<_, String>(1)?),
-            from: meta.from,
-            to: meta.to,
-            cc: meta.cc,
-            bcc: meta.bcc,
-            reply_to: meta.reply_to,
-            subject: meta.subject,
-            tags: meta.tags,
-            scheduled_at: row.get::<_, Option<Millis>>(3)?.map(Timestamp::from),
-            template_id: meta.template_id,
-            created_at: time(4)?,
-            updated_at: time(5)?,
-            last_event: row.get(2)?,
-        };
-        if !take(email)? {
+        if !take(summary(row)?)? {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads an email from its [`COLUMNS`].
+pub(super) fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
+    let meta = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
+    let meta: Meta = serde_json::from_str(meta).map_err(ApiError::internal)?;
+    let time = |column| row.get(column).map(<Timestamp as From<Millis>>::from);
+    Ok(EmailSummary {
+        id: row.get(0)?,
+        status: Status::from_text(row.get_ref(1)?.as_str().map_err(ApiError::internal)?),
+        from: meta.from,
+        to: meta.to,
+        cc: meta.cc,
+        bcc: meta.bcc,
+        reply_to: meta.reply_to,
+        subject: meta.subject,
+        tags: meta.tags,
+        scheduled_at: row.get::<_, Option<Millis>>(3)?.map(Timestamp::from),
+        template_id: meta.template_id,
+        created_at: time(4)?,
+        updated_at: time(5)?,
+        last_event: row.get(2)?,
+    })
 }

@@ -1,20 +1,17 @@
 //! The tables `message_indexed` and `message_words`: finds messages by sender and subject without
 //! reading a whole mailbox.
-//!
-//! The index has the messages of an organization up to one, oldest first. A search reads the newer
-//! ones itself. If they are many, [`extend`] adds them to the index afterwards, in the background.
-//! So the index costs nothing while messages are stored, and nothing at all without searches.
-//!
-//! It finds messages that may match: those whose texts contain every group of three characters of
-//! the wanted ones. Whether they do is checked as for any other message.
 
 use std::cell::Cell;
 
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
+use crate::store::word_index::{self, SLICE, WordIndex};
 use crate::store::{Reader, Tx};
 
 use super::{JOINS, MessageSummary, PRESENT, Range, SUMMARY, summary};
+
+const INDEX: WordIndex =
+    WordIndex { indexed: "message_indexed", words: "message_words", item: "message" };
 
 /// What a search looks for in the sender and the subject.
 #[derive(Clone, Debug, Default)]
@@ -37,57 +34,17 @@ impl Wanted {
             && self.subject.as_ref().is_none_or(subject)
     }
 
-    /// The query for the index: it finds at least the messages that match. `None` if the wanted
-    /// texts are too short for it.
+    /// The query for the index. `None` if the wanted texts are too short for it.
     fn query(&self, organization: i64) -> Option<String> {
-        let mut groups = Vec::new();
-        for text in [self.from.as_ref().map(|from| from.to_ascii_lowercase()), self.subject.clone()]
-        {
-            let text: Vec<char> = without_nul(&text.unwrap_or_default()).chars().collect();
-            groups.extend(text.windows(GROUP).take(MAX_GROUPS).map(String::from_iter));
-        }
-        if groups.is_empty() {
-            return None;
-        }
-        groups.sort_unstable();
-        groups.dedup();
-        groups.push(mark(organization, SHORT));
-        let quoted = |group: &String| format!("\"{}\"", group.replace('"', "\"\""));
-        let all: Vec<String> = groups.iter().map(quoted).collect();
-        // A long text may contain anything.
-        Some(format!("({}) OR {}", all.join(" AND "), quoted(&mark(organization, LONG))))
+        let from = self.from.as_ref().map(|from| from.to_ascii_lowercase());
+        let texts: Vec<String> = from.into_iter().chain(self.subject.clone()).collect();
+        word_index::query(organization, &texts)
     }
-}
-
-/// The number of characters in a group, which the tokenizer determines.
-const GROUP: usize = 3;
-/// Maximum number of groups of a wanted text in a query.
-const MAX_GROUPS: usize = 32;
-/// Maximum size of the texts of a message in the index, in bytes. The header of a received message
-/// may be as large as the message.
-const MAX_TEXT: usize = 8 << 10;
-
-/// Planes for private use, in which [`mark`] puts its characters.
-const SHORT: u32 = 0xf_0000;
-const LONG: u32 = 0x10_0000;
-
-/// A group that only the messages of an organization have: its number in three characters.
-fn mark(organization: i64, plane: u32) -> String {
-    let digit = |position: i64| {
-        let digit = (organization >> (12 * position)) & 0xfff;
-        char::from_u32(plane + digit as u32).unwrap_or_default()
-    };
-    (0..GROUP as i64).map(digit).collect()
 }
 
 /// What the index has of a message.
-fn words(organization: i64, message: &MessageSummary) -> String {
-    let sender = sender(message).to_ascii_lowercase();
-    let text = format!("{sender}\n{}", message.subject.to_lowercase());
-    if text.len() > MAX_TEXT {
-        return mark(organization, LONG);
-    }
-    format!("{}\n{}", mark(organization, SHORT), without_nul(&text))
+fn words(message: &MessageSummary) -> String {
+    format!("{}\n{}", sender(message).to_ascii_lowercase(), message.subject.to_lowercase())
 }
 
 /// The address of the sender, or the whole text if it is not an address.
@@ -96,11 +53,6 @@ fn sender(message: &MessageSummary) -> String {
         Ok(mailbox) => mailbox.address.as_str().to_owned(),
         Err(_) => message.from.clone(),
     }
-}
-
-/// The tokenizer stops at a null character.
-fn without_nul(text: &str) -> String {
-    text.replace('\0', " ")
 }
 
 /// Reads the messages that match, newest first, until `take` returns `false`. Returns how many
@@ -120,7 +72,7 @@ pub(crate) fn each_matching(
     };
     // The messages of one recipient have an index of their own.
     let query = wanted.query(organization).filter(|_| recipient.is_none());
-    let newest = query.as_ref().map(|_| newest(reader, organization)).transpose()?.flatten();
+    let newest = query.as_ref().map(|_| INDEX.newest(reader, organization)).transpose()?.flatten();
     let after = range.after.max(newest.as_deref().unwrap_or_default());
     let rest = Range { after, before: range.before };
     super::each(reader, organization, &rest, recipient, |message| {
@@ -130,8 +82,8 @@ pub(crate) fn each_matching(
     let Some(query) = query else { return Ok(0) };
     if let Some(newest) = newest.filter(|_| !is_done.get()) {
         // The index may have grown in the meantime.
-        let last = number(reader, organization, "<=", newest.as_str().min(range.before))?;
-        let first = number(reader, organization, "<=", range.after)?;
+        let last = INDEX.number(reader, organization, newest.as_str().min(range.before))?;
+        let first = INDEX.number(reader, organization, range.after)?;
         let sql = format!(
             "SELECT {SUMMARY} FROM message_words w CROSS JOIN message_indexed i ON i.number = w.rowid
              CROSS JOIN message m ON m.organization = i.organization AND m.id = i.message {JOINS}
@@ -150,33 +102,9 @@ pub(crate) fn each_matching(
     Ok(read)
 }
 
-/// The newest message of an organization that the index has.
-fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<String>, ApiError> {
-    let sql = "SELECT message FROM message_indexed WHERE organization = ?1
-               ORDER BY message DESC LIMIT 1";
-    Ok(reader.find(sql, [organization], |row| row.get(0))?)
-}
-
-/// The number of the newest message in the index up to this ID.
-fn number(
-    reader: Reader<'_>,
-    organization: i64,
-    comparison: &str,
-    id: &str,
-) -> Result<i64, ApiError> {
-    let sql = format!(
-        "SELECT number FROM message_indexed WHERE organization = ?1 AND message {comparison} ?2
-         ORDER BY message DESC LIMIT 1"
-    );
-    Ok(reader.find(&sql, (organization, id), |row| row.get(0))?.unwrap_or(0))
-}
-
-/// Number of messages that one transaction adds to the index.
-const SLICE: usize = 1000;
-
 /// Adds the next messages of an organization to the index. Returns whether it has all of them.
 pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiError> {
-    let newest = newest(tx.reader(), organization)?.unwrap_or_default();
+    let newest = INDEX.newest(tx.reader(), organization)?.unwrap_or_default();
     let sql = format!(
         "SELECT {SUMMARY} FROM message m {JOINS} WHERE m.organization = ?1 AND m.id > ?2
          ORDER BY m.id"
@@ -189,10 +117,7 @@ pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiErro
             return Ok(false);
         }
         let message = summary(row)?;
-        let sql = "INSERT INTO message_indexed (organization, message) VALUES (?1, ?2)";
-        tx.execute(sql, (organization, &message.id))?;
-        let sql = "INSERT INTO message_words (rowid, words) VALUES (?1, ?2)";
-        tx.execute(sql, (tx.last_row(), words(organization, &message)))?;
+        INDEX.add(tx, organization, &message.id, &words(&message))?;
         added += 1;
     }
     Ok(true)
@@ -200,13 +125,7 @@ pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiErro
 
 /// Removes a message from the index, if it has it.
 pub(super) fn remove(tx: &Tx<'_>, organization: i64, message: &str) -> Result<(), ApiError> {
-    let sql = "DELETE FROM message_indexed WHERE organization = ?1 AND message = ?2
-               RETURNING number";
-    let number: Option<i64> = tx.find(sql, (organization, message), |row| row.get(0))?;
-    if let Some(number) = number {
-        tx.execute("DELETE FROM message_words WHERE rowid = ?1", [number])?;
-    }
-    Ok(())
+    INDEX.remove(tx, organization, message)
 }
 
 #[cfg(test)]
@@ -214,6 +133,7 @@ mod tests {
     use super::*;
     use crate::store::bodies::{self, NewBody};
     use crate::store::messages::{self, NewIncoming, PAST_EVERY_ID};
+    use crate::store::word_index::MAX_TEXT;
     use crate::store::{Location, Store};
 
     const SENDERS: [&str; 4] =

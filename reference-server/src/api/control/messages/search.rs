@@ -1,17 +1,17 @@
 //! The query parameters that select messages: `to`, `from`, `subject`, `after`, `limit`,
 //! `cursor`.
 
-use std::collections::HashSet;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::api::app::Shared;
+use crate::api::control::indexing::extend_after;
 use crate::api::control::query::{Position, Query};
 use crate::api::control::{organization, organization_param};
 use crate::api::framework::Input;
 use crate::model::error::ApiError;
+use crate::store::Reader;
 use crate::store::messages::index::{self, Wanted};
 use crate::store::messages::{self, MessageSummary, Range};
-use crate::store::{Reader, Tx};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
@@ -77,9 +77,7 @@ impl Search {
             let _slot = app.searches.acquire(organization).await;
             app.store.search(find).await?
         };
-        if read > MAX_UNINDEXED {
-            extend_index(app, organization);
-        }
+        extend_after(read, app, organization, "messages", index::extend);
         Ok(Found { organization, newest, messages })
     }
 
@@ -111,26 +109,4 @@ impl Search {
         let read = index::each_matching(reader, organization, &range, to, wanted, take)?;
         Ok((found, read))
     }
-}
-
-/// How many messages a search reads without the index before that is extended.
-const MAX_UNINDEXED: usize = 1_000;
-
-/// Adds the messages of an organization to the index in the background, unless that is in
-/// progress.
-fn extend_index(app: &Shared, organization: i64) {
-    fn indexing(app: &Shared) -> MutexGuard<'_, HashSet<i64>> {
-        app.indexing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    if !indexing(app).insert(organization) {
-        return;
-    }
-    let app = Arc::clone(app);
-    tokio::spawn(async move {
-        let slice = move |tx: &mut Tx<'_>| index::extend(tx, organization);
-        while !app.stop.is_requested() && matches!(app.store.write_relaxed(slice).await, Ok(false))
-        {
-        }
-        indexing(&app).remove(&organization);
-    });
 }
