@@ -187,7 +187,7 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
-    // To free the whole tree would take a quarter of the instructions of a short run.
+    // The process ends soon. Freeing the tree would take a quarter of the instructions of a short run.
     let mut tree = ManuallyDrop::new(command());
     let mut matches = tree.try_get_matches_from_mut(args)?;
     let path = command_names(&matches).join(" ");
