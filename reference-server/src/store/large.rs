@@ -216,7 +216,7 @@ mod tests {
         let (store, _) = Store::open(&Location::Memory, None).unwrap();
         let stage = || store.stage(vec![Bytes::from(vec![b'x'; PIECE + 1]), Bytes::from("y")]);
         let removed = |tx: &mut Tx<'_>| {
-            let sql = "SELECT COUNT(*) FROM deleted";
+            let sql = "SELECT COUNT(*) FROM deleted WHERE kind = 5";
             Ok(tx.find(sql, [], |row| row.get::<_, i64>(0))?)
         };
         let kept = stage().await.unwrap();
