@@ -254,15 +254,23 @@ async fn sign(
     number: i64,
     parts: &[Bytes; 3],
 ) -> Result<http::HeaderMap, ApiError> {
+    const LARGE: usize = 1 << 20;
     let (secret, parts) = (webhook.secret.clone(), parts.clone());
     let (service, name, id) = (event.service, event.name.to_owned(), event.id.to_owned());
-    let (size, may_block) = (parts[1].len(), delivery.store.in_progress.takes_turns());
+    let is_large = parts[1].len() > LARGE;
+    let may_block = delivery.store.in_progress.takes_turns();
     let (store, job) = (Arc::clone(&delivery.store), Job::new(Kind::Delivery, event.id));
     let hash = move || {
         let headers = || Ok(sign::headers(service, &secret, &name, &id, number, &parts));
         store.in_progress.run(job, headers)
     };
-    if may_block { heavy::run_aside(size, hash).await } else { heavy::run_on(size, hash).await }
+    if is_large {
+        heavy::run(hash).await
+    } else if may_block {
+        heavy::run_aside(0, hash).await
+    } else {
+        hash()
+    }
 }
 
 /// Posts the body. If this process has no free file descriptor, waits until it has one,

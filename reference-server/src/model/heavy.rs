@@ -1,5 +1,5 @@
-//! Long computations, such as those on large messages: few at a time, on threads of low priority,
-//! so that short requests of others find a processor.
+//! Long computations, such as those on large messages: few at a time, on threads of their own, so
+//! that short requests of others find a processor.
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,7 +30,6 @@ pub(crate) async fn run<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("svc-heavy".to_owned());
     let spawned = thread.spawn(move || {
         let _turn = turn;
-        yield_to_others();
         // The receiver is gone if the client has disconnected.
         let _ = sender.send(work());
     });
@@ -55,15 +54,6 @@ pub(crate) async fn run_aside<T: Send + 'static>(
         return run(work).await;
     }
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ApiError::internal(error)))
-}
-
-/// Lowers the priority of this thread for good, where threads have one.
-pub(crate) fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    {
-        // On Linux, this is about the calling thread. If it fails, others wait longer.
-        let _ = rustix::process::setpriority_process(None, 5);
-    }
 }
 
 #[cfg(test)]
