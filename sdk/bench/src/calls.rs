@@ -209,7 +209,7 @@ async fn measure(name: &str, times: u32) {
             let client = svc(&server.url).build().expect("client");
             let emails = vec![email(); 100];
             count(name, times / 10, async || {
-                client.emails().send_batch(&emails).await.expect("accepted");
+                let _ = client.emails().send_batch(&emails).await.expect("accepted");
             })
             .await;
         }
