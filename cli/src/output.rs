@@ -437,6 +437,7 @@ impl Printer {
     }
 
     fn write(&self, text: &str) -> Result<(), Failure> {
+        let _screen = self.streams.stdout_is_terminal.then(clear_spinner);
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         written.map_err(|error| match error.kind() {
@@ -470,11 +471,16 @@ fn stderr_width() -> usize {
 
 /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
 fn write_stderr(text: &str) {
-    spinner::clear(|frame| raw_stderr(frame.as_bytes()));
+    let _screen = clear_spinner();
     if prompt::take_open() {
         raw_stderr(b"\n");
     }
     raw_stderr(text.as_bytes());
+}
+
+/// Clears the spinner. It is not drawn until the guard is dropped.
+fn clear_spinner() -> impl Drop {
+    spinner::clear(|frame| raw_stderr(frame.as_bytes()))
 }
 
 /// Writes to standard error and ignores errors: a closed standard error is not a failure.

@@ -14,7 +14,7 @@ use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
 use crate::store::large::{self, Staged};
-use crate::store::{Reader, Store, Tx, due, relay_queue};
+use crate::store::{Reader, Store, Tx, due, relay_queue, word_index};
 
 pub use list::EmailSummary;
 pub(crate) use list::{PAST_EVERY_ID, Range, may_scan};
@@ -334,7 +334,7 @@ pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i
     let size = content_size(tx.reader(), &id)?;
     due::delete(tx, &id, due_at)?;
     relay_queue::delete(tx, &id)?;
-    index::remove(tx, organization, &id)?;
+    word_index::EMAILS.remove(tx, organization, &id)?;
     for sql in [
         "DELETE FROM email_content WHERE email = ?1",
         "DELETE FROM email_link WHERE email = ?1",

@@ -21,6 +21,10 @@ pub(super) struct WordIndex {
     pub(super) item: &'static str,
 }
 
+/// The index of emails.
+pub(super) const EMAILS: WordIndex =
+    WordIndex { indexed: "email_indexed", words: "email_words", item: "email" };
+
 /// Number of items that one transaction adds to an index.
 pub(super) const SLICE: usize = 1000;
 

@@ -6,13 +6,10 @@ use std::cell::Cell;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
-use crate::store::word_index::{self, SLICE, WordIndex};
+use crate::store::word_index::{self, EMAILS as INDEX, SLICE};
 use crate::store::{Reader, Tx};
 
 use super::list::{COLUMNS, EmailSummary, Range, each, may_scan, summary};
-
-const INDEX: WordIndex =
-    WordIndex { indexed: "email_indexed", words: "email_words", item: "email" };
 
 /// What a search looks for in the texts of an email.
 #[derive(Clone, Debug, Default)]
@@ -146,11 +143,6 @@ pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiErro
         added += 1;
     }
     Ok(true)
-}
-
-/// Removes an email from the index, if it has it.
-pub(super) fn remove(tx: &Tx<'_>, organization: i64, email: &str) -> Result<(), ApiError> {
-    INDEX.remove(tx, organization, email)
 }
 
 #[cfg(test)]
