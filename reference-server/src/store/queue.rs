@@ -27,14 +27,15 @@ pub(super) struct Queue {
 struct Jobs {
     awaited: VecDeque<Job>,
     background: VecDeque<Job>,
+    rejects: bool,
     closed: bool,
 }
 
 impl Queue {
-    /// Returns `false` if the queue is closed.
+    /// Returns `false` if the queue accepts no more jobs.
     pub(super) fn push(&self, job: Job) -> bool {
         let mut jobs = lock(&self.jobs);
-        if jobs.closed {
+        if jobs.rejects {
             return false;
         }
         if job.awaited {
@@ -65,16 +66,20 @@ impl Queue {
         self.pressure.waiting.store(jobs.awaited.len(), Ordering::Relaxed);
     }
 
-    /// Accepts no more jobs; queued jobs are still run.
+    /// Accepts no more jobs; queued jobs are still run. Then the writer ends.
     pub(super) fn close(&self) {
-        lock(&self.jobs).closed = true;
+        let mut jobs = lock(&self.jobs);
+        (jobs.rejects, jobs.closed) = (true, true);
+        drop(jobs);
         self.available.notify_one();
     }
 
-    /// Closes the queue and drops the queued jobs, which fails their callers.
+    /// Accepts no more jobs and drops the queued ones, which fails their callers. The writer ends
+    /// only when the queue is [closed](Self::close): after the readers, as its connection has to be
+    /// the last one.
     pub(super) fn abandon(&self) {
         let mut jobs = lock(&self.jobs);
-        jobs.closed = true;
+        jobs.rejects = true;
         let dropped = (std::mem::take(&mut jobs.awaited), std::mem::take(&mut jobs.background));
         drop(jobs);
         drop(dropped);
@@ -87,6 +92,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::super::job::JobResult;
     use super::super::pressure::MIN_SHARE;
     use super::*;
@@ -119,6 +126,25 @@ mod tests {
         queue.close();
         assert!(!queue.push(job(true)));
         assert_eq!(group(&queue), (0, 0));
+    }
+
+    #[test]
+    fn the_writer_of_an_abandoned_queue_ends_once_the_queue_is_closed() {
+        let queue = Queue::default();
+        queue.push(job(true));
+        queue.abandon();
+        assert!(!queue.push(job(true)));
+        let is_closed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(group(&queue), (0, 0));
+                assert!(is_closed.load(Ordering::SeqCst), "it has ended before the readers");
+            });
+            // Enough for a thread that does not wait.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            is_closed.store(true, Ordering::SeqCst);
+            queue.close();
+        });
     }
 
     #[test]
