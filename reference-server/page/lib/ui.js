@@ -284,8 +284,7 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     if (!element) return;
     const at = Math.floor(element.scrollTop / height);
     first.current = element.scrollTop > 4 && items[at] ? { id: items[at].id, offset: element.scrollTop - at * height } : null;
-    const { scrollTop: top, clientHeight: size } = element;
-    setRange((old) => (old.top === top && old.size === size ? old : { top, size }));
+    setRange({ top: element.scrollTop, size: element.clientHeight });
     if (element.scrollTop + 3 * element.clientHeight > items.length * height) onEnd();
   };
   useLayoutEffect(() => {
