@@ -35,11 +35,12 @@ fn main() {
     let control = t_value(classes, |header| bytewise_eq(&good, header));
     println!("control, byte-wise comparison:   |t| = {control:.1}");
 
-    let whole = t_value(classes, |header| verifier.verify(header, body).is_ok());
+    let whole = least(|| t_value(classes, |header| verifier.verify(header, body).is_ok()));
     println!("verify:                          |t| = {whole:.1}");
 
     let parsed = classes.map(|header| Signature::<Mail>::parse(header).unwrap());
-    let mac = t_value(parsed, |signature| verifier.verify_signature(signature, body).is_ok());
+    let mac =
+        least(|| t_value(parsed, |signature| verifier.verify_signature(signature, body).is_ok()));
     println!("verify_signature:                |t| = {mac:.1}");
 
     let detected = control > 10.0 * LEAK;
@@ -64,6 +65,19 @@ fn bytewise_eq(a: &[u8], b: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// The least |t| of at most three measurements: a leak shows in each of them, what else the machine
+/// does shows in one.
+fn least(measure: impl Fn() -> f64) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..3 {
+        least = least.min(measure());
+        if least < LEAK {
+            break;
+        }
+    }
+    least
 }
 
 /// The largest |t| over several cut-offs for slow samples, which are mostly caused by
