@@ -47,6 +47,7 @@ mod readers;
 pub(crate) mod relay_queue;
 pub(crate) mod reset;
 mod restore;
+mod running;
 pub(crate) mod templates;
 mod tx;
 pub(crate) mod webhooks;
@@ -71,6 +72,7 @@ use queue::Queue;
 pub(crate) use reader::Reader;
 use readers::Readers;
 use restore::restore_clock_and_ids;
+use running::InterruptOnDrop;
 pub(crate) use tx::{NO_ORGANIZATION, Tx, Wake};
 
 use crate::model::clock::Clock;
@@ -97,7 +99,7 @@ pub(crate) struct Store {
     pub(crate) in_progress: InProgress,
     /// Those that the last server left when it crashed.
     interrupted: Vec<Job>,
-    /// Taken by whoever stores a piece of a large value.
+    /// Held while a piece of a large value is stored.
     staging: Semaphore,
     /// Of the writer's connection.
     interrupt: Mutex<Option<InterruptHandle>>,
@@ -337,55 +339,6 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(3);
 const READERS: usize = 8;
 /// Number of threads that search.
 pub(crate) const SEARCHERS: usize = 4;
-
-/// The connection of a search, while it runs.
-#[derive(Default)]
-struct Running(Mutex<Option<InterruptHandle>>);
-
-impl Running {
-    fn begin(&self, connection: InterruptHandle) -> EndOnDrop<'_> {
-        *lock(&self.0) = Some(connection);
-        EndOnDrop(self)
-    }
-
-    /// Interrupts the search. Returns `false` if it does not run.
-    fn interrupt(&self) -> bool {
-        // The search cannot end, and leave its connection to another, while this is locked.
-        let connection = lock(&self.0);
-        connection.as_ref().map(InterruptHandle::interrupt).is_some()
-    }
-}
-
-/// Ends a search, even by a panic.
-struct EndOnDrop<'a>(&'a Running);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.0) = None;
-    }
-}
-
-/// Interrupts a search, if it is running, when its client disconnects.
-#[derive(Default)]
-struct InterruptOnDrop {
-    running: Arc<Running>,
-}
-
-impl Drop for InterruptOnDrop {
-    fn drop(&mut self) {
-        let running = Arc::clone(&self.running);
-        if running.interrupt()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            // An interruption has no effect between two statements.
-            runtime.spawn(async move {
-                while running.interrupt() {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            });
-        }
-    }
-}
 
 fn stopping() -> ApiError {
     ApiError::new(Code::Unavailable, "the server is stopping")

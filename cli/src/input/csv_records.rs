@@ -173,38 +173,19 @@ impl<R: BufRead> CsvRecords<R> {
     fn parsed(&mut self, line: u64) -> Result<Record, Failure> {
         let not_utf8 = std::str::from_utf8(&self.buffer).err();
         let not_utf8 = not_utf8.map(|error| not_utf8_at(line, &self.buffer, error.valid_up_to()));
-        let values = match split_plain(&self.buffer, self.delimiter) {
-            Some(values) => values,
-            None => {
-                let (values, rest) = self.splitter.split(&self.buffer);
-                if self.splitter.has_more(rest) {
-                    return Err(Failure::input(format!(
-                        "line {line}: a carriage return without a line feed ends a row"
-                    ))
-                    .hint("convert the line ends: tr '\\r' '\\n' < FILE"));
-                }
-                values
-            }
-        };
+        let (values, rest) = self.splitter.split(&self.buffer);
+        if self.splitter.has_more(rest) {
+            return Err(Failure::input(format!(
+                "line {line}: a carriage return without a line feed ends a row"
+            ))
+            .hint("convert the line ends: tr '\\r' '\\n' < FILE"));
+        }
         let joined = match self.line > line {
             true => values.iter().filter_map(|value| joined(value, self.delimiter)).max(),
             false => None,
         };
         Ok(Record { values, line, last_line: self.line, joined, not_utf8, trims: self.trims })
     }
-}
-
-/// Splits a line without quotes into its values, which is faster than [`Splitter`]. `None` if that
-/// has to do it.
-fn split_plain(text: &[u8], delimiter: u8) -> Option<csv::ByteRecord> {
-    let line = text.strip_suffix(b"\n").unwrap_or(text);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.is_empty() || [b'"', b'\r', b'\n'].iter().any(|byte| line.contains(byte)) {
-        return None;
-    }
-    let mut record = csv::ByteRecord::with_capacity(line.len(), 8);
-    line.split(|byte| *byte == delimiter).for_each(|value| record.push_field(value));
-    Some(record)
 }
 
 /// Splits the text of a record into its values. `csv::Reader` builds its tables anew for each

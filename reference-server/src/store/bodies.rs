@@ -15,13 +15,15 @@ pub(crate) struct NewBody {
     digest: [u8; 32],
     /// Empty if they are staged.
     bytes: Bytes,
+    is_staged: bool,
+    /// Taken by the transaction that stores a reference to them.
     staged: Mutex<Option<Staged>>,
 }
 
 impl NewBody {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let digest = Sha256::digest(&bytes).into();
-        Self { digest, bytes: bytes.into(), staged: Mutex::default() }
+        Self { digest, bytes: bytes.into(), is_staged: false, staged: Mutex::default() }
     }
 
     /// Stores the bytes in pieces if they are large, and not stored already.
@@ -33,7 +35,7 @@ impl NewBody {
             return Ok(());
         }
         let mut staged = store.stage(vec![std::mem::take(&mut self.bytes)]).await?;
-        self.staged = Mutex::new(staged.pop());
+        (self.is_staged, self.staged) = (true, Mutex::new(staged.pop()));
         Ok(())
     }
 }
@@ -45,6 +47,9 @@ pub(crate) fn put(tx: &mut Tx<'_>, new: &NewBody) -> Result<i64, ApiError> {
         return Ok(id);
     }
     let staged = new.staged.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if new.is_staged && staged.is_none() {
+        return Err(ApiError::internal("staged bytes are stored by one transaction only"));
+    }
     let large = staged.map(|staged| staged.keep(tx)).transpose()?;
     let sql = "INSERT INTO body (digest, bytes, large) VALUES (?1, ?2, ?3)";
     tx.execute(sql, (&new.digest, &new.bytes[..], large))?;

@@ -92,6 +92,7 @@ impl Checkpoints {
         self.database
     }
 }
+
 fn run(connection: &Connection, database: &File, shared: &Shared) {
     loop {
         let mut state = lock(&shared.state);
@@ -103,7 +104,8 @@ fn run(connection: &Connection, database: &File, shared: &Shared) {
         }
         drop(state);
         copy(connection);
-        // SQLite leaves this to whoever copies the last page of the log, which is the writer.
+        // SQLite syncs the database only when the last page of the log is copied, and the writer
+        // does that.
         if let Err(error) = database.sync_data() {
             tracing::warn!(%error, "cannot sync the database");
         }

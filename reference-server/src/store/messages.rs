@@ -12,7 +12,7 @@ use crate::model::id::Prefix;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::emails::{Meta, Stored};
-use crate::store::{Reader, Tx, bodies};
+use crate::store::{Reader, Tx, bodies, word_index};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -210,7 +210,7 @@ pub(super) fn delete_next_of_domain(
 fn delete(tx: &mut Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
     tx.execute("DELETE FROM message WHERE organization = ?1 AND id = ?2", (organization, id))?;
     tx.execute("DELETE FROM local_delivery WHERE message = ?1", [id])?;
-    index::remove(tx, organization, id)?;
+    word_index::MESSAGES.remove(tx, organization, id)?;
     let sql = "DELETE FROM message_source WHERE message = ?1 RETURNING body";
     let body: Option<i64> = tx.find(sql, [id], |row| row.get(0))?;
     body.map_or(Ok(0), |body| bodies::delete_if_unused(tx, body))

@@ -25,6 +25,10 @@ pub(super) struct WordIndex {
 pub(super) const EMAILS: WordIndex =
     WordIndex { indexed: "email_indexed", words: "email_words", item: "email" };
 
+/// The index of messages.
+pub(super) const MESSAGES: WordIndex =
+    WordIndex { indexed: "message_indexed", words: "message_words", item: "message" };
+
 /// Number of items that one transaction adds to an index.
 pub(super) const SLICE: usize = 1000;
 

@@ -1,7 +1,6 @@
 //! What the entries of a journal say about each row.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 
@@ -32,7 +31,7 @@ pub struct State {
     /// Requests without a complete outcome, by their number.
     open: BTreeMap<u64, Open>,
     /// The request that a row without an outcome belongs to.
-    chunk_of: HashMap<u64, u64, RowHash>,
+    chunk_of: HashMap<u64, u64>,
     next_chunk: u64,
     /// What the clock of this machine lacks, compared with that of the journal.
     clock_offset: TimeDelta,
@@ -205,29 +204,7 @@ impl State {
 
 /// A set of row numbers that takes little more than a bit for each.
 #[derive(Debug, Default)]
-struct RowSet(HashMap<u64, [u64; 16], RowHash>);
-
-/// Row numbers are consecutive for the most part, so a product spreads them well enough, and takes
-/// a fraction of the time of the default hash.
-type RowHash = BuildHasherDefault<RowHasher>;
-
-#[derive(Debug, Default)]
-struct RowHasher(u64);
-
-impl Hasher for RowHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let product = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ (product >> 32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+struct RowSet(HashMap<u64, [u64; 16]>);
 
 impl RowSet {
     fn place(row: u64) -> (u64, usize, u64) {

@@ -50,10 +50,24 @@ pub struct EmailSummary {
 
 impl From<&Stored> for EmailSummary {
     fn from(email: &Stored) -> Self {
-        let meta = email.meta.clone();
+        let times = [email.created_at, email.updated_at];
+        let (id, meta) = (email.id.clone(), email.meta.clone());
+        Self::new(id, meta, email.status, email.last_event.clone(), email.scheduled_at, times)
+    }
+}
+
+impl EmailSummary {
+    fn new(
+        id: String,
+        meta: Meta,
+        status: Status,
+        last_event: Option<String>,
+        scheduled_at: Option<Millis>,
+        [created_at, updated_at]: [Millis; 2],
+    ) -> Self {
         Self {
-            id: email.id.clone(),
-            status: email.status,
+            id,
+            status,
             from: meta.from,
             to: meta.to,
             cc: meta.cc,
@@ -61,11 +75,11 @@ impl From<&Stored> for EmailSummary {
             reply_to: meta.reply_to,
             subject: meta.subject,
             tags: meta.tags,
-            scheduled_at: email.scheduled_at.map(Timestamp::from),
+            scheduled_at: scheduled_at.map(Timestamp::from),
             template_id: meta.template_id,
-            created_at: email.created_at.into(),
-            updated_at: email.updated_at.into(),
-            last_event: email.last_event.clone(),
+            created_at: created_at.into(),
+            updated_at: updated_at.into(),
+            last_event,
         }
     }
 }
@@ -132,21 +146,7 @@ pub(crate) fn each(
 pub(super) fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
     let meta = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
     let meta: Meta = serde_json::from_str(meta).map_err(ApiError::internal)?;
-    let time = |column| row.get(column).map(<Timestamp as From<Millis>>::from);
-    Ok(EmailSummary {
-        id: row.get(0)?,
-        status: Status::from_text(row.get_ref(1)?.as_str().map_err(ApiError::internal)?),
-        from: meta.from,
-        to: meta.to,
-        cc: meta.cc,
-        bcc: meta.bcc,
-        reply_to: meta.reply_to,
-        subject: meta.subject,
-        tags: meta.tags,
-        scheduled_at: row.get::<_, Option<Millis>>(3)?.map(Timestamp::from),
-        template_id: meta.template_id,
-        created_at: time(4)?,
-        updated_at: time(5)?,
-        last_event: row.get(2)?,
-    })
+    let status = Status::from_text(row.get_ref(1)?.as_str().map_err(ApiError::internal)?);
+    let times = [row.get(4)?, row.get(5)?];
+    Ok(EmailSummary::new(row.get(0)?, meta, status, row.get(2)?, row.get(3)?, times))
 }

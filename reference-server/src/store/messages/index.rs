@@ -5,13 +5,10 @@ use std::cell::Cell;
 
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
-use crate::store::word_index::{self, SLICE, WordIndex};
+use crate::store::word_index::{self, MESSAGES as INDEX, SLICE};
 use crate::store::{Reader, Tx};
 
 use super::{JOINS, MessageSummary, PRESENT, Range, SUMMARY, summary};
-
-const INDEX: WordIndex =
-    WordIndex { indexed: "message_indexed", words: "message_words", item: "message" };
 
 /// What a search looks for in the sender and the subject.
 #[derive(Clone, Debug, Default)]
@@ -121,11 +118,6 @@ pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiErro
         added += 1;
     }
     Ok(true)
-}
-
-/// Removes a message from the index, if it has it.
-pub(super) fn remove(tx: &Tx<'_>, organization: i64, message: &str) -> Result<(), ApiError> {
-    INDEX.remove(tx, organization, message)
 }
 
 #[cfg(test)]
