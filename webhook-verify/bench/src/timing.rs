@@ -98,7 +98,7 @@ fn t_value<T: Copy>(count: usize, classes: [T; 2], run: impl Fn(&T) -> bool) -> 
         samples.push((class, start.elapsed().as_nanos() as f64));
     }
     // Drop the warm-up of caches and branch predictors.
-    samples.drain(..SAMPLES / 10);
+    samples.drain(..count / 10);
     let mut sorted: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();
     sorted.sort_by(f64::total_cmp);
     let cut_off = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
