@@ -21,6 +21,9 @@ use crate::usage::{self, command_names};
 const GLOBAL_OPTIONS: &str =
     "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
 
+/// The display order of `--help`: after the options of the command.
+const LAST: usize = 1000;
+
 /// Send email, manage audiences, domains and webhooks, and test webhook receivers
 #[derive(Parser, Debug)]
 #[command(
@@ -46,17 +49,26 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    let tree = usage::with_aliases(with_sections(name_global_options(Cli::command())));
+    let mut tree = deferred();
+    tree.build();
+    with_sections(tree)
+}
+
+/// The command tree, in which clap adds the arguments of a command only when it parses that command.
+pub fn deferred() -> clap::Command {
+    let tree = usage::with_aliases(name_global_options(Cli::command()));
     tree.mut_arg("profile", |profile| profile.add(Values::Profile.candidates()))
 }
 
 /// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`]. That of a group
 /// lists only its commands, so that it fits a screen.
 fn name_global_options(command: clap::Command) -> clap::Command {
-    let is_group = command.has_subcommands() && command.get_name() != "svc";
+    let is_top = command.get_name() == "svc";
+    let is_group = command.has_subcommands() && !is_top;
     let help = clap::Arg::new("help")
         .short('h')
         .long("help")
+        .display_order(if is_top { None } else { Some(LAST) })
         .action(clap::ArgAction::Help)
         .hide_short_help(is_group)
         .help("Print help (see more with '--help')")
@@ -188,12 +200,34 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
 
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
     // The process ends soon. Freeing the tree would take a quarter of the instructions of a short run.
-    let mut tree = ManuallyDrop::new(command());
-    let mut matches = tree.try_get_matches_from_mut(args)?;
+    let mut tree = ManuallyDrop::new(deferred());
+    let mut matches = match tree.try_get_matches_from_mut(args) {
+        Err(error) if is_help(&error) => {
+            with_sections(described(deferred(), args)).try_get_matches_from(args)?
+        }
+        parsed => parsed?,
+    };
     let path = command_names(&matches).join(" ");
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
     let spec = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
     Ok((cli, spec))
+}
+
+/// Adds the descriptions that are listed by the help of `svc` and of the groups that the arguments
+/// name. That of a command is written with its arguments.
+fn described(tree: clap::Command, args: &[OsString]) -> clap::Command {
+    tree.mut_subcommands(|command| match command.has_subcommands() {
+        true if args.iter().any(|arg| arg == command.get_name()) => described(command, args),
+        true => command,
+        false => {
+            let mut built = command.clone();
+            built.build();
+            match built.get_about() {
+                Some(about) => command.about(about.clone()),
+                None => command,
+            }
+        }
+    })
 }
 
 fn prepare(
@@ -220,6 +254,13 @@ fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
         ColorChoice::Never => false,
         ColorChoice::Auto => is_terminal,
     }
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
 }
 
 /// Prints help and version as results. Any other clap error is a usage error, printed as an error

@@ -7,6 +7,7 @@ macro_rules! group {
         pub enum Command { $($(#[$attribute:meta])* $name:ident($command:ty),)* }
     ) => {
         #[derive(clap::Subcommand, Debug)]
+        #[command(defer = true)]
         $(#[$about])*
         pub enum Command { $($(#[$attribute])* $name($command),)* }
 

@@ -31,9 +31,8 @@ pub fn with_aliases(command: Command) -> Command {
 
 /// Converts clap's error.
 pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
-    let mut tree = crate::command();
-    tree.build();
-    let typed = Typed::read(&tree, args);
+    let mut tree = crate::app::deferred();
+    let typed = Typed::read(&mut tree, args);
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
@@ -56,7 +55,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            (message, Some(typed.instead_of_command(&tree, wrong, args)))
+            (message, Some(typed.instead_of_command(wrong, args)))
         }
         ErrorKind::InvalidValue => {
             let wrong = context(ContextKind::InvalidValue).unwrap_or_default();
@@ -110,9 +109,7 @@ pub fn command_names(matches: &ArgMatches) -> Vec<&str> {
 
 /// The words of the command that was typed, such as `svc sandbox clock`.
 pub fn typed_path(args: &[OsString]) -> String {
-    let mut tree = crate::command();
-    tree.build();
-    Typed::read(&tree, args).path()
+    Typed::read(&mut crate::app::deferred(), args).path()
 }
 
 #[cfg(test)]
@@ -269,7 +266,7 @@ mod tests {
         let exists = |path: &str| commands.iter().any(|(known, _)| known == path);
         let has = |word: &str| {
             commands.iter().any(|(_, command)| {
-                let here = Typed { path: vec!["svc"], command };
+                let here = Typed { path: vec!["svc"], command, root: command };
                 here.has_argument(word) || here.option(word).is_some()
             })
         };

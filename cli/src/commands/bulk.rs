@@ -40,6 +40,7 @@ const VIEW: View = View(&[
 
 /// Send an email to every row of a file or contact of an audience
 #[derive(Subcommand, Debug)]
+#[command(defer = true)]
 pub enum Command {
     Send(Box<send::Send>),
     Plan(Box<queue::plan::Plan>),

@@ -91,7 +91,7 @@ pub fn ask(
 
 /// Checks the command line so far. Other values may still be missing.
 fn parse_again(args: &[OsString]) -> Result<(), Failure> {
-    match crate::command().try_get_matches_from(args) {
+    match crate::app::deferred().try_get_matches_from(args) {
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
             Err(failure(&error, args))
         }
@@ -101,7 +101,7 @@ fn parse_again(args: &[OsString]) -> Result<(), Failure> {
 
 /// What is missing on the command line with the answers so far.
 fn still_missing(args: &[OsString]) -> Failure {
-    match crate::command().try_get_matches_from(args) {
+    match crate::app::deferred().try_get_matches_from(args) {
         Err(error) => failure(&error, args),
         Ok(_) => Failure::usage("the last value is missing"),
     }

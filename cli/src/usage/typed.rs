@@ -12,13 +12,18 @@ use crate::suggest::nearest;
 pub(super) struct Typed<'a> {
     pub(super) path: Vec<&'a str>,
     pub(super) command: &'a Command,
+    /// The whole tree.
+    pub(super) root: &'a Command,
 }
 
 impl<'a> Typed<'a> {
-    /// The command up to the first mistake.
-    pub(super) fn read(tree: &'a Command, args: &[OsString]) -> Self {
-        let parsed = crate::command().ignore_errors(true).try_get_matches_from(args);
-        let mut typed = Self { path: vec!["svc"], command: tree };
+    /// The command up to the first mistake. Its arguments are built in the tree, and those of the
+    /// groups above it.
+    pub(super) fn read(tree: &'a mut Command, args: &[OsString]) -> Self {
+        *tree = std::mem::take(tree).ignore_errors(true);
+        let parsed = tree.try_get_matches_from_mut(args);
+        let root = &*tree;
+        let mut typed = Self { path: vec!["svc"], command: root, root };
         for name in parsed.iter().flat_map(command_names) {
             let Some(below) = typed.command.find_subcommand(name) else { break };
             typed.path.push(below.get_name());
@@ -156,12 +161,8 @@ impl<'a> Typed<'a> {
         }
     }
 
-    pub(super) fn instead_of_command(
-        &self,
-        tree: &Command,
-        word: &str,
-        args: &[OsString],
-    ) -> String {
+    pub(super) fn instead_of_command(&self, word: &str, args: &[OsString]) -> String {
+        let tree = self.root;
         // The words in another order: `svc list domains`.
         let is_top = self.command.get_name() == tree.get_name();
         let next = args.iter().skip_while(|arg| *arg != word).nth(1).and_then(|arg| arg.to_str());
@@ -169,7 +170,7 @@ impl<'a> Typed<'a> {
             let groups = tree.get_subcommands().filter(|group| group.has_subcommands());
             tree.find_subcommand(nearest(next, groups.map(Command::get_name))?)
         }) {
-            let group = Typed { path: vec!["svc", group.get_name()], command: group };
+            let group = Typed { path: vec!["svc", group.get_name()], command: group, root: tree };
             let command = group.command.find_subcommand(word).map(Command::get_name);
             let meant = command.map(|name| format!("did you mean {} {name}?", group.path()));
             if let Some(meant) = meant.or_else(|| group.meant_command(word)) {

@@ -28,6 +28,7 @@ pub const VIEW: View = View(&[
 /// The running local server has the newest 1000 requests of an organization in memory. Their bodies are
 /// shortened, and secrets in them are redacted.
 #[derive(Subcommand, Debug)]
+#[command(defer = true)]
 pub enum Command {
     List(List),
     Tail(Tail),

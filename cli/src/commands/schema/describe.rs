@@ -64,7 +64,12 @@ const fn effect(effect: Effect) -> &'static str {
 fn input(command: &Command) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for arg in command.get_arguments().filter(|arg| arg.get_id() != "help") {
+    // The options of the command itself come first.
+    let (global, own) = command
+        .get_arguments()
+        .filter(|arg| arg.get_id() != "help")
+        .partition::<Vec<_>, _>(|arg| arg.is_global_set());
+    for arg in own.into_iter().chain(global) {
         let name = match arg.get_long() {
             Some(long) => format!("--{long}"),
             None => arg.get_id().to_string(),
