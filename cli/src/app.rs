@@ -55,7 +55,7 @@ pub fn command() -> clap::Command {
 }
 
 /// The command tree, in which clap adds the arguments of a command only when it parses that command.
-pub fn deferred() -> clap::Command {
+fn deferred() -> clap::Command {
     let tree = usage::with_aliases(name_global_options(Cli::command()));
     tree.mut_arg("profile", |profile| profile.add(Values::Profile.candidates()))
 }
@@ -128,14 +128,17 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
     let (cli, spec) = loop {
         match parse(&args) {
             Ok(parsed) => break parsed,
-            Err(error) => match usage::ask(&error, &args, &early_printer(&args, env, streams)) {
-                Ok(None) => return report_clap_error(&error, &args, env, streams),
-                Ok(Some(completed)) => args = completed,
-                Err(failure) => {
-                    early_printer(&args, env, streams).failure(&failure);
-                    return exit::code(failure.kind());
+            Err(error) => {
+                let printer = early_printer(&args, env, streams);
+                match usage::ask(&error, &deferred(), &args, &printer) {
+                    Ok(None) => return report_clap_error(&error, &args, env, streams),
+                    Ok(Some(completed)) => args = completed,
+                    Err(failure) => {
+                        early_printer(&args, env, streams).failure(&failure);
+                        return exit::code(failure.kind());
+                    }
                 }
-            },
+            }
         }
     };
     let args = args.as_slice();
@@ -278,10 +281,10 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let group = usage::typed_path(args);
+            let group = usage::typed_path(&deferred(), args);
             Failure::usage("no command given").hint(format!("list the commands: {group} --help"))
         }
-        _ => usage::failure(error, args),
+        _ => usage::failure(error, &deferred(), args),
     };
     printer.failure(&failure);
     exit::USAGE

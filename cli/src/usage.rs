@@ -29,9 +29,9 @@ pub fn with_aliases(command: Command) -> Command {
     })
 }
 
-/// Converts clap's error.
-pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
-    let mut tree = crate::app::deferred();
+/// Converts the error that clap returned for these arguments with this tree of commands.
+pub fn failure(error: &clap::Error, tree: &Command, args: &[OsString]) -> Failure {
+    let mut tree = tree.clone();
     let typed = Typed::read(&mut tree, args);
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
@@ -108,8 +108,8 @@ pub fn command_names(matches: &ArgMatches) -> Vec<&str> {
 }
 
 /// The words of the command that was typed, such as `svc sandbox clock`.
-pub fn typed_path(args: &[OsString]) -> String {
-    Typed::read(&mut crate::app::deferred(), args).path()
+pub fn typed_path(tree: &Command, args: &[OsString]) -> String {
+    Typed::read(&mut tree.clone(), args).path()
 }
 
 #[cfg(test)]
@@ -118,8 +118,9 @@ mod tests {
 
     fn hint(line: &str) -> String {
         let args = line.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let error = crate::command().try_get_matches_from(&args).expect_err(line);
-        failure(&error, &args).details().hint.clone().unwrap_or_default()
+        let tree = crate::command();
+        let error = tree.clone().try_get_matches_from(&args).expect_err(line);
+        failure(&error, &tree, &args).details().hint.clone().unwrap_or_default()
     }
 
     /// The command line and the first line of the hint.

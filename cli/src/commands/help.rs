@@ -55,7 +55,7 @@ fn long_help(path: &[String]) -> Result<clap::Error, Failure> {
     let words = words.map(OsString::from).collect::<Vec<_>>();
     match tree.clone().try_get_matches_from(&words) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(error),
-        Err(error) => Err(usage::failure(&error, &words)),
+        Err(error) => Err(usage::failure(&error, &tree, &words)),
         Ok(_) => Err(Failure::usage(format!("unknown command `svc {}`", path.join(" ")))),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{failure, typed_path};
@@ -43,6 +44,7 @@ type Question = (&'static str, &'static str, fn(&str) -> Result<(), Failure>);
 /// repeated. An empty answer ends the questions with a failure that names what is still missing.
 pub fn ask(
     error: &clap::Error,
+    tree: &Command,
     args: &[OsString],
     out: &Printer,
 ) -> Result<Option<Vec<OsString>>, Failure> {
@@ -53,7 +55,7 @@ pub fn ask(
     if !is_missing || !out.can_ask() || !out.is_table() || args.iter().any(|arg| arg == "--") {
         return Ok(None);
     }
-    let path = typed_path(args);
+    let path = typed_path(tree, args);
     let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
         return Ok(None);
     };
@@ -75,11 +77,11 @@ pub fn ask(
                     false => answer.to_owned(),
                 };
                 let args = [&args[..], &[word.into()]].concat();
-                parse_again(&args).map(|()| args)
+                parse_again(tree, &args).map(|()| args)
             };
             match out.ask_until(question, with_answer).await? {
                 Some(completed) => args = completed,
-                None => return Err(still_missing(&args)),
+                None => return Err(still_missing(tree, &args)),
             }
         }
         Ok(Some(args))
@@ -90,19 +92,19 @@ pub fn ask(
 }
 
 /// Checks the command line so far. Other values may still be missing.
-fn parse_again(args: &[OsString]) -> Result<(), Failure> {
-    match crate::app::deferred().try_get_matches_from(args) {
+fn parse_again(tree: &Command, args: &[OsString]) -> Result<(), Failure> {
+    match tree.clone().try_get_matches_from(args) {
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
-            Err(failure(&error, args))
+            Err(failure(&error, tree, args))
         }
         _ => Ok(()),
     }
 }
 
 /// What is missing on the command line with the answers so far.
-fn still_missing(args: &[OsString]) -> Failure {
-    match crate::app::deferred().try_get_matches_from(args) {
-        Err(error) => failure(&error, args),
+fn still_missing(tree: &Command, args: &[OsString]) -> Failure {
+    match tree.clone().try_get_matches_from(args) {
+        Err(error) => failure(&error, tree, args),
         Ok(_) => Failure::usage("the last value is missing"),
     }
 }
