@@ -20,7 +20,7 @@ impl<'a> Typed<'a> {
     /// The command up to the first mistake. Its arguments are built in the tree, and those of the
     /// groups above it.
     pub(super) fn read(tree: &'a mut Command, args: &[OsString]) -> Self {
-        *tree = std::mem::take(tree).ignore_errors(true);
+        *tree = ignoring_errors(std::mem::take(tree));
         let parsed = tree.try_get_matches_from_mut(args);
         let root = &*tree;
         let mut typed = Self { path: vec!["svc"], command: root, root };
@@ -215,6 +215,11 @@ impl<'a> Typed<'a> {
         let meant = synonym.copied().or_else(|| nearest(word, names));
         meant.map(|meant| format!("did you mean {path} {meant}?"))
     }
+}
+
+/// The setting reaches the subcommands by itself only in a tree that clap has not built yet.
+fn ignoring_errors(command: Command) -> Command {
+    command.ignore_errors(true).mut_subcommands(ignoring_errors)
 }
 
 /// `--send_at` and `--sendAt` as `--send-at`. A short option keeps its case.
