@@ -13,16 +13,10 @@ use crate::complete::{self, Values};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
+use crate::group;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::usage::{self, command_names};
-
-/// The last line of the short help of every command.
-const GLOBAL_OPTIONS: &str =
-    "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
-
-/// The display order of `--help`: after the options of the command.
-const LAST: usize = 1000;
 
 /// Send email, manage audiences, domains and webhooks, and test webhook receivers
 #[derive(Parser, Debug)]
@@ -54,32 +48,17 @@ pub fn command() -> clap::Command {
     with_sections(tree)
 }
 
-/// The command tree, in which clap adds the arguments of a command only when it parses that command.
+/// The command tree, in which clap adds the commands of a group, and the arguments of a command, only
+/// when it parses them.
 fn deferred() -> clap::Command {
-    let tree = usage::with_aliases(name_global_options(Cli::command()));
+    let tree = group::with_help(Cli::command()).mut_subcommands(group::with_help_first);
     tree.mut_arg("profile", |profile| profile.add(Values::Profile.candidates()))
-}
-
-/// Ends the short help of this command and its subcommands with [`GLOBAL_OPTIONS`]. That of a group
-/// lists only its commands, so that it fits a screen.
-fn name_global_options(command: clap::Command) -> clap::Command {
-    let is_top = command.get_name() == "svc";
-    let is_group = command.has_subcommands() && !is_top;
-    let help = clap::Arg::new("help")
-        .short('h')
-        .long("help")
-        .display_order(if is_top { None } else { Some(LAST) })
-        .action(clap::ArgAction::Help)
-        .hide_short_help(is_group)
-        .help("Print help (see more with '--help')")
-        .long_help("Print help (see a summary with '-h')");
-    let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
-    command.mut_subcommands(name_global_options)
 }
 
 /// Adds the sections to the help of `svc` itself: names in the short help, and descriptions in the
 /// long one.
 fn with_sections(tree: clap::Command) -> clap::Command {
+    let tree = tree.mut_subcommands(group::described);
     let (mut short, mut long) = (String::new(), String::new());
     for (title, names) in SECTIONS {
         short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
@@ -202,11 +181,14 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
+    let asks_for_help = args.len() == 1 || args.iter().any(|arg| arg == "-h" || arg == "--help");
+    let tree = if asks_for_help { with_sections(deferred()) } else { deferred() };
     // The process ends soon. Freeing the tree would take a quarter of the instructions of a short run.
-    let mut tree = ManuallyDrop::new(deferred());
+    let mut tree = ManuallyDrop::new(tree);
     let mut matches = match tree.try_get_matches_from_mut(args) {
-        Err(error) if is_help(&error) => {
-            with_sections(described(deferred(), args)).try_get_matches_from(args)?
+        // `-qh`
+        Err(error) if is_help(&error) && !asks_for_help => {
+            with_sections(deferred()).try_get_matches_from(args)?
         }
         parsed => parsed?,
     };
@@ -214,23 +196,6 @@ fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> 
     let cli = Cli::from_arg_matches_mut(&mut matches)?;
     let spec = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
     Ok((cli, spec))
-}
-
-/// Adds the descriptions that are listed by the help of `svc` and of the groups that the arguments
-/// name. That of a command is written with its arguments.
-fn described(tree: clap::Command, args: &[OsString]) -> clap::Command {
-    tree.mut_subcommands(|command| match command.has_subcommands() {
-        true if args.iter().any(|arg| arg == command.get_name()) => described(command, args),
-        true => command,
-        false => {
-            let mut built = command.clone();
-            built.build();
-            match built.get_about() {
-                Some(about) => command.about(about.clone()),
-                None => command,
-            }
-        }
-    })
 }
 
 fn prepare(

@@ -1,29 +1,5 @@
 //! The command tree. Each leaf command has a struct with its arguments and a `run` method.
 
-/// Declares the commands of a group: each variant is a command with a `run` method, or a group.
-macro_rules! group {
-    (
-        $(#[$about:meta])*
-        pub enum Command { $($(#[$attribute:meta])* $name:ident($command:ty),)* }
-    ) => {
-        #[derive(clap::Subcommand, Debug)]
-        #[command(defer = true)]
-        $(#[$about])*
-        pub enum Command { $($(#[$attribute])* $name($command),)* }
-
-        impl Command {
-            pub async fn run(
-                self,
-                context: &$crate::context::Context,
-            ) -> Result<(), $crate::failure::Failure> {
-                match self {
-                    $(Self::$name(command) => command.run(context).await,)*
-                }
-            }
-        }
-    };
-}
-
 pub mod api;
 pub mod audiences;
 pub mod bulk;
@@ -64,27 +40,27 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
 
 group! {
     pub enum Command {
-        #[command(subcommand)]
+        /// Send emails and track their status
         Emails(emails::Command),
-        #[command(subcommand)]
+        /// Send an email to every row of a file or contact of an audience
         Bulk(bulk::Command),
-        #[command(subcommand)]
+        /// Manage audiences (contact lists)
         Audiences(audiences::Command),
-        #[command(subcommand)]
+        /// Manage the contacts of an audience
         Contacts(contacts::Command),
-        #[command(subcommand)]
+        /// Manage sending domains and their DNS records
         Domains(domains::Command),
-        #[command(subcommand)]
+        /// Manage webhooks for email events
         Webhooks(webhooks::Command),
-        #[command(subcommand)]
+        /// Show the organization and manage extraction webhooks
         Extraction(extraction::Command),
         Login(login::Login),
         Logout(login::Logout),
-        #[command(subcommand)]
+        /// Manage profiles: named sets of base URLs and keys
         Profiles(profiles::Command),
         Whoami(whoami::Whoami),
         Doctor(doctor::Doctor),
-        #[command(subcommand)]
+        /// Show settings and where they come from
         Config(config::Command),
         Watch(watch::Watch),
         Listen(Box<listen::Listen>),
@@ -94,7 +70,10 @@ group! {
         Verify(verify::Verify),
         Sign(sign::Sign),
         Api(api::Api),
-        #[cfg_attr(feature = "sandbox", command(subcommand))]
+        /// Run and control the local server
+        ///
+        /// The local server implements both services on this machine, with seeded keys, a mailbox, DNS
+        /// and a clock that tests can control.
         Sandbox(sandbox::Command),
         Completions(completions::Completions),
         Man(man::Man),

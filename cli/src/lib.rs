@@ -9,6 +9,9 @@
 
 #![expect(unreachable_pub, reason = "the public items are re-exported at the end of this file")]
 
+#[macro_use]
+mod group;
+
 mod advice;
 mod app;
 #[cfg(feature = "sandbox")]

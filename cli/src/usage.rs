@@ -14,21 +14,6 @@ mod ask;
 mod typed;
 mod words;
 
-/// Adds the hidden names of commands that users of other programs type: `ls`, `rm`, `show`.
-pub fn with_aliases(command: Command) -> Command {
-    let has = |name: &str| command.get_subcommands().any(|below| below.get_name() == name);
-    let has_show = has("show");
-    command.mut_subcommands(move |below| {
-        let below = match below.get_name() {
-            "list" => below.alias("ls"),
-            "delete" | "remove" => below.alias("rm"),
-            "get" if !has_show => below.alias("show"),
-            _ => below,
-        };
-        with_aliases(below)
-    })
-}
-
 /// Converts the error that clap returned for these arguments with this tree of commands.
 pub fn failure(error: &clap::Error, tree: &Command, args: &[OsString]) -> Failure {
     let mut tree = tree.clone();

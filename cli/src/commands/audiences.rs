@@ -17,7 +17,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage audiences (contact lists)
     pub enum Command {
         Create(Create),
         List(List),

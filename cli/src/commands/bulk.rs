@@ -18,10 +18,6 @@ pub mod send;
 pub mod status;
 mod subscribers;
 
-use clap::Subcommand;
-
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
 /// Table columns of a job.
@@ -38,29 +34,14 @@ const VIEW: View = View(&[
     Column::text("SUBJECT", "/subject").droppable(),
 ]);
 
-/// Send an email to every row of a file or contact of an audience
-#[derive(Subcommand, Debug)]
-#[command(defer = true)]
-pub enum Command {
-    Send(Box<send::Send>),
-    Plan(Box<queue::plan::Plan>),
-    Work(queue::work::Work),
-    List(list::List),
-    Status(status::Status),
-    Resume(resume::Resume),
-    Report(report::Report),
-}
-
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Send(args) => args.run(context).await,
-            Self::Plan(args) => args.run(context).await,
-            Self::Work(args) => args.run(context).await,
-            Self::List(args) => args.run(context).await,
-            Self::Status(args) => args.run(context).await,
-            Self::Resume(args) => args.run(context).await,
-            Self::Report(args) => args.run(context).await,
-        }
+group! {
+    pub enum Command {
+        Send(Box<send::Send>),
+        Plan(Box<queue::plan::Plan>),
+        Work(queue::work::Work),
+        List(list::List),
+        Status(status::Status),
+        Resume(resume::Resume),
+        Report(report::Report),
     }
 }

@@ -13,7 +13,6 @@ use crate::settings::{Sourced, guard};
 use crate::urls::without_password;
 
 group! {
-    /// Show settings and where they come from
     pub enum Command {
         Show(Show),
         Path(Path),

@@ -29,7 +29,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage the contacts of an audience
     pub enum Command {
         Create(Create),
         List(List),

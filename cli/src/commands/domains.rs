@@ -26,7 +26,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage sending domains and their DNS records
     pub enum Command {
         Create(Create),
         List(List),

@@ -26,7 +26,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Send emails and track their status
     pub enum Command {
         Send(Box<send::Send>),
         Batch(batch::Batch),

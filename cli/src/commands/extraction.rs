@@ -9,10 +9,9 @@ use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 
 group! {
-    /// Show the organization and manage extraction webhooks
     pub enum Command {
         Me(Me),
-        #[command(subcommand)]
+        /// Manage webhooks for extraction events
         Webhooks(webhooks::Command),
     }
 }

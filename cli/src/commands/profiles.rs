@@ -12,7 +12,6 @@ use crate::output::{Column, Show, View};
 use crate::settings::{keyring, unknown_profile};
 
 group! {
-    /// Manage profiles: named sets of base URLs and keys
     pub enum Command {
         List(List),
         Use(Use),

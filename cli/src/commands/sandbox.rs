@@ -17,10 +17,6 @@ pub mod simulate;
 pub mod templates;
 
 group! {
-    /// Run and control the local server
-    ///
-    /// The local server implements both services on this machine, with seeded keys, a mailbox, DNS
-    /// and a clock that tests can control.
     // With the usual blank line above the commands, the short help would not fit on one screen.
     #[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
     pub enum Command {
@@ -29,28 +25,31 @@ group! {
         Open(open::Open),
         Stop(server::Stop),
         Reset(server::Reset),
-        #[command(subcommand)]
+        /// Manage isolated organizations
         Organizations(organizations::Command),
-        #[command(subcommand)]
+        /// Manage the API keys of the local server
         Keys(keys::Command),
-        #[command(subcommand)]
+        /// Manage email templates
         Templates(templates::Command),
-        #[command(subcommand)]
+        /// Publish and withdraw records in the built-in DNS zone
         Dns(dns::Command),
-        #[command(subcommand)]
+        /// Inspect the requests to both services
+        ///
+        /// The running local server has the newest 1000 requests of an organization in memory. Their bodies are
+        /// shortened, and secrets in them are redacted.
         Requests(requests::Command),
-        #[command(subcommand)]
+        /// Inspect the emails that the local server accepted
         Emails(emails::Command),
-        #[command(subcommand)]
+        /// Inspect the messages in the local mailbox
         Messages(messages::Command),
         Event(simulate::Event),
         Inbound(simulate::Inbound),
         Extraction(simulate::Extraction),
-        #[command(subcommand)]
+        /// Inspect and repeat webhook deliveries
         Deliveries(deliveries::Command),
-        #[command(subcommand)]
+        /// Show and control the local server's clock
         Clock(clock::Command),
-        #[command(subcommand)]
+        /// Inject failures and delays into requests
         Faults(faults::Command),
     }
 }

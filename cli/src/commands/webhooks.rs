@@ -25,7 +25,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage webhooks for email events
     pub enum Command {
         Create(Create),
         List(List),

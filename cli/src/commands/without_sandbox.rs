@@ -8,7 +8,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::sandbox::Sandbox;
 
-/// Run and control the local server, which this build does not include
 #[derive(Args, Debug)]
 pub struct Command {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

@@ -23,7 +23,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage webhooks for extraction events
     pub enum Command {
         Create(Create),
         List(List),

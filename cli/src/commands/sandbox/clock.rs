@@ -19,7 +19,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Show and control the local server's clock
     pub enum Command {
         Show(Show),
         Freeze(Freeze),

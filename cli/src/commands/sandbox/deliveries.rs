@@ -20,7 +20,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Inspect and repeat webhook deliveries
     pub enum Command {
         List(List),
         Get(Get),

@@ -10,7 +10,6 @@ use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 
 group! {
-    /// Publish and withdraw records in the built-in DNS zone
     pub enum Command {
         Publish(Publish),
         Withdraw(Withdraw),

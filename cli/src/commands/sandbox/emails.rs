@@ -15,7 +15,6 @@ use crate::output::{Column, Show, View};
 use crate::{control, times};
 
 group! {
-    /// Inspect the emails that the local server accepted
     pub enum Command {
         List(List),
         Story(Story),

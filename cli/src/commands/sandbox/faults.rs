@@ -23,7 +23,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Inject failures and delays into requests
     pub enum Command {
         Add(Add),
         List(List),

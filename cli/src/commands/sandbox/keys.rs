@@ -24,7 +24,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Manage the API keys of the local server
     pub enum Command {
         Create(Create),
         List(List),

@@ -25,7 +25,6 @@ pub const VIEW: View = View(&[
 ]);
 
 group! {
-    /// Inspect the messages in the local mailbox
     pub enum Command {
         List(List),
         Wait(Wait),

@@ -24,7 +24,6 @@ pub const LISTED: View = View(&[
 ]);
 
 group! {
-    /// Manage isolated organizations
     pub enum Command {
         Create(Create),
         List(List),

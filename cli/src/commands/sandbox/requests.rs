@@ -1,6 +1,6 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use svc_reference_server::client::{LiveEvent, LoggedRequest, Page, Request};
 use svc_sdk::Operation;
 
@@ -23,34 +23,21 @@ pub const VIEW: View = View(&[
     Column::id("KEY", "/key").droppable(),
 ]);
 
-/// Inspect the requests to both services
-///
-/// The running local server has the newest 1000 requests of an organization in memory. Their bodies are
-/// shortened, and secrets in them are redacted.
-#[derive(Subcommand, Debug)]
-#[command(defer = true)]
-pub enum Command {
-    List(List),
-    Tail(Tail),
-    Get(Get),
+group! {
+    pub enum Command {
+        List(List),
+        Tail(Tail),
+        Get(Get),
+    }
 }
 
-impl Command {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        // A server that this command starts for itself has seen no request.
-        if !matches!(self, Self::Tail(_))
-            && Sandbox::running_url(&context.settings.sandbox_dir).is_none()
-        {
-            context.out.note(
-                "no local server is running, and only a running one keeps requests: \
-                 start it with `svc sandbox serve`",
-            );
-        }
-        match self {
-            Self::List(args) => args.run(context).await,
-            Self::Tail(args) => args.run(context).await,
-            Self::Get(args) => args.run(context).await,
-        }
+fn note_without_server(context: &Context) {
+    // A server that this command starts for itself has seen no request.
+    if Sandbox::running_url(&context.settings.sandbox_dir).is_none() {
+        context.out.note(
+            "no local server is running, and only a running one keeps requests: \
+             start it with `svc sandbox serve`",
+        );
     }
 }
 
@@ -89,6 +76,7 @@ pub struct List {
 
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        note_without_server(context);
         type Requests = Request<Page<LoggedRequest>>;
 
         let after = times::after(context, self.after.as_deref()).await?;
@@ -152,6 +140,7 @@ pub struct Get {
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        note_without_server(context);
         let client = self.organization.client(context).await?;
         control::show(context, client.requests().get(&self.id), VIEW).await
     }

@@ -14,7 +14,6 @@ use crate::input::pairs;
 use crate::output::{Column, Show, View};
 
 group! {
-    /// Manage email templates
     pub enum Command {
         Put(Put),
         List(List),
