@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// The local server handles messages of many megabytes, whose memory glibc's allocator keeps.
+#[cfg(feature = "sandbox")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ExitCode::from(svc_cli::main())
 }

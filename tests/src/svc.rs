@@ -3,6 +3,10 @@
 
 use std::process::ExitCode;
 
+/// As in `svc`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ExitCode::from(svc_cli::main())
 }

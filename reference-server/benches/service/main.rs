@@ -22,6 +22,10 @@ mod wrk;
 
 use std::time::Duration;
 
+/// As in `svc`, whose server is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|text| text != "--bench" && text != "--seconds").collect();
