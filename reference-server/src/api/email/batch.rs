@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, prepare};
+use super::emails::{accept, prepare, stage};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::heavy;
 use crate::model::status::Status;
-use crate::store::emails::{self, Content};
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;
@@ -66,9 +65,8 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
             *email = Err(error);
         }
     }
-    let mut contents: Vec<&mut Content> =
-        checked.iter_mut().flatten().map(|checked| &mut checked.content).collect();
-    emails::stage(&call.app().store, &mut contents).await?;
+    let emails = checked.iter_mut().flatten().collect();
+    stage(call.app(), call.organization(), emails).await?;
     let organization = call.organization();
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {

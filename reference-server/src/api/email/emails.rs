@@ -21,6 +21,7 @@ use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::due::{self, Due};
 use crate::store::emails::{self, Attachment, Content, Stored, View};
+use crate::store::large;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
@@ -33,7 +34,7 @@ pub(crate) async fn send(
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
     prepare(call.app(), call.organization(), &mut checked).await?;
-    emails::stage(&call.app().store, &mut [&mut checked.content]).await?;
+    stage(call.app(), call.organization(), vec![&mut checked]).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {
@@ -64,6 +65,34 @@ pub(super) async fn prepare(
     checked.content.html = Some(html);
     checked.content.links = links;
     Ok(())
+}
+
+/// Stores large content before the transaction that accepts the emails. It stores none of those
+/// that this transaction will refuse because of their sender's domain.
+pub(super) async fn stage(
+    app: &Shared,
+    organization: i64,
+    mut checked: Vec<&mut Checked>,
+) -> Result<(), ApiError> {
+    if !large::is_large(checked.iter().map(|email| email.content.size()).sum()) {
+        return Ok(());
+    }
+    let mut names = checked.iter().map(|email| email.meta.domain.clone()).collect::<Vec<_>>();
+    names.sort();
+    names.dedup();
+    let verified = app.store.read(move |reader| {
+        let mut verified = Vec::new();
+        for name in names {
+            if !domains::owners(reader, &name, Some(organization))?.is_empty() {
+                verified.push(name);
+            }
+        }
+        Ok(verified)
+    });
+    let verified = verified.await?;
+    checked.retain(|email| verified.contains(&email.meta.domain));
+    let mut contents = checked.into_iter().map(|email| &mut email.content).collect::<Vec<_>>();
+    emails::stage(&app.store, &mut contents).await
 }
 
 /// Renders the template of the email into each part that the request does not contain

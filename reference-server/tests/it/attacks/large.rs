@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use svc_reference_server::Server;
 
-use crate::harness::{Sandbox, private_dir};
+use crate::harness::{KEY, Sandbox, private_dir};
 use crate::receiver::within;
 
 async fn start(directory: &Path) -> Sandbox {
@@ -80,9 +80,24 @@ async fn a_large_email_is_stored_in_many_transactions_before_the_one_that_accept
     let path = format!("GET /_sandbox/messages/{message}/attachments/1");
     assert_eq!(sandbox.control(&path, "").await.body, "xxx".repeat(300_000));
 
-    // What is refused leaves nothing, and neither does what was never accepted.
-    let refused = sandbox.call("POST /api/v1/emails", &email("a@unknown.test")).await;
+    // Nothing is written of an email whose domain is not verified.
+    sandbox.settle().await;
+    let version = || number(&database, "PRAGMA data_version");
+    let before = version();
+    let unverified = email("a@unknown.test");
+    let refused = sandbox.call("POST /api/v1/emails", &unverified).await;
     assert_eq!(refused.status, 403, "{:.300}", refused.body);
+    let batch = sandbox.call("POST /api/v1/emails/batch", &format!("[{unverified}]")).await;
+    assert!(batch.body.contains("domain_not_verified"), "{:.300}", batch.body);
+    assert_eq!(version(), before);
+
+    // What is refused for another reason leaves nothing, and neither does what was never accepted.
+    let once = format!("authorization: Bearer {KEY}\r\nidempotency-key: once\r\n");
+    let small = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x"}"#;
+    for (body, status) in [(small, 202), (accepted.as_str(), 409)] {
+        let response = sandbox.raw("POST /api/v1/emails", &once, body).await;
+        assert_eq!(response.status, status, "{:.300}", response.body);
+    }
     let values = || number(&database, "SELECT COUNT(*) FROM large");
     wait_for("the removal of what was refused", || values() == 2 * emails).await;
     sandbox.server.stop().await;
