@@ -267,3 +267,24 @@ fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
     let color = move |is_terminal| colored(color, is_terminal);
     Printer::new(format, None, streams, color, false, false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_parsed_is_built() {
+        let mut tree = deferred();
+        tree.try_get_matches_from_mut(["svc", "audiences", "get", "aud_1"]).expect("valid");
+        let commands = |group: &str| {
+            tree.find_subcommand(group).expect(group).get_subcommands().collect::<Vec<_>>()
+        };
+        assert!(commands("emails").is_empty() && commands("sandbox").is_empty());
+        let arguments = |name: &str| {
+            let audiences = commands("audiences");
+            let command = audiences.iter().find(|command| command.get_name() == name);
+            command.expect(name).get_positionals().count()
+        };
+        assert_eq!((arguments("get"), arguments("create")), (1, 0));
+    }
+}

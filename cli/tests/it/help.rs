@@ -158,3 +158,22 @@ fn the_version_command_prints_the_version() {
         assert_eq!(run.json(), serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
     }
 }
+
+/// The command tree is built as far as it is needed, so a help that is asked for in another way
+/// could lack what other commands do.
+#[test]
+fn help_is_the_same_in_whatever_way_it_is_asked_for() {
+    let home = Home::new();
+    for (usual, others) in [
+        (&["-h"][..], &[&["-qh"][..], &["-qh", "emails"], &["--profile", "emails", "-h"]]),
+        (&["--help"], &[&["--sandbox", "--help"], &["--help", "emails"], &["-q", "--help"]]),
+        (&["emails", "-h"], &[&["-q", "emails", "-h"], &["emails", "-yh"], &["emails", "-hq"]]),
+    ] {
+        let help = |args: &[&str]| home.run(args).stdout;
+        let usual = help(usual);
+        assert!(usual.starts_with("Send email"), "{usual}");
+        for other in others {
+            assert_eq!(help(other), usual, "{other:?}");
+        }
+    }
+}
