@@ -18,8 +18,8 @@ use serde_json::Value;
 pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
 pub use streams::Streams;
-pub(crate) use table::local_time;
 pub use table::{Column, Show, View};
+pub(crate) use table::{local_time, timestamp};
 pub(crate) use text::{one_line, printable};
 
 use crate::failure::{Failure, Kind};

@@ -1,6 +1,6 @@
 //! Formats JSON as tables: a list as rows, a single object as lines of name and value.
 
-use chrono::{DateTime, Local};
+use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width;
@@ -192,6 +192,11 @@ pub(crate) fn local_time(text: &str) -> String {
         |_| one_line(text).into_owned(),
         |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
     )
+}
+
+/// A time in JSON, always with milliseconds, so that times are as long as each other.
+pub(crate) fn timestamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 fn present<'a>(item: &'a Value, column: &Column) -> Option<&'a Value> {
@@ -476,5 +481,12 @@ mod tests {
     fn cents_are_shown_as_whole_units() {
         assert_eq!(show(&json!(-1205), Show::Cents), "-12.05");
         assert_eq!(show(&json!(7), Show::Cents), "0.07");
+    }
+
+    #[test]
+    fn times_in_json_have_milliseconds_at_a_whole_second_too() {
+        let at = |text: &str| timestamp(text.parse().expect("a time"));
+        assert_eq!(at("2026-01-05T09:00:00Z"), "2026-01-05T09:00:00.000Z");
+        assert_eq!(at("2026-01-05T09:00:00.123456Z"), "2026-01-05T09:00:00.123Z");
     }
 }

@@ -8,6 +8,7 @@ use svc_sdk::bulk::{FileJournal, JobInfo, Totals};
 
 use super::plan::Plan;
 use crate::failure::{Failure, Kind};
+use crate::output::timestamp;
 use crate::settings::Settings;
 use crate::settings::files::create_private_dir;
 
@@ -268,7 +269,7 @@ impl Job {
             "not_sent": self.not_sent(),
             "left_out": left_out.total(),
             "left_out_invalid": left_out.invalid,
-            "created": self.info.at,
+            "created": timestamp(self.info.at),
             "subject": self.plan.message.subject,
             "journal": self.journal_path(),
         })

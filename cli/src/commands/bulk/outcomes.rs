@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use svc_sdk::bulk::{Entry, RowOutcome, State};
 
 use super::plan::LEFT_OUT;
 use crate::failure::Failure;
+use crate::output::timestamp;
 
 /// The rows of a request, their recipients, and its time.
 type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
@@ -112,7 +113,7 @@ fn value(
     [id, code, message]: [Option<&str>; 3],
     at: DateTime<Utc>,
 ) -> Value {
-    let when = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let when = timestamp(at);
     json!({
         "row": row, "address": address, "status": status, "id": id, "code": code, "when": when,
         "message": message,
@@ -134,7 +135,7 @@ pub fn left_out(
             "status": "left_out",
             "id": null,
             "code": line["code"],
-            "when": created.to_rfc3339_opts(SecondsFormat::Millis, true),
+            "when": timestamp(created),
             "message": line["message"],
         }))?;
     }

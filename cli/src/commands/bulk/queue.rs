@@ -6,7 +6,6 @@ pub mod report;
 pub mod status;
 pub mod work;
 
-use chrono::SecondsFormat;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,6 +16,7 @@ use super::plan::Plan;
 use super::rows;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::output::timestamp;
 
 /// The name of the rows that are left out, in Redis.
 const LEFT_OUT: &str = "left-out";
@@ -138,7 +138,7 @@ pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
         "not_sent": not_sent(total, totals),
         "left_out": plan.left_out.total(),
         "left_out_invalid": plan.left_out.invalid,
-        "created": status.info.at,
+        "created": timestamp(status.info.at),
         "subject": plan.message.subject,
         "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
     }))
@@ -154,7 +154,7 @@ fn worker(worker: &WorkerStatus) -> Value {
     json!({
         "worker": worker.name,
         "state": state,
-        "seen": worker.seen.to_rfc3339_opts(SecondsFormat::Millis, true),
+        "seen": timestamp(worker.seen),
         "requests": worker.chunks,
         "accepted": worker.totals.accepted,
         "refused": worker.totals.refused + worker.totals.invalid,
