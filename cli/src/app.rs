@@ -109,11 +109,11 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
             Ok(parsed) => break parsed,
             Err(error) => {
                 let printer = early_printer(&args, env, streams);
-                match usage::ask(&error, &deferred(), &args, &printer) {
-                    Ok(None) => return report_clap_error(&error, &args, env, streams),
+                match usage::ask(&error, command, &args, &printer) {
+                    Ok(None) => return report_clap_error(&error, &args, &printer),
                     Ok(Some(completed)) => args = completed,
                     Err(failure) => {
-                        early_printer(&args, env, streams).failure(&failure);
+                        printer.failure(&failure);
                         return exit::code(failure.kind());
                     }
                 }
@@ -233,8 +233,10 @@ fn is_help(error: &clap::Error) -> bool {
 
 /// Prints help and version as results. Any other clap error is a usage error, printed as an error
 /// object if the output is JSON.
-fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams: Streams) -> u8 {
-    let printer = early_printer(args, env, streams);
+///
+/// A usage error is explained from the whole tree: what was meant may be in a group that was not
+/// parsed.
+fn report_clap_error(error: &clap::Error, args: &[OsString], printer: &Printer) -> u8 {
     let failure = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return printer
@@ -246,10 +248,10 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], env: &Env, streams:
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let group = usage::typed_path(&deferred(), args);
+            let group = usage::typed_path(&command(), args);
             Failure::usage("no command given").hint(format!("list the commands: {group} --help"))
         }
-        _ => usage::failure(error, &deferred(), args),
+        _ => usage::failure(error, &command(), args),
     };
     printer.failure(&failure);
     exit::USAGE

@@ -14,7 +14,7 @@ mod ask;
 mod typed;
 mod words;
 
-/// Converts the error that clap returned for these arguments with this tree of commands.
+/// Converts the error that clap returned for these arguments. `tree` has all commands.
 pub fn failure(error: &clap::Error, tree: &Command, args: &[OsString]) -> Failure {
     let mut tree = tree.clone();
     let typed = Typed::read(&mut tree, args);
@@ -92,7 +92,7 @@ pub fn command_names(matches: &ArgMatches) -> Vec<&str> {
     names
 }
 
-/// The words of the command that was typed, such as `svc sandbox clock`.
+/// The words of the command that was typed, such as `svc sandbox clock`. `tree` has all commands.
 pub fn typed_path(tree: &Command, args: &[OsString]) -> String {
     Typed::read(&mut tree.clone(), args).path()
 }

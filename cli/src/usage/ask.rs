@@ -44,7 +44,7 @@ type Question = (&'static str, &'static str, fn(&str) -> Result<(), Failure>);
 /// repeated. An empty answer ends the questions with a failure that names what is still missing.
 pub fn ask(
     error: &clap::Error,
-    tree: &Command,
+    tree: fn() -> Command,
     args: &[OsString],
     out: &Printer,
 ) -> Result<Option<Vec<OsString>>, Failure> {
@@ -55,6 +55,7 @@ pub fn ask(
     if !is_missing || !out.can_ask() || !out.is_table() || args.iter().any(|arg| arg == "--") {
         return Ok(None);
     }
+    let tree = &tree();
     let path = typed_path(tree, args);
     let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
         return Ok(None);

@@ -17,8 +17,7 @@ pub(super) struct Typed<'a> {
 }
 
 impl<'a> Typed<'a> {
-    /// The command up to the first mistake. Its arguments are built in the tree, and those of the
-    /// groups above it.
+    /// The command up to the first mistake, in a tree that has all commands.
     pub(super) fn read(tree: &'a mut Command, args: &[OsString]) -> Self {
         *tree = ignoring_errors(std::mem::take(tree));
         let parsed = tree.try_get_matches_from_mut(args);
@@ -217,7 +216,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// The setting reaches the subcommands by itself only in a tree that clap has not built yet.
+/// The setting does not reach the subcommands by itself in a tree that clap has built.
 fn ignoring_errors(command: Command) -> Command {
     command.ignore_errors(true).mut_subcommands(ignoring_errors)
 }

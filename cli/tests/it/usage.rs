@@ -39,6 +39,22 @@ fn usage_errors_are_text_in_table_output() {
     }
 }
 
+/// The command tree is built as far as it is parsed, and these lines mean what is elsewhere in it.
+#[test]
+fn what_was_meant_is_found_in_groups_that_were_not_typed() {
+    for (line, hint) in [
+        ("list domain", "did you mean svc domains list?"),
+        ("create webhook", "did you mean svc webhooks create?"),
+        ("delete contact con_1", "did you mean svc contacts delete?"),
+        ("get emails eml_1", "did you mean svc emails get?"),
+        ("clock", "did you mean svc sandbox clock?"),
+        ("help emails snd", "did you mean svc emails send?"),
+    ] {
+        let run = Home::new().run(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(run.error()["hint"], hint, "{line}");
+    }
+}
+
 #[test]
 fn an_unknown_command_lists_the_known_ones() {
     let stderr = |args: &[&str]| Home::new().run(&[&["-o", "table"], args].concat()).stderr;
