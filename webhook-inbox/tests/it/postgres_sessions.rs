@@ -6,7 +6,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Transaction;
 use webhook_inbox::{BoxError, ErrorKind, Job};
 
-use crate::support::{Bench, PATIENCE, PostgresBench, always_ok, delivery, eventually, quick};
+use crate::support::{
+    Bench, PATIENCE, PostgresBench, SHORT_LEASE, always_ok, delivery, eventually, quick,
+};
 
 /// The first handler changes everything that a session has.
 #[tokio::test]
@@ -94,7 +96,8 @@ async fn a_statement_that_was_given_up_is_canceled() {
 
     // A handler that has lost its lease.
     let (sender, mut started) = mpsc::unbounded_channel();
-    let worker = tokio::spawn(quick(&inbox).run(async move |tx: &Transaction<'_>, _: &Job| {
+    let worker = quick(&inbox).lease(SHORT_LEASE);
+    let worker = tokio::spawn(worker.run(async move |tx: &Transaction<'_>, _: &Job| {
         sender.send(())?;
         Ok::<_, BoxError>(tx.batch_execute("SELECT pg_sleep(3600)").await?)
     }));
