@@ -182,6 +182,7 @@ fn write_slice(
     mut organization: i64,
 ) -> Result<Option<i64>, ApiError> {
     let (limit, mut done) = (tx.share(SLICE), 0);
+    let mut jobs = delivery.store.in_progress.series();
     while done < limit {
         let Some(pending) = pending_events::next_after(tx.reader(), organization)? else {
             return Ok(None);
@@ -190,7 +191,7 @@ fn write_slice(
         let job = Job::new(Kind::Event, pending.job_id());
         let write = || write_pending(tx, &delivery.webhooks, pending, limit - done);
         // An event counts even if its webhooks are deleted.
-        done += 1 + delivery.store.in_progress.run(job, write)?;
+        done += 1 + jobs.run(job, write)?;
     }
     Ok(Some(organization))
 }

@@ -36,7 +36,7 @@ pub(super) fn run(
     until: Millis,
 ) -> Result<StepResult, ApiError> {
     let due = due::list(tx, until.max(tx.now), tx.share(BATCH))?;
-    let mut done = 0;
+    let (mut done, mut jobs) = (0, delivery.store.in_progress.series());
     for (at, work) in due {
         if tx.is_enough(done) || done > MAX_UNITS {
             break;
@@ -48,7 +48,7 @@ pub(super) fn run(
             tx.now = at;
         }
         let job = Job::new(Kind::Due, work.id(at));
-        done += 1 + delivery.store.in_progress.run(job, || {
+        done += 1 + jobs.run(job, || {
             due::done(tx, at, &work)?;
             match &work {
                 Due::Email(id) => send(tx, delivery, id),

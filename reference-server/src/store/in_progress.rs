@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::future::poll_fn;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -88,6 +88,13 @@ struct Lines {
     used: Vec<bool>,
 }
 
+/// Jobs that are done one after the other, in one line of the file: a job stays recorded until
+/// the next one begins or this is dropped.
+pub(crate) struct Series<'a> {
+    in_progress: &'a InProgress,
+    mark: Option<Mark<'a>>,
+}
+
 /// A job in progress, until this is dropped.
 struct Mark<'a> {
     in_progress: &'a InProgress,
@@ -141,13 +148,12 @@ impl InProgress {
         job: Job,
         work: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let turn = self.turns.get().map(|turns| Arc::clone(turns).blocking_lock_owned());
-        let mark = self.mark(job, turn);
-        let result = work();
-        if let Err(error) = &result {
-            self.note(&mark.job, error);
-        }
-        result
+        self.series().run(job, work)
+    }
+
+    /// For several jobs at once, of which each is done as by [`InProgress::run`].
+    pub(crate) fn series(&self) -> Series<'_> {
+        Series { in_progress: self, mark: None }
     }
 
     /// Like [`InProgress::run`], for a part of a job that waits for the network, too: the job is
@@ -191,22 +197,53 @@ impl InProgress {
             lines.used.push(false);
         }
         lines.used[line] = true;
-        lines.write(line, &format!("{} {}", job.kind.as_str(), job.id));
+        lines.write(line, Some(&job));
         drop(lines);
         Mark { in_progress: self, line, job, _turn: turn }
     }
 }
 
+impl Series<'_> {
+    /// Does a job, or a part of one, as [`InProgress::run`] does.
+    pub(crate) fn run<T>(
+        &mut self,
+        job: Job,
+        work: impl FnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let in_progress = self.in_progress;
+        let mark = match &mut self.mark {
+            Some(mark) => {
+                mark.replace(job);
+                mark
+            }
+            none => {
+                let turns = in_progress.turns.get();
+                let turn = turns.map(|turns| Arc::clone(turns).blocking_lock_owned());
+                none.insert(in_progress.mark(job, turn))
+            }
+        };
+        let result = work();
+        if let Err(error) = &result {
+            in_progress.note(&mark.job, error);
+        }
+        result
+    }
+}
+
 impl Lines {
     /// An error is of no importance: the job is not counted if it ends the process.
-    fn write(&mut self, line: usize, text: &str) {
-        let Some(file) = &mut self.file else { return };
-        let text = format!("{text:<width$}\n", width = LINE - 1);
-        if text.len() == LINE {
-            let _ = file
-                .seek(SeekFrom::Start((line * LINE) as u64))
-                .and_then(|_| file.write_all(text.as_bytes()));
+    fn write(&mut self, line: usize, job: Option<&Job>) {
+        let Some(file) = &self.file else { return };
+        let mut bytes = [b' '; LINE];
+        bytes[LINE - 1] = b'\n';
+        if let Some(Job { kind, id }) = job {
+            let text = [kind.as_str().as_bytes(), b" ", id.as_bytes()].concat();
+            // A longer one is not recorded.
+            if let Some(start) = bytes[..LINE - 1].get_mut(..text.len()) {
+                start.copy_from_slice(&text);
+            }
         }
+        let _ = write_at(file, &bytes, (line * LINE) as u64);
     }
 
     fn clear(&mut self) {
@@ -216,13 +253,33 @@ impl Lines {
     }
 }
 
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(not(unix))]
+fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(bytes)
+}
+
+impl Mark<'_> {
+    fn replace(&mut self, job: Job) {
+        lock(&self.in_progress.lines).write(self.line, Some(&job));
+        self.job = job;
+    }
+}
+
 impl Drop for Mark<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.in_progress.note(&self.job, &ApiError::internal("a background job panicked"));
         }
         let mut lines = lock(&self.in_progress.lines);
-        lines.write(self.line, "");
+        lines.write(self.line, None);
         lines.used[self.line] = false;
     }
 }
@@ -265,6 +322,26 @@ mod tests {
                 Ok(())
             })
             .unwrap();
+    }
+
+    #[test]
+    fn the_jobs_of_a_series_follow_each_other_in_one_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || InProgress::open(directory.path()).unwrap();
+        let (in_progress, _) = open();
+        let mut series = in_progress.series();
+        for id in ["1", "a longer one", "3"] {
+            let recorded = series.run(job(id), || Ok(open().1)).unwrap();
+            assert_eq!(recorded, [job(id)]);
+        }
+        let defect = || Err(ApiError::new(Code::Internal, "failed"));
+        series.run::<()>(job("defect"), defect).unwrap_err();
+        // A line has no room for this one; the one before is not blamed for it.
+        let long = "x".repeat(LINE);
+        assert_eq!(series.run(job(&long), || Ok(open().1)).unwrap(), []);
+        drop(series);
+        assert_eq!(open().1, []);
+        assert_eq!(in_progress.take_failed(), [job("defect")]);
     }
 
     #[tokio::test]
