@@ -72,7 +72,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<usize, ApiErro
     // Check again: the domain of a scheduled email may have been deleted since
     // (`docs/undocumented/email-service.md#addresses`).
     let verified = email.scheduled_at.is_none()
-        || domains::is_verified(tx, email.organization, email.sender_domain())?;
+        || domains::is_verified(tx.reader(), email.organization, email.sender_domain())?;
     let mut relayed = false;
     for position in 0..email.recipients.len() {
         email.recipients[position].status = Status::Sending;

@@ -1,6 +1,6 @@
 //! The table `domain`: sending domains, and the names of the verified ones in memory.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rusqlite::Row;
@@ -184,9 +184,28 @@ pub(crate) fn find_named(
 
 /// Whether an organization may send from this domain. A subdomain of a verified domain
 /// must be verified itself (`docs/undocumented/email-service.md#addresses`).
-pub(crate) fn is_verified(tx: &Tx<'_>, organization: i64, domain: &str) -> Result<bool, ApiError> {
+pub(crate) fn is_verified(
+    reader: Reader<'_>,
+    organization: i64,
+    domain: &str,
+) -> Result<bool, ApiError> {
     let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2 AND {VERIFIED}");
-    Ok(tx.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
+    Ok(reader.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
+}
+
+/// Those of these domains from which an organization may send.
+pub(crate) fn verified_among(
+    reader: Reader<'_>,
+    organization: i64,
+    domains: BTreeSet<String>,
+) -> Result<BTreeSet<String>, ApiError> {
+    let mut verified = BTreeSet::new();
+    for domain in domains {
+        if is_verified(reader, organization, &domain)? {
+            verified.insert(domain);
+        }
+    }
+    Ok(verified)
 }
 
 /// Whether any organization receives mail for this domain.

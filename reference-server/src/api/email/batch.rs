@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, prepare, stage};
+use super::emails::{accept, domain_names, prepare, stage};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::heavy;
 use crate::model::status::Status;
+use crate::store::domains;
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;
@@ -70,10 +71,12 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
     let organization = call.organization();
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {
+        let names = domain_names(checked.iter().flatten());
+        let verified = domains::verified_among(tx.reader(), organization, names)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, organization, checked));
+            let accepted = email.and_then(|checked| accept(tx, organization, &verified, checked));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),

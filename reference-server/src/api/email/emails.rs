@@ -1,6 +1,7 @@
 //! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
 //! `batch`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -38,7 +39,9 @@ pub(crate) async fn send(
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
     call.create(&bytes, move |tx| {
-        let email = accept(tx, organization, checked)?;
+        let names = domain_names([&checked]);
+        let verified = domains::verified_among(tx.reader(), organization, names)?;
+        let email = accept(tx, organization, &verified, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
         Created::new(&compatibility, &email.view())
     })
@@ -77,19 +80,9 @@ pub(super) async fn stage(
     if !large::is_large(checked.iter().map(|email| email.content.size()).sum()) {
         return Ok(());
     }
-    let mut names = checked.iter().map(|email| email.meta.domain.clone()).collect::<Vec<_>>();
-    names.sort();
-    names.dedup();
-    let verified = app.store.read(move |reader| {
-        let mut verified = Vec::new();
-        for name in names {
-            if !domains::owners(reader, &name, Some(organization))?.is_empty() {
-                verified.push(name);
-            }
-        }
-        Ok(verified)
-    });
-    let verified = verified.await?;
+    let names = domain_names(checked.iter().map(|email| &**email));
+    let verified =
+        app.store.read(move |reader| domains::verified_among(reader, organization, names)).await?;
     checked.retain(|email| verified.contains(&email.meta.domain));
     let mut contents = checked.into_iter().map(|email| &mut email.content).collect::<Vec<_>>();
     emails::stage(&app.store, &mut contents).await
@@ -121,13 +114,20 @@ async fn apply_template(
     Ok(())
 }
 
-/// Stores an email, due now or at its scheduled time.
+/// The domains of the senders.
+pub(super) fn domain_names<'a>(checked: impl IntoIterator<Item = &'a Checked>) -> BTreeSet<String> {
+    checked.into_iter().map(|email| email.meta.domain.clone()).collect()
+}
+
+/// Stores an email, due now or at its scheduled time. `verified` are the verified domains of the
+/// organization, at least if an email of the request is from them.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
     organization: i64,
+    verified: &BTreeSet<String>,
     checked: Checked,
 ) -> Result<Stored, ApiError> {
-    if !domains::is_verified(tx, organization, &checked.meta.domain)? {
+    if !verified.contains(&checked.meta.domain) {
         let domain = &checked.meta.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)

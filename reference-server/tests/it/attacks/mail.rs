@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::assert_growth;
 use crate::harness::Sandbox;
@@ -138,11 +138,14 @@ async fn many_unfinished_messages() {
     let piece = "x".repeat(1 << 20);
     let mut open = Vec::new();
     let mut busy = None;
-    // Seven messages of 20 MiB exceed the budget of 128 MiB.
-    for _ in 0..7 {
-        let mut stream = TcpStream::connect(address).await.expect("a connection");
+    // Eight messages of 24 MiB exceed the budget of 128 MiB, even if the server has not yet read the
+    // last 6 MiB of each, which the buffers of the system hold.
+    for _ in 0..8 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_send_buffer_size(64 << 10).expect("a small buffer");
+        let mut stream = socket.connect(address).await.expect("a connection");
         stream.write_all(head.as_bytes()).await.expect("written");
-        for _ in 0..20 {
+        for _ in 0..24 {
             within("the server to read", stream.write_all(piece.as_bytes()))
                 .await
                 .expect("written");
@@ -187,7 +190,7 @@ async fn one_peer_takes_all_smtp_connections() {
         held.push(stream);
     }
     // A client with another address gets a slot at once.
-    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
     let mut other = within("a connection", socket.connect(address)).await.expect("connected");
     assert!(within("a greeting", greeted(&mut other)).await);
