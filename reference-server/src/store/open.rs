@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::data_dir;
@@ -113,6 +114,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_db_config(KEEP_PLANS, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first read opens the files next to the database.
     migrations::version(&connection)?;
@@ -126,7 +128,12 @@ pub(super) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Resul
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
 }
 
+/// The plan of a statement does not depend on its parameters. Otherwise SQLite prepares a statement
+/// again whenever a parameter changes that it compares with the condition of a partial index.
+const KEEP_PLANS: DbConfig = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
+
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(KEEP_PLANS, true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(256);
     migrations::migrate(connection)
@@ -159,6 +166,8 @@ fn version_in_header(path: &Path) -> Result<u32, OpenError> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::StatementStatus;
+
     use super::*;
 
     #[test]
@@ -194,6 +203,22 @@ mod tests {
             let connection = file(&path).unwrap();
             let level = connection.query_row("PRAGMA synchronous", [], |row| row.get(0));
             assert_eq!(level, Ok(2), "FULL");
+        }
+    }
+
+    #[test]
+    fn a_statement_is_prepared_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("svc.db");
+        let (writer, memory) = (file(&path).unwrap(), memory().unwrap());
+        // An index has only the rows of one kind.
+        let sql = "SELECT at FROM due WHERE at = ?1 AND kind = ?2 AND email = ?3";
+        for connection in [writer, memory, reader(&path).unwrap()] {
+            let mut statement = connection.prepare(sql).unwrap();
+            for kind in 0..5 {
+                assert!(!statement.exists((0, kind, "eml_1")).unwrap());
+            }
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         }
     }
 
