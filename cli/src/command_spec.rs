@@ -1,8 +1,10 @@
-//! The table of all leaf commands: the operations that each calls and its effect. `--dry-run`,
-//! `svc schema`, the command reference and the tests are based on it.
+//! What is known of a command: the operations that it calls, its effect and its output. The rows
+//! are in `command_table.rs`.
 
-use svc_sdk::Operation::{self, *};
+use serde_json::Value;
+use svc_sdk::Operation;
 
+use crate::COMMANDS;
 use crate::failure::Failure;
 use crate::settings::{GlobalFlags, Settings, Source};
 
@@ -30,6 +32,8 @@ pub struct CommandSpec {
     pub operations: &'static [Operation],
     /// Its effect.
     pub effect: Effect,
+    /// The JSON Schema of its output with `--json`.
+    pub output: fn() -> Value,
     /// Whether it uses only the local server.
     pub is_local_server: bool,
     /// Whether it handles Ctrl-C itself: as the regular way to end it, or to report what was done.
@@ -76,151 +80,29 @@ impl CommandSpec {
         self.path.rsplit(' ').next().unwrap_or_default()
     }
 
-    const fn with_id_of(self, id_of: IdOf) -> Self {
+    pub(crate) const fn with_id_of(self, id_of: IdOf) -> Self {
         Self { id_of, ..self }
     }
 
-    const fn of(self, of: &'static str) -> Self {
+    pub(crate) const fn of(self, of: &'static str) -> Self {
         Self { of: Some(of), ..self }
     }
 
-    const fn with_any_operation(self) -> Self {
+    pub(crate) const fn with_any_operation(self) -> Self {
         Self { calls_any_operation: true, ..self }
     }
 
-    const fn until_interrupted(self) -> Self {
+    pub(crate) const fn until_interrupted(self) -> Self {
         Self { handles_interrupt: true, ..self }
     }
 
-    const fn of_new_profile(self) -> Self {
+    pub(crate) const fn of_new_profile(self) -> Self {
         Self { allows_new_profile: true, ..self }
     }
 }
 
-/// Every leaf command, in the order of the help.
-pub const COMMANDS: &[CommandSpec] = &[
-    spec("emails send", &[EmailsSend, EmailsGet], Effect::Creates).with_id_of(IdOf::Email),
-    spec("emails batch", &[EmailsSendBatch], Effect::Creates).with_id_of(IdOf::Email),
-    spec("emails get", &[EmailsGet], Effect::Reads).with_id_of(IdOf::Email),
-    spec("emails cancel", &[EmailsCancel], Effect::Changes).with_id_of(IdOf::Email),
-    spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes)
-        .with_id_of(IdOf::Audience)
-        .until_interrupted(),
-    spec("bulk plan", &[EmailsSendBatch, ContactsList], Effect::Changes),
-    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes).until_interrupted(),
-    spec("bulk list", &[], Effect::Local),
-    spec("bulk status", &[], Effect::Local),
-    spec("bulk resume", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes)
-        .until_interrupted(),
-    spec("bulk report", &[], Effect::Local),
-    spec("audiences create", &[AudiencesCreate], Effect::Creates),
-    spec("audiences list", &[AudiencesList], Effect::Reads),
-    spec("audiences get", &[AudiencesGet], Effect::Reads),
-    spec("audiences delete", &[AudiencesDelete], Effect::Dangerous),
-    spec("contacts create", &[ContactsCreate], Effect::Creates).with_id_of(IdOf::Audience),
-    spec("contacts list", &[ContactsList], Effect::Reads).with_id_of(IdOf::Audience).of("AUDIENCE"),
-    spec("contacts update", &[ContactsUpdate], Effect::Changes),
-    spec("contacts delete", &[ContactsDelete], Effect::Dangerous),
-    spec("contacts import", &[ContactsCreate, ContactsUpdate, ContactsList], Effect::Changes)
-        .with_id_of(IdOf::Audience)
-        .until_interrupted(),
-    spec("contacts export", &[ContactsList], Effect::Reads).with_id_of(IdOf::Audience),
-    spec("domains create", &[DomainsCreate], Effect::Creates),
-    spec("domains list", &[DomainsList], Effect::Reads),
-    spec("domains verify", &[DomainsVerify], Effect::Changes),
-    spec("domains records", &[DomainsList], Effect::Reads),
-    spec("domains delete", &[DomainsDelete], Effect::Dangerous),
-    spec("webhooks create", &[WebhooksCreate], Effect::Creates),
-    spec("webhooks list", &[WebhooksList], Effect::Reads),
-    spec("webhooks update", &[WebhooksUpdate], Effect::Changes),
-    spec(
-        "webhooks rotate",
-        &[WebhooksList, WebhooksCreate, WebhooksUpdate, WebhooksDelete],
-        Effect::Dangerous,
-    ),
-    spec("webhooks delete", &[WebhooksDelete], Effect::Dangerous),
-    spec("webhooks test", &[WebhooksTest], Effect::Changes),
-    spec("extraction me", &[Me], Effect::Reads),
-    spec("extraction webhooks create", &[ExtractionWebhooksCreate], Effect::Creates),
-    spec("extraction webhooks list", &[ExtractionWebhooksList], Effect::Reads),
-    spec(
-        "extraction webhooks rotate",
-        &[ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
-        Effect::Dangerous,
-    ),
-    spec("extraction webhooks delete", &[ExtractionWebhooksDelete], Effect::Dangerous),
-    spec("login", &[Me, AudiencesList], Effect::Local).of_new_profile(),
-    spec("logout", &[], Effect::Local),
-    spec("profiles list", &[], Effect::Local),
-    spec("profiles use", &[], Effect::Local),
-    spec("profiles remove", &[], Effect::Local),
-    spec("whoami", &[Me, AudiencesList], Effect::Reads).of_new_profile(),
-    spec("doctor", &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList], Effect::Local)
-        .of_new_profile(),
-    spec("config show", &[], Effect::Local),
-    spec("config path", &[], Effect::Local),
-    sandbox("watch", Effect::Local).until_interrupted(),
-    spec(
-        "listen",
-        &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
-        Effect::Changes,
-    )
-    .until_interrupted(),
-    spec("replay", &[], Effect::Changes),
-    spec("trigger", &[], Effect::Changes),
-    spec("certify", &[], Effect::Changes),
-    spec("verify", &[], Effect::Local),
-    spec("sign", &[], Effect::Local),
-    spec("api", &[], Effect::Creates).with_any_operation(),
-    sandbox("sandbox serve", Effect::Local).until_interrupted(),
-    sandbox("sandbox status", Effect::Reads),
-    sandbox("sandbox open", Effect::Local),
-    sandbox("sandbox stop", Effect::Local),
-    sandbox("sandbox reset", Effect::Dangerous),
-    sandbox("sandbox organizations create", Effect::Changes),
-    sandbox("sandbox organizations list", Effect::Reads),
-    sandbox("sandbox keys create", Effect::Changes),
-    sandbox("sandbox keys list", Effect::Reads),
-    sandbox("sandbox keys delete", Effect::Dangerous),
-    sandbox("sandbox templates put", Effect::Changes),
-    sandbox("sandbox templates list", Effect::Reads),
-    sandbox("sandbox templates get", Effect::Reads),
-    sandbox("sandbox templates render", Effect::Reads),
-    sandbox("sandbox templates delete", Effect::Dangerous),
-    sandbox("sandbox dns publish", Effect::Changes).with_id_of(IdOf::Domain),
-    sandbox("sandbox dns withdraw", Effect::Changes).with_id_of(IdOf::Domain),
-    sandbox("sandbox requests list", Effect::Reads),
-    sandbox("sandbox requests tail", Effect::Local).until_interrupted(),
-    sandbox("sandbox requests get", Effect::Reads),
-    sandbox("sandbox emails list", Effect::Reads),
-    sandbox("sandbox emails story", Effect::Reads),
-    sandbox("sandbox messages list", Effect::Reads),
-    sandbox("sandbox messages wait", Effect::Reads),
-    sandbox("sandbox messages get", Effect::Reads),
-    sandbox("sandbox messages open", Effect::Local),
-    sandbox("sandbox event", Effect::Changes).with_id_of(IdOf::Email),
-    sandbox("sandbox inbound", Effect::Changes),
-    sandbox("sandbox extraction", Effect::Changes),
-    sandbox("sandbox deliveries list", Effect::Reads),
-    sandbox("sandbox deliveries get", Effect::Reads),
-    sandbox("sandbox deliveries replay", Effect::Changes),
-    sandbox("sandbox clock show", Effect::Reads),
-    sandbox("sandbox clock freeze", Effect::Changes),
-    sandbox("sandbox clock advance", Effect::Changes),
-    sandbox("sandbox clock resume", Effect::Changes),
-    sandbox("sandbox faults add", Effect::Changes),
-    sandbox("sandbox faults list", Effect::Reads),
-    sandbox("sandbox faults get", Effect::Reads),
-    sandbox("sandbox faults remove", Effect::Changes),
-    spec("completions", &[], Effect::Local),
-    spec("man", &[], Effect::Local),
-    spec("schema", &[], Effect::Local),
-    spec("help", &[], Effect::Local),
-    spec("version", &[], Effect::Local),
-];
-
 /// Placeholder for a command without a row. The tests make sure that there is none.
-pub(crate) const UNKNOWN: CommandSpec = spec("", &[], Effect::Reads);
+pub(crate) const UNKNOWN: CommandSpec = spec("", &[], Effect::Reads, || Value::Bool(true));
 
 /// The command at a path such as `emails send`.
 pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
@@ -265,11 +147,18 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-const fn spec(path: &'static str, operations: &'static [Operation], effect: Effect) -> CommandSpec {
+/// A row of the table.
+pub(crate) const fn spec(
+    path: &'static str,
+    operations: &'static [Operation],
+    effect: Effect,
+    output: fn() -> Value,
+) -> CommandSpec {
     CommandSpec {
         path,
         operations,
         effect,
+        output,
         is_local_server: false,
         handles_interrupt: false,
         allows_new_profile: false,
@@ -279,7 +168,11 @@ const fn spec(path: &'static str, operations: &'static [Operation], effect: Effe
     }
 }
 
-/// A command that uses only the local server.
-const fn sandbox(path: &'static str, effect: Effect) -> CommandSpec {
-    CommandSpec { is_local_server: true, ..spec(path, &[], effect) }
+/// As [`spec`], for a command that uses only the local server.
+pub(crate) const fn local_spec(
+    path: &'static str,
+    effect: Effect,
+    output: fn() -> Value,
+) -> CommandSpec {
+    CommandSpec { is_local_server: true, ..spec(path, &[], effect, output) }
 }

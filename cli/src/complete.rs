@@ -17,7 +17,8 @@ use clap_complete::engine::{
 };
 use svc_sdk::{Operation, Scope};
 
-use crate::command_spec::{self, COMMANDS};
+use crate::COMMANDS;
+use crate::command_spec;
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;

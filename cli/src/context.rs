@@ -5,7 +5,8 @@ mod trace;
 
 use std::ffi::OsString;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
     Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
@@ -354,8 +355,7 @@ impl Context {
 
     /// Reports a deletion of what `shown` describes to people.
     pub fn deleted(&self, noun: &str, id: &str, shown: &str) -> Result<(), Failure> {
-        let value = json!({"id": id, "deleted": true});
-        self.out.done(&format!("deleted {noun} {shown}"), &value)
+        self.out.done(&format!("deleted {noun} {shown}"), &Deleted { id, deleted: true })
     }
 
     /// The base URL and the key of a service.
@@ -465,6 +465,14 @@ impl Context {
             _ => call,
         }
     }
+}
+
+/// The output of a command that deletes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Deleted<'a> {
+    id: &'a str,
+    deleted: bool,
 }
 
 /// Converts the builder's error; for a base URL without a scheme, suggests one.

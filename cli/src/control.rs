@@ -1,8 +1,9 @@
 //! Requests to the local server's control interface, for the `svc sandbox` commands.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request, WaitForMessage};
 
 use crate::context::Context;
@@ -128,10 +129,17 @@ pub async fn done<T: Serialize>(
 ) -> Result<(), Failure> {
     let Some(value) = send(context, request).await? else { return Ok(()) };
     let value = match to_value(&value) {
-        Value::Null => json!({"ok": true}),
+        Value::Null => to_value(&Done { ok: true }),
         value => value,
     };
     context.out.done(sentence, &value)
+}
+
+/// What is printed if the response is empty.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Done {
+    ok: bool,
 }
 
 /// Reports a deletion.
@@ -154,5 +162,12 @@ pub async fn document(
 ) -> Result<(), Failure> {
     let Some(bytes) = send(context, request).await? else { return Ok(()) };
     let text = String::from_utf8_lossy(bytes.as_ref());
-    context.out.document(&text, || json!({"text": text}))
+    context.out.document(&text, &Text { text: &text })
+}
+
+/// A response, or a part of it, that is text.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Text<'a> {
+    pub text: &'a str,
 }

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use svc_sdk::{Operation, Outcome};
 
-/// The kind of a failure. It decides the exit code ([`crate::exit::code`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of a failure, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The reader of standard output closed the pipe. Not an error: the exit code is 0.
+    #[schemars(skip)]
     BrokenPipe,
     /// Any failure without a more specific kind.
     Other,
@@ -39,76 +42,59 @@ pub enum Kind {
     Interrupted,
 }
 
-impl Kind {
-    /// Every kind that is reported to the user.
-    pub const ALL: [Self; 13] = [
-        Self::Other,
-        Self::Usage,
-        Self::InvalidInput,
-        Self::Unauthenticated,
-        Self::MissingScope,
-        Self::NotFound,
-        Self::Refused,
-        Self::RateLimited,
-        Self::Unavailable,
-        Self::OutcomeUnknown,
-        Self::CheckFailed,
-        Self::PartlyRefused,
-        Self::Interrupted,
-    ];
-
-    /// The name in the error object.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BrokenPipe => "broken_pipe",
-            Self::Other => "other",
-            Self::Usage => "usage",
-            Self::InvalidInput => "invalid_input",
-            Self::Unauthenticated => "unauthenticated",
-            Self::MissingScope => "missing_scope",
-            Self::NotFound => "not_found",
-            Self::Refused => "refused",
-            Self::RateLimited => "rate_limited",
-            Self::Unavailable => "unavailable",
-            Self::OutcomeUnknown => "outcome_unknown",
-            Self::CheckFailed => "check_failed",
-            Self::PartlyRefused => "partly_refused",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
 /// A failure, boxed so that results stay small.
 #[derive(Debug)]
 pub struct Failure(Box<Details>);
 
 /// The fields of the error object. Absent ones are left out of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Details {
     pub kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub code: Option<String>,
     pub message: String,
+    /// The HTTP status of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u16")]
     pub status: Option<u16>,
     #[serde(serialize_with = "name", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub operation: Option<Operation>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub required_scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = ["not_sent", "refused", "unknown"]))]
     pub outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
     pub attempts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     pub retryable: Option<bool>,
+    /// In seconds.
     #[serde(serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub retry_after: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub hint: Option<String>,
     #[serde(serialize_with = "pairs", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<FieldError>")]
     pub fields: Vec<(String, String)>,
+}
+
+/// What is wrong with a field.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FieldError<'a> {
+    pub field: &'a str,
+    pub message: &'a str,
 }
 
 impl Failure {
@@ -186,12 +172,6 @@ impl Failure {
     }
 }
 
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// The operation's name.
 fn name<S: Serializer>(operation: &Option<Operation>, serializer: S) -> Result<S::Ok, S::Error> {
     operation.map(|operation| operation.to_string()).serialize(serializer)
@@ -204,8 +184,7 @@ fn seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::O
 }
 
 fn pairs<S: Serializer>(fields: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
-    let pair = |(field, message): &(String, String)| json!({"field": field, "message": message});
-    serializer.collect_seq(fields.iter().map(pair))
+    serializer.collect_seq(fields.iter().map(|(field, message)| FieldError { field, message }))
 }
 
 /// An error's message followed by those of all its sources.

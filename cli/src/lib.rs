@@ -19,6 +19,7 @@ mod browser;
 mod changes;
 mod command_line;
 mod command_spec;
+mod command_table;
 mod commands;
 mod complete;
 mod confirm;
@@ -49,5 +50,6 @@ mod wait;
 mod webhook;
 
 pub use app::{command, main, run_args};
-pub use command_spec::{COMMANDS, CommandSpec, Effect};
+pub use command_spec::{CommandSpec, Effect};
+pub use command_table::COMMANDS;
 pub use exit::TABLE as EXIT_CODES;

@@ -13,7 +13,7 @@ mod yaml;
 use std::io::Write as _;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
@@ -29,6 +29,13 @@ use table::Canvas;
 /// A response as the JSON that the service sent.
 pub fn to_value(response: &impl Serialize) -> Value {
     serde_json::to_value(response).unwrap_or_default()
+}
+
+/// The fields of a response beside those that the output of the command has itself.
+pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Value> {
+    let Value::Object(mut fields) = to_value(response) else { return Map::new() };
+    fields.retain(|name, _| !own.contains(&name.as_str()));
+    fields
 }
 
 /// The error code of a failure to write to standard output.
@@ -185,9 +192,9 @@ impl Printer {
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
     /// [`raw_data`](Self::raw_data) does. An explicitly selected JSON or YAML format gets `value`.
-    pub fn document(&self, text: &str, value: impl FnOnce() -> Value) -> Result<(), Failure> {
+    pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
         if self.explicit_format && !self.is_table() {
-            return self.json(&value());
+            return self.json(&to_value(value));
         }
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.

@@ -1,7 +1,9 @@
 //! The `svc api` command.
 
 use clap::Args;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::{Call, RawResponse, Service};
 
 use super::verify::ServiceName;
@@ -107,20 +109,27 @@ fn guess(path: &str) -> Service {
     if path.starts_with("/v1/") { Service::Extraction } else { Service::Email }
 }
 
+/// A response that is not JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NotJson<'a> {
+    status: u16,
+    /// The body, unless it is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    text: Option<&'a str>,
+}
+
 fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {
+    let status = response.status.as_u16();
     if response.body.is_empty() {
-        return context.out.done(
-            &format!("{}", response.status.as_u16()),
-            &json!({"status": response.status.as_u16()}),
-        );
+        return context.out.done(&status.to_string(), &NotJson { status, text: None });
     }
     match response.json::<Value>() {
         Ok(value) => context.out.value(&value),
         Err(_) => {
             let text = response.text();
-            context
-                .out
-                .document(&text, || json!({"status": response.status.as_u16(), "text": text}))
+            context.out.document(&text, &NotJson { status, text: Some(&text) })
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
 use tokio::time::Instant;
@@ -193,12 +194,13 @@ fn ca_bundle(context: &Context, url: &str) -> Option<String> {
     is_needed.then(|| bundle.value.display().to_string())
 }
 
-/// A check in the output of `--list`.
-#[derive(Serialize)]
-struct Listed {
+/// A check, with --list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Listed {
     check: &'static str,
     severity: Severity,
-    services: Vec<&'static str>,
+    services: Vec<ServiceName>,
     sent: String,
     expected: String,
 }
@@ -207,7 +209,7 @@ fn listed(check: &Check, service: Option<Service>) -> Listed {
     Listed {
         check: check.name,
         severity: check.severity,
-        services: check.services.iter().map(|service| service.as_str()).collect(),
+        services: check.services.iter().copied().map(ServiceName::from).collect(),
         sent: check.sent(service),
         expected: check.expected(service),
     }
@@ -305,7 +307,7 @@ impl Report<'_> {
         }
         let report = Shown {
             url: shown_url(&exam.sender.url),
-            service: service.as_str(),
+            service: service.into(),
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
             timeout_documented: is_timeout_documented(service),
             passed: failures == 0 && !self.is_cut_off && self.lost.is_none(),
@@ -366,10 +368,11 @@ impl Report<'_> {
 }
 
 /// The output of an examination.
-#[derive(Serialize)]
-struct Shown<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Shown<'a> {
     url: String,
-    service: &'static str,
+    service: ServiceName,
     timeout_seconds: u64,
     timeout_documented: bool,
     passed: bool,
@@ -379,7 +382,8 @@ struct Shown<'a> {
     checks: Vec<Row<'a>>,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct Row<'a> {
     check: &'static str,
     severity: Severity,
@@ -387,10 +391,11 @@ struct Row<'a> {
     sent: String,
     expected: String,
     came: &'a str,
+    /// A shell command that repeats the request.
     reproduce: Option<&'a str>,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
     Passed,

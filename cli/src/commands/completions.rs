@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::generate;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::complete::{self, Shell};
 use crate::context::Context;
@@ -52,8 +53,15 @@ impl Completions {
         };
         let name = self.shell.to_possible_value();
         let shell = name.as_ref().map_or("", |name| name.get_name());
-        context.out.document(&script, || json!({"shell": shell, "script": script}))
+        context.out.document(&script, &Output { shell, script: &script })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output<'a> {
+    shell: &'a str,
+    script: &'a str,
 }
 
 /// Nushell has a static script: it cannot complete ids.

@@ -1,6 +1,7 @@
 //! The `svc config` commands: settings and their sources.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::Service;
@@ -169,8 +170,9 @@ fn compatibility(context: &Context) -> Vec<Row> {
 }
 
 /// A setting with its source.
-#[derive(Serialize)]
-struct Row {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Row {
     setting: String,
     value: Value,
     from: String,
@@ -212,12 +214,22 @@ impl Path {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
         let shown = |path: &std::path::Path| path.display().to_string();
-        let value = json!({
-            "config": shown(&settings.config_dir.join("config.toml")),
-            "credentials": shown(&settings.config_dir.join("credentials.toml")),
-            "data": shown(&settings.data_dir),
-            "sandbox": shown(&settings.sandbox_dir),
-        });
-        context.out.one(&value, crate::context::PLAIN)
+        let paths = Paths {
+            config: shown(&settings.config_dir.join("config.toml")),
+            credentials: shown(&settings.config_dir.join("credentials.toml")),
+            data: shown(&settings.data_dir),
+            sandbox: shown(&settings.sandbox_dir),
+        };
+        context.out.one(&paths, crate::context::PLAIN)
     }
+}
+
+/// The output of `svc config path`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Paths {
+    config: String,
+    credentials: String,
+    data: String,
+    sandbox: String,
 }

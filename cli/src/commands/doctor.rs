@@ -1,6 +1,7 @@
 //! The `svc doctor` command.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
 
@@ -101,15 +102,16 @@ pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<String
 }
 
 /// The result of a check, with the next step.
-#[derive(Serialize)]
-struct Finding {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Finding {
     status: Status,
     check: String,
     finding: String,
     next: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Status {
     Ok,

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use clap::Args;
 use clap::error::ErrorKind;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::complete::Values;
 use crate::context::Context;
@@ -29,11 +30,18 @@ impl Help {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let help = long_help(&self.command)?;
         if context.out.has_explicit_format() && !context.out.is_table() {
-            let path = self.command.join(" ");
-            return context.out.value(&json!({"command": path, "text": help.to_string()}));
+            let output = Output { command: self.command.join(" "), text: help.to_string() };
+            return context.out.value(&output);
         }
         context.out.clap(&help)
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output {
+    command: String,
+    text: String,
 }
 
 /// The long help of the command at a path such as `["emails", "send"]`, as clap's "error".

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use self::check::Check;
-use self::receive::{Receiver, Report, Route};
+pub use self::receive::Report;
+use self::receive::{Receiver, Route};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
 use crate::complete::Values;
@@ -314,13 +316,13 @@ impl Listen {
         session: Option<&session::Session>,
         secret_file: Option<&PathBuf>,
     ) -> Result<(), Failure> {
-        let value = json!({
-            "listening": base_url,
-            "service": Service::from(self.service).as_str(),
-            "forward_to": self.forward_to,
-            "webhook": session.map(|session| &session.id),
-            "secret_file": secret_file.map(|path| path.display().to_string()),
-        });
+        let listening = Listening {
+            listening: base_url,
+            service: self.service,
+            forward_to: self.forward_to.as_deref(),
+            webhook: session.map(|session| session.id.as_str()),
+            secret_file: secret_file.map(|path| path.display().to_string()),
+        };
         let mut line = match self.forward_to.as_deref() {
             Some(url) => format!("listening on {base_url}, forwarding to {url}"),
             None if !self.route.is_empty() => {
@@ -333,7 +335,7 @@ impl Listen {
         if self.insecure {
             line.push_str(" (signatures are not verified)");
         }
-        context.out.event(&line, &value)?;
+        context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(
                 "created webhook {} for the session; its signing secret is in {}",
@@ -368,4 +370,17 @@ impl Listen {
         let after = format!("{}{}", one_line(&outcome), about.unwrap_or_default());
         context.out.http_event(&before, report.status, &after, report)
     }
+}
+
+/// The first line.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Listening<'a> {
+    /// The base URL.
+    listening: &'a str,
+    service: ServiceName,
+    forward_to: Option<&'a str>,
+    /// The id of the webhook of the session.
+    webhook: Option<&'a str>,
+    secret_file: Option<String>,
 }

@@ -1,7 +1,8 @@
 //! The `svc login` and `svc logout` commands.
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
@@ -107,23 +108,40 @@ impl Login {
             "profile `{profile}` now uses the {service} service at {url}{live}{}",
             name.unwrap_or_default()
         );
-        let value = json!({
-            "profile": profile,
-            "service": service.as_str(),
-            "url": url,
-            "key": key.to_string(),
-            "mode": key.mode(),
-            "organization": organization.map(|(id, _)| id),
-            "credentials": if self.keyring { json!("keyring") } else { json!(credentials.path().display().to_string()) },
-        });
-        context.out.done(&sentence, &value)?;
+        let path = credentials.path().display().to_string();
+        let output = LoggedIn {
+            profile,
+            service: self.service,
+            url: &url,
+            key: key.to_string(),
+            mode: key.mode(),
+            organization: organization.map(|(id, _)| id),
+            credentials: if self.keyring { "keyring" } else { &path },
+        };
+        context.out.done(&sentence, &output)?;
         if self.keyring {
             context.out.hint("stored the key in the system's keyring");
         } else {
-            context.out.hint(&format!("stored the key in {}", credentials.path().display()));
+            context.out.hint(&format!("stored the key in {path}"));
         }
         Ok(())
     }
+}
+
+/// The output of `svc login`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LoggedIn<'a> {
+    profile: &'a str,
+    service: ServiceName,
+    url: &'a str,
+    /// The documented prefix; the rest is masked.
+    key: String,
+    #[schemars(extend("enum" = ["live", "test", null]))]
+    mode: Option<&'static str>,
+    organization: Option<String>,
+    /// The file with the key, or `keyring`.
+    credentials: &'a str,
 }
 
 /// Asks before another base URL replaces that of the profile, and with it the key that belongs to
@@ -281,7 +299,6 @@ impl Logout {
         let forgotten = services
             .into_iter()
             .filter(|service| credentials.forget(profile, *service))
-            .map(Service::as_str)
             .collect::<Vec<_>>();
         if !forgotten.is_empty() {
             credentials.save()?;
@@ -289,8 +306,19 @@ impl Logout {
         let sentence = if forgotten.is_empty() {
             format!("profile `{profile}` has no stored key")
         } else {
-            format!("deleted the {} key of profile `{profile}`", forgotten.join(" and the "))
+            let names = forgotten.iter().map(|service| service.as_str()).collect::<Vec<_>>();
+            format!("deleted the {} key of profile `{profile}`", names.join(" and the "))
         };
-        context.out.done(&sentence, &json!({"profile": profile, "deleted": forgotten}))
+        let deleted = forgotten.into_iter().map(ServiceName::from).collect();
+        context.out.done(&sentence, &LoggedOut { profile, deleted })
     }
+}
+
+/// The output of `svc logout`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LoggedOut<'a> {
+    profile: &'a str,
+    /// The services whose keys were deleted.
+    deleted: Vec<ServiceName>,
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_mangen::roff::{Roff, bold, roman};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit;
@@ -29,7 +30,7 @@ impl Man {
         tree.build();
         let Some(dir) = self.dir else {
             let page = page(&tree, &["svc".to_owned()])?;
-            return context.out.document(&page, || json!({"name": "svc.1", "page": page}));
+            return context.out.document(&page, &Page { name: "svc.1", page: &page });
         };
         if let Some(name) = dir.to_str()
             && tree.find_subcommand(name).is_some()
@@ -53,8 +54,23 @@ impl Man {
         }
         written.sort();
         let sentence = format!("wrote {} pages to {}", written.len(), dir.display());
-        context.out.done(&sentence, &json!({"pages": written}))
+        context.out.done(&sentence, &Written { pages: written })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Page<'a> {
+    name: &'static str,
+    /// In roff.
+    page: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Written {
+    /// The paths of the files.
+    pages: Vec<String>,
 }
 
 /// The manual page of a command, in roff.

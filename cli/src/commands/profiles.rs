@@ -1,7 +1,8 @@
 //! The `svc profiles` commands: named sets of base URLs and keys.
 
 use clap::Args;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::Service;
 
 use crate::complete::Values;
@@ -56,19 +57,32 @@ impl List {
                     }
                     Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
                 };
-                Ok(json!({
-                    "name": name,
-                    "active": *name == context.settings.profile.value,
-                    "email_url": profile.email_url,
-                    "email_key": key(Service::Email)?,
-                    "extraction_url": profile.extraction_url,
-                    "extraction_key": key(Service::Extraction)?,
-                    "organization": profile.organization,
-                }))
+                Ok(Listed {
+                    name,
+                    active: *name == context.settings.profile.value,
+                    email_url: profile.email_url,
+                    email_key: key(Service::Email)?,
+                    extraction_url: profile.extraction_url,
+                    extraction_key: key(Service::Extraction)?,
+                    organization: profile.organization,
+                })
             })
-            .collect::<Result<Vec<Value>, Failure>>()?;
+            .collect::<Result<Vec<_>, Failure>>()?;
         context.out.list(&items, VIEW, "no profiles; create one: svc login")
     }
+}
+
+/// A profile in the list. Its keys are masked.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Listed<'a> {
+    name: &'a str,
+    active: bool,
+    email_url: Option<String>,
+    email_key: Option<String>,
+    extraction_url: Option<String>,
+    extraction_key: Option<String>,
+    organization: Option<String>,
 }
 
 /// Make a profile the default
@@ -96,8 +110,15 @@ impl Use {
         profiles.set_active(&self.name);
         profiles.save()?;
         let sentence = format!("profile `{}` is now the default", self.name);
-        context.out.done(&sentence, &json!({"profile": self.name}))
+        context.out.done(&sentence, &Used { profile: &self.name })
     }
+}
+
+/// The output of `svc profiles use`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Used<'a> {
+    profile: &'a str,
 }
 
 /// Remove a profile and its stored keys
@@ -143,6 +164,14 @@ impl Remove {
             profiles.save()?;
         }
         let sentence = format!("removed profile `{}`", self.name);
-        context.out.done(&sentence, &json!({"profile": self.name, "removed": true}))
+        context.out.done(&sentence, &Removed { profile: &self.name, removed: true })
     }
+}
+
+/// The output of `svc profiles remove`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Removed<'a> {
+    profile: &'a str,
+    removed: bool,
 }

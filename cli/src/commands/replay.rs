@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, FixedOffset, Local, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
@@ -259,16 +260,20 @@ impl Replay {
 }
 
 /// The result of a delivery.
-#[derive(Default, Serialize)]
-struct Replayed {
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Replayed {
+    /// The id of the record.
     id: String,
     event: Option<String>,
     event_id: Option<String>,
     to: Option<String>,
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     problem: Option<String>,
 }
 
@@ -280,25 +285,29 @@ impl Replayed {
     }
 }
 
-/// A record.
-#[derive(Default, Serialize)]
-struct Recorded<'a> {
+/// A record, with --list or --show.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Recorded<'a> {
     id: &'a str,
     received_at: Option<Cow<'a, str>>,
+    #[schemars(extend("enum" = ["email", "extraction", null]))]
     service: Option<&'a str>,
     event: Option<&'a str>,
     event_id: Option<&'a str>,
     to: Option<&'a str>,
     #[serde(flatten)]
     message: Option<Message<'a>>,
+    /// Why the record cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     problem: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Message<'a> {
     headers: &'a [(String, String)],
-    /// As JSON if it is JSON, or else as text.
+    /// The body, as text if it is not JSON.
     body: Value,
 }
 

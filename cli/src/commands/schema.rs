@@ -50,4 +50,4 @@ impl Schema {
 }
 
 mod describe;
-mod output;
+pub mod output;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme};
 
 use super::verify::{ServiceName, read_secret, usable};
@@ -50,7 +51,15 @@ impl Sign {
             ),
         };
         let line = format!("{header}: {signature}");
-        let value = json!({"header": header, "signature": signature, "line": line});
-        context.out.done(&line, &value)
+        context.out.done(&line, &Output { header, signature: &signature, line: &line })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output<'a> {
+    header: &'static str,
+    signature: &'a str,
+    /// Header and signature, as curl takes them.
+    line: &'a str,
 }

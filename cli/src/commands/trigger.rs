@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
@@ -112,8 +113,9 @@ impl Trigger {
     }
 }
 
-#[derive(Serialize)]
-struct Triggered<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Triggered<'a> {
     id: &'a Value,
     event: Option<&'a Value>,
     email_id: Option<&'a Value>,

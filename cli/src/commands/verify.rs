@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::Service;
 use webhook_verify::diagnose::{Case, Diagnosis};
 use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier, VerifyError};
@@ -56,12 +57,13 @@ pub struct Verify {
     body: PathBuf,
 }
 
-/// The name of a service on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// The name of a service on the command line and in output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum ServiceName {
-    /// The email-sending service (Mail-Signature)
+    #[value(help = "The email-sending service (Mail-Signature)")]
     Email,
-    /// The document-extraction service (X-Service-Signature)
+    #[value(help = "The document-extraction service (X-Service-Signature)")]
     Extraction,
 }
 
@@ -72,6 +74,21 @@ impl From<ServiceName> for Service {
             ServiceName::Extraction => Self::Extraction,
         }
     }
+}
+
+impl From<Service> for ServiceName {
+    fn from(service: Service) -> Self {
+        match service {
+            Service::Email => Self::Email,
+            _ => Self::Extraction,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output {
+    verified: bool,
 }
 
 impl Verify {
@@ -93,7 +110,7 @@ impl Verify {
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let signature = header_value::<S>(&self.signature)?.to_owned();
         match verifier.verify(&signature, body.as_slice()) {
-            Ok(_) => context.out.done("the signature matches", &json!({"verified": true})),
+            Ok(_) => context.out.done("the signature matches", &Output { verified: true }),
             Err(error) => {
                 let case = Case::<S>::new(signature, body, secret);
                 let case = old.into_iter().fold(case, Case::old_secret);

@@ -1,7 +1,8 @@
 //! The `svc version` command.
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -21,6 +22,12 @@ pub struct Version {}
 
 impl Version {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        context.out.document(LINE, || json!({"version": env!("CARGO_PKG_VERSION")}))
+        context.out.document(LINE, &Output { version: env!("CARGO_PKG_VERSION") })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output {
+    version: &'static str,
 }

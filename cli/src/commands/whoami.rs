@@ -1,13 +1,16 @@
 //! The `svc whoami` command.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use svc_sdk::Service;
 
 use super::login::is_accepted;
+use super::schema::output::me_fields;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::{Column, Show, View, to_value};
+use crate::output::{Column, Show, View, fields_beside};
 
 const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
@@ -34,36 +37,31 @@ pub struct Whoami {}
 
 impl Whoami {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut who = Map::new();
         let profile = if context.settings.sandbox {
             "the sandbox's own keys"
         } else {
             context.settings.profile.value.as_str()
         };
-        who.insert("profile".into(), profile.into());
+        let mut who = Output { profile, extraction: None, email: None };
         let mut refused = None;
         for service in [Service::Extraction, Service::Email] {
             if !context.is_configured(service)? {
                 continue;
             }
             let (url, key) = context.endpoint(service).await?;
-            let known = json!({"url": url, "key": key.to_string(), "mode": key.mode()});
-            let Value::Object(mut about) = known else { continue };
+            let (masked, mode) = (key.to_string(), key.mode());
             match service {
                 Service::Extraction => {
                     let client = context.extraction_client_at(&url, &key)?;
-                    match context.call(client.me(), "reading").await {
-                        Ok(Some(me)) => {
-                            if let Value::Object(me) = to_value(&me) {
-                                // `url`, `key` and `mode` take precedence over fields of the response.
-                                for (name, value) in me {
-                                    about.entry(name).or_insert(value);
-                                }
-                            }
-                        }
+                    let me = match context.call(client.me(), "reading").await {
+                        Ok(Some(me)) => fields_beside(&["url", "key", "mode"], &me),
                         Ok(None) => continue,
-                        Err(failure) => refused = refused.or(Some(failure)),
-                    }
+                        Err(failure) => {
+                            refused = refused.or(Some(failure));
+                            Map::new()
+                        }
+                    };
+                    who.extraction = Some(Extraction { url, key: masked, mode, me });
                 }
                 _ => {
                     let client = context.email_client_at(&url, &key)?;
@@ -81,21 +79,56 @@ impl Whoami {
                             accepted
                         }
                     };
-                    about.insert("accepted".into(), accepted.into());
+                    who.email = Some(Email { url, key: masked, mode, accepted });
                 }
             }
-            who.insert(service.as_str().into(), about.into());
         }
         if context.settings.dry_run {
             return Ok(());
         }
-        if who.len() == 1 {
+        if who.extraction.is_none() && who.email.is_none() {
             context.settings.refuse_unknown_profile()?;
             return Err(Failure::new(Kind::Unauthenticated, "no key is configured")
                 .code("not_set_up")
                 .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login --email-url URL"));
         }
-        context.out.one(&Value::Object(who), VIEW)?;
+        context.out.one(&who, VIEW)?;
         refused.map_or(Ok(()), Err)
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output<'a> {
+    profile: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Extraction")]
+    extraction: Option<Extraction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Email")]
+    email: Option<Email>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Extraction {
+    url: String,
+    /// The documented prefix; the rest is masked.
+    key: String,
+    #[schemars(extend("enum" = ["live", "test", null]))]
+    mode: Option<&'static str>,
+    #[serde(flatten)]
+    #[schemars(schema_with = "me_fields")]
+    me: Map<String, Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Email {
+    url: String,
+    /// The documented prefix; the rest is masked.
+    key: String,
+    #[schemars(extend("enum" = ["live", "test", null]))]
+    mode: Option<&'static str>,
+    /// Null if the request failed before the key was checked.
+    accepted: Option<bool>,
 }

@@ -1,12 +1,14 @@
 //! Compares the DNS records that a domain needs with those that DNS returns.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::DnsRecord;
 
 use super::Dns;
 
 /// A record that a domain needs.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Record<'a> {
     kind: Option<&'a str>,
     #[serde(rename = "type")]
@@ -41,7 +43,8 @@ impl Record<'_> {
 }
 
 /// A record and what DNS returns for it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Row<'a> {
     #[serde(flatten)]
     pub record: Record<'a>,
@@ -50,10 +53,10 @@ pub struct Row<'a> {
 }
 
 /// The result of comparing one record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// `matches`, `differs`, `missing` or `unknown`.
     #[serde(rename = "dns")]
+    #[schemars(extend("enum" = ["matches", "differs", "missing", "unknown"]))]
     pub state: &'static str,
     /// The reason, unless the record matches.
     pub why: Option<String>,

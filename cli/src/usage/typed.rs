@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Arg, Command};
 
 use super::{command_names, words};
-use crate::command_spec;
+use crate::COMMANDS;
 use crate::suggest::nearest;
 
 /// The command that was typed, as far as it exists.
@@ -185,7 +185,7 @@ impl<'a> Typed<'a> {
             return format!("commands of {path}: {}", names.join(", "));
         }
         // A command of a group, without the name of the group.
-        let elsewhere = command_spec::COMMANDS.iter();
+        let elsewhere = COMMANDS.iter();
         let elsewhere = elsewhere.filter(|spec| spec.path.ends_with(&format!(" {word}")));
         let elsewhere = elsewhere.map(|spec| format!("svc {}", spec.path)).collect::<Vec<_>>();
         match elsewhere.len() {

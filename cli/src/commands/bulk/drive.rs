@@ -20,6 +20,7 @@ use super::{jobs, rows};
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
+use crate::output::to_value;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT, SEE_RECIPIENT_GUARD};
 use crate::settings::Source;
 use crate::stop::StopSignal;
@@ -156,7 +157,7 @@ pub struct Summary {
     pub total: u64,
     pub left_out: u64,
     pub totals: Totals,
-    pub json: Value,
+    pub output: Value,
     pub is_cancelled: bool,
     /// Command lines that go on, list the outcomes, and send unknown rows again.
     pub resume: String,
@@ -172,7 +173,7 @@ impl Summary {
             total: job.total(),
             left_out: job.plan.left_out.total(),
             totals: job.totals,
-            json: job.to_json(),
+            output: to_value(&job.shown()),
             is_cancelled: false,
             resume: context.svc(&format!("bulk resume {id}")),
             report: context.svc(&format!("bulk report {id}")),
@@ -204,7 +205,7 @@ pub fn report(
             job.not_sent(),
             job.left_out
         );
-        context.out.done(&sentence, &job.json)?;
+        context.out.done(&sentence, &job.output)?;
     }
     let resume = format!("go on: {}", job.resume);
     if let Some(error) = error {

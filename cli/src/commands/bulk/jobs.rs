@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::bulk::{FileJournal, JobInfo, Totals};
 
 use super::plan::Plan;
@@ -15,6 +16,83 @@ use crate::settings::files::create_private_dir;
 const JOURNAL: &str = "journal.ndjson";
 /// The extension of the file that is locked until a job starts.
 const DRAFT: &str = "draft";
+
+/// A job in the output: `S` are its states, and `P` is what only jobs of its place have.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Shown<S, P> {
+    job: String,
+    state: S,
+    /// The number of emails.
+    total: u64,
+    accepted: u64,
+    refused: u64,
+    unknown: u64,
+    not_sent: u64,
+    /// The number of rows that are not sent to.
+    left_out: u64,
+    /// How many of them are invalid.
+    left_out_invalid: u64,
+    created: String,
+    subject: String,
+    #[serde(flatten)]
+    pub place: P,
+}
+
+impl<S, P> Shown<S, P> {
+    pub fn new(info: &JobInfo, plan: &Plan, totals: Totals, state: S, place: P) -> Self {
+        let total = info.rows.unwrap_or_default();
+        Self {
+            job: info.job.clone(),
+            state,
+            total,
+            accepted: totals.accepted,
+            refused: totals.refused + totals.invalid,
+            unknown: totals.unknown,
+            not_sent: not_sent(total, totals),
+            left_out: plan.left_out.total(),
+            left_out_invalid: plan.left_out.invalid,
+            created: timestamp(info.at),
+            subject: plan.message.subject.clone(),
+            place,
+        }
+    }
+}
+
+/// A job of this machine.
+pub type LocalJob = Shown<LocalState, InJournal>;
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LocalState {
+    Running,
+    Complete,
+    Unknown,
+    Incomplete,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct InJournal {
+    journal: PathBuf,
+}
+
+/// A job whose journal, or whose description in Redis, cannot be read.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Damaged {
+    job: String,
+    #[schemars(extend("const" = "damaged"))]
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PathBuf")]
+    journal: Option<PathBuf>,
+}
+
+impl Damaged {
+    pub fn new(job: String, journal: Option<PathBuf>) -> Self {
+        Self { job, state: "damaged", journal }
+    }
+}
 
 /// The folder of all jobs.
 pub struct Jobs(PathBuf);
@@ -248,30 +326,14 @@ impl Job {
         not_sent(self.total(), self.totals)
     }
 
-    pub fn state(&self) -> &'static str {
-        match (self.is_running, self.not_sent(), self.totals.unknown) {
-            (true, ..) => "running",
-            (_, 0, 0) => "complete",
-            (_, 0, _) => "unknown",
-            _ => "incomplete",
-        }
-    }
-
-    pub fn to_json(&self) -> Value {
-        let left_out = self.plan.left_out;
-        json!({
-            "job": self.info.job,
-            "state": self.state(),
-            "total": self.total(),
-            "accepted": self.totals.accepted,
-            "refused": self.totals.refused + self.totals.invalid,
-            "unknown": self.totals.unknown,
-            "not_sent": self.not_sent(),
-            "left_out": left_out.total(),
-            "left_out_invalid": left_out.invalid,
-            "created": timestamp(self.info.at),
-            "subject": self.plan.message.subject,
-            "journal": self.journal_path(),
-        })
+    pub fn shown(&self) -> LocalJob {
+        let state = match (self.is_running, self.not_sent(), self.totals.unknown) {
+            (true, ..) => LocalState::Running,
+            (_, 0, 0) => LocalState::Complete,
+            (_, 0, _) => LocalState::Unknown,
+            _ => LocalState::Incomplete,
+        };
+        let place = InJournal { journal: self.journal_path() };
+        Shown::new(&self.info, &self.plan, self.totals, state, place)
     }
 }

@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::jobs::{Job, Jobs, journal, name};
-use super::queue::QueueOption;
+use super::jobs::{Damaged, Job, Jobs, LocalJob, journal, name};
+use super::queue::{QueueOption, QueuedJob};
 use super::{VIEW, queue};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -26,6 +27,15 @@ pub struct List {
     queue: QueueOption,
 }
 
+/// A job of the list.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Listed {
+    Local(LocalJob),
+    Queued(QueuedJob),
+    Damaged(Damaged),
+}
+
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let (mut jobs, mut damaged) = (Vec::new(), Vec::new());
@@ -33,10 +43,13 @@ impl List {
             of_this_machine(context, &mut jobs, &mut damaged)?;
         }
         if self.queue.is_set(context) {
-            queue::list::read(context, &self.queue, &mut jobs, &mut damaged).await?;
+            let mut queued = Vec::new();
+            queue::list::read(context, &self.queue, &mut queued, &mut damaged).await?;
+            jobs.extend(queued.into_iter().map(|(at, job)| (at, Listed::Queued(job))));
         }
         jobs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        let jobs = jobs.into_iter().map(|(_, job)| job).chain(damaged).collect::<Vec<_>>();
+        let jobs = jobs.into_iter().map(|(_, job)| job);
+        let jobs = jobs.chain(damaged.into_iter().map(Listed::Damaged)).collect::<Vec<_>>();
         let none = match self.queue.is_given() {
             true => "no jobs in Redis; add one with `svc bulk plan`",
             false => "no jobs; start one with `svc bulk send`",
@@ -47,16 +60,15 @@ impl List {
 
 fn of_this_machine(
     context: &Context,
-    jobs: &mut Vec<(DateTime<Utc>, Value)>,
-    damaged: &mut Vec<Value>,
+    jobs: &mut Vec<(DateTime<Utc>, Listed)>,
+    damaged: &mut Vec<Damaged>,
 ) -> Result<(), Failure> {
     for folder in Jobs::of(&context.settings).folders()? {
         match Job::read(&folder) {
-            Ok(job) => jobs.push((job.info.at, job.to_json())),
+            Ok(job) => jobs.push((job.info.at, Listed::Local(job.shown()))),
             Err(failure) => {
                 context.out.warning(&failure.details().message);
-                let (id, journal) = (name(&folder), journal(&folder));
-                damaged.push(json!({"job": id, "state": "damaged", "journal": journal}));
+                damaged.push(Damaged::new(name(&folder), Some(journal(&folder))));
             }
         }
     }

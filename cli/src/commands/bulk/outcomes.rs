@@ -1,15 +1,31 @@
 //! What the entries of a journal say about each row.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_sdk::bulk::{Entry, RowOutcome, State};
 
-use super::plan::LEFT_OUT;
+use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
 use crate::output::timestamp;
+
+/// A row of the report.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Outcome {
+    pub row: u64,
+    address: String,
+    pub status: Cow<'static, str>,
+    /// The id of the email.
+    id: Option<String>,
+    code: Option<String>,
+    when: String,
+    pub message: Option<String>,
+}
 
 /// The rows of a request, their recipients, and its time.
 type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
@@ -35,7 +51,7 @@ impl Rows {
         Self { state, open, lost, named, missing }
     }
 
-    pub fn take(&mut self, entry: Entry) -> Vec<Value> {
+    pub fn take(&mut self, entry: Entry) -> Vec<Outcome> {
         match entry {
             Entry::Intent { chunk, at, rows, to, .. } => {
                 self.open.insert(chunk, (rows, to, at));
@@ -44,7 +60,7 @@ impl Rows {
             Entry::Outcome { chunk, at, results } => {
                 let Some((rows, to, _)) = self.open.remove(&chunk) else { return Vec::new() };
                 let rows = rows.into_iter().zip(to).zip(results);
-                rows.filter_map(|((row, to), result)| self.row(row, &to, at, result, "unknown"))
+                rows.filter_map(|((row, to), result)| self.row(row, to, at, result, "unknown"))
                     .collect()
             }
             Entry::NotSent { chunk, .. } => {
@@ -53,11 +69,12 @@ impl Rows {
                 let (rows, to, at) = open.unwrap_or_default();
                 let rows = rows.into_iter().zip(to);
                 let unknown = RowOutcome::Unknown;
-                rows.filter_map(|(row, to)| self.row(row, &to, at, unknown.clone(), "unknown"))
+                rows.filter_map(|(row, to)| self.row(row, to, at, unknown.clone(), "unknown"))
                     .collect()
             }
             Entry::Invalid { row, at, message } => {
-                vec![value(row, "", "invalid", [None, None, Some(&message)], at)]
+                let outcome = Outcome::new(row, String::new(), "invalid", at);
+                vec![Outcome { message: Some(message), ..outcome }]
             }
             // The request may be repeated later.
             Entry::Unknown { chunk, .. } => {
@@ -69,14 +86,14 @@ impl Rows {
     }
 
     /// The rows of requests without an outcome.
-    pub fn unfinished(mut self) -> Vec<Value> {
+    pub fn unfinished(mut self) -> Vec<Outcome> {
         let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
         open.sort_unstable_by_key(|(chunk, _)| *chunk);
         let mut all = Vec::new();
         for (chunk, (rows, to, at)) in open {
             let missing = if self.lost.contains(&chunk) { "unknown" } else { self.missing };
             for (row, to) in rows.into_iter().zip(to) {
-                all.extend(self.row(row, &to, at, RowOutcome::Unknown, missing));
+                all.extend(self.row(row, to, at, RowOutcome::Unknown, missing));
             }
         }
         all
@@ -86,58 +103,43 @@ impl Rows {
     fn row(
         &mut self,
         row: u64,
-        to: &str,
+        to: String,
         at: DateTime<Utc>,
         result: RowOutcome,
-        missing: &str,
-    ) -> Option<Value> {
+        missing: &'static str,
+    ) -> Option<Outcome> {
         match result {
             RowOutcome::Accepted(id) => {
-                Some(value(row, to, "accepted", [Some(&id), None, None], at))
+                Some(Outcome { id: Some(id), ..Outcome::new(row, to, "accepted", at) })
             }
             RowOutcome::Refused { code, message } => {
-                let texts = [None, code.as_deref(), message.as_deref()];
-                Some(value(row, to, "refused", texts, at))
+                Some(Outcome { code, message, ..Outcome::new(row, to, "refused", at) })
             }
             // Only if no later request told, and once.
             _ => (self.state.is_unknown(row) && self.named.insert(row))
-                .then(|| value(row, to, missing, [None; 3], at)),
+                .then(|| Outcome::new(row, to, missing, at)),
         }
     }
 }
 
-fn value(
-    row: u64,
-    address: &str,
-    status: &str,
-    [id, code, message]: [Option<&str>; 3],
-    at: DateTime<Utc>,
-) -> Value {
-    let when = timestamp(at);
-    json!({
-        "row": row, "address": address, "status": status, "id": id, "code": code, "when": when,
-        "message": message,
-    })
+impl Outcome {
+    fn new(row: u64, address: String, status: &'static str, at: DateTime<Utc>) -> Self {
+        let (status, when) = (status.into(), timestamp(at));
+        Self { row, address, status, id: None, code: None, when, message: None }
+    }
 }
 
 /// Calls `each` for every row that was left out when the job was created.
 pub fn left_out(
     lines: impl BufRead,
     created: DateTime<Utc>,
-    mut each: impl FnMut(Value) -> Result<(), Failure>,
+    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for line in lines.lines() {
-        let line: Value = serde_json::from_str(&line?)
+        let LeftOutRow { row, address, code, message } = serde_json::from_str(&line?)
             .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
-        each(json!({
-            "row": line["row"],
-            "address": line["address"],
-            "status": "left_out",
-            "id": null,
-            "code": line["code"],
-            "when": timestamp(created),
-            "message": line["message"],
-        }))?;
+        let outcome = Outcome::new(row, address, "left_out", created);
+        each(Outcome { code: Some(code), message: Some(message), ..outcome })?;
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use svc_sdk::email::Email;
 
@@ -19,7 +18,7 @@ use super::rows::{Row, Rows};
 use crate::commands::contacts::import::rows::MISSING_SUBSCRIBED;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Printer;
+use crate::output::{Printer, to_value};
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -203,8 +202,9 @@ impl Plan {
                     }
                 }
             }
-            let line = json!({"row": row.number, "address": row.address, "code": code, "message": message});
-            writeln!(left_out, "{line}")?;
+            let (row, address) = (row.number, row.address.clone());
+            let line = LeftOutRow { row, address, code: code.to_owned(), message };
+            writeln!(left_out, "{}", to_value(&line))?;
         }
         left_out.flush()?;
         // It must not be lost once the journal exists: its rows would be sent.
@@ -276,6 +276,15 @@ impl Plan {
     }
 }
 
+/// A line of the file [`LEFT_OUT`].
+#[derive(Serialize, Deserialize)]
+pub struct LeftOutRow {
+    pub row: u64,
+    pub address: String,
+    pub code: String,
+    pub message: String,
+}
+
 /// Lets a signal end work that does not wait for anything.
 pub struct Stopper<'a> {
     context: &'a Context,
@@ -306,10 +315,6 @@ impl<'a> Stopper<'a> {
 /// The numbers of the rows that are left out. Fewer or more than `total` are refused: people who
 /// must not get the email might be missing.
 pub fn left_out_rows(folder: &Path, total: u64) -> Result<HashSet<u64>, Failure> {
-    #[derive(Deserialize)]
-    struct Line {
-        row: u64,
-    }
     let path = folder.join(LEFT_OUT);
     let damaged = |problem: String| {
         Failure::other(format!("{}: {problem}", path.display()))
@@ -319,7 +324,7 @@ pub fn left_out_rows(folder: &Path, total: u64) -> Result<HashSet<u64>, Failure>
     let file = File::open(&path).map_err(|error| damaged(error.to_string()))?;
     let mut rows = HashSet::new();
     for line in BufReader::new(file).lines() {
-        let line: Line =
+        let line: LeftOutRow =
             serde_json::from_str(&line?).map_err(|_| damaged("a line is damaged".to_owned()))?;
         rows.insert(line.row);
     }

@@ -7,11 +7,12 @@ pub mod status;
 pub mod work;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use svc_sdk::bulk::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
 
-use super::jobs::not_sent;
+use super::jobs::Shown;
 use super::plan::Plan;
 use super::rows;
 use crate::context::Context;
@@ -121,43 +122,71 @@ pub fn attachment(number: usize) -> String {
     format!("attachment-{number}")
 }
 
-pub fn to_json(status: &QueueStatus) -> Result<Value, Failure> {
-    let plan = plan_of(status)?;
-    let (totals, total) = (status.totals, status.info.rows.unwrap_or_default());
-    let state = match status.state {
-        QueueState::Complete if totals.unknown > 0 => json!("unknown"),
-        state => serde_json::to_value(state).unwrap_or_default(),
-    };
-    Ok(json!({
-        "job": status.info.job,
-        "state": state,
-        "total": total,
-        "accepted": totals.accepted,
-        "refused": totals.refused + totals.invalid,
-        "unknown": totals.unknown,
-        "not_sent": not_sent(total, totals),
-        "left_out": plan.left_out.total(),
-        "left_out_invalid": plan.left_out.invalid,
-        "created": timestamp(status.info.at),
-        "subject": plan.message.subject,
-        "workers": status.workers.iter().map(worker).collect::<Vec<_>>(),
-    }))
+/// A job in Redis.
+pub type QueuedJob = Shown<QueuedState, InQueue>;
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QueuedState {
+    Running,
+    Paused,
+    Cancelled,
+    Complete,
+    Unknown,
 }
 
-fn worker(worker: &WorkerStatus) -> Value {
-    let state = match worker {
-        _ if worker.has_left => "left",
-        _ if worker.silent >= worker.lease => "silent",
-        _ if worker.chunks > 0 => "sending",
-        _ => "waiting",
+#[derive(Serialize, JsonSchema)]
+pub struct InQueue {
+    pub workers: Vec<Worker>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Worker {
+    /// Its name, with a random suffix.
+    worker: String,
+    state: WorkerState,
+    seen: String,
+    requests: u64,
+    accepted: u64,
+    refused: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WorkerState {
+    Sending,
+    Waiting,
+    Silent,
+    Left,
+}
+
+pub fn shown(status: &QueueStatus) -> Result<QueuedJob, Failure> {
+    let state = match status.state {
+        QueueState::Complete if status.totals.unknown > 0 => QueuedState::Unknown,
+        QueueState::Complete => QueuedState::Complete,
+        QueueState::Paused => QueuedState::Paused,
+        QueueState::Cancelled => QueuedState::Cancelled,
+        _ => QueuedState::Running,
     };
-    json!({
-        "worker": worker.name,
-        "state": state,
-        "seen": timestamp(worker.seen),
-        "requests": worker.chunks,
-        "accepted": worker.totals.accepted,
-        "refused": worker.totals.refused + worker.totals.invalid,
-        "unknown": worker.totals.unknown,
-    })
+    let place = InQueue { workers: status.workers.iter().map(worker).collect() };
+    Ok(Shown::new(&status.info, &plan_of(status)?, status.totals, state, place))
+}
+
+fn worker(worker: &WorkerStatus) -> Worker {
+    Worker {
+        worker: worker.name.clone(),
+        state: match worker {
+            _ if worker.has_left => WorkerState::Left,
+            _ if worker.silent >= worker.lease => WorkerState::Silent,
+            _ if worker.chunks > 0 => WorkerState::Sending,
+            _ => WorkerState::Waiting,
+        },
+        seen: timestamp(worker.seen),
+        requests: worker.chunks,
+        accepted: worker.totals.accepted,
+        refused: worker.totals.refused + worker.totals.invalid,
+        unknown: worker.totals.unknown,
+    }
 }

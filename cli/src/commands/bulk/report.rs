@@ -3,17 +3,16 @@
 use std::io::BufReader;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use svc_sdk::bulk::FileJournal;
 
 use super::delivery;
 use super::jobs::{Job, Jobs};
-use super::outcomes::{Rows, left_out};
+use super::outcomes::{Outcome, Rows, left_out};
 use super::plan::LEFT_OUT;
 use super::queue::{self, QueueOption};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Format, View};
+use crate::output::{Format, View, to_value};
 
 /// Show the outcome of every row of a job
 ///
@@ -64,14 +63,14 @@ impl Report {
             context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
         }
         let mut all = Vec::new();
-        let each = |row| {
+        let each = |row: Outcome| {
             if csv {
                 return context.out.raw_data(&line(&row)?);
             }
             match context.out.format() {
                 Format::Ndjson => context.out.one(&row, View(&[]))?,
                 _ if self.format == Some(ReportFormat::Ndjson) => {
-                    context.out.raw_data(&format!("{row}\n"))?;
+                    context.out.raw_data(&format!("{}\n", to_value(&row)))?;
                 }
                 _ => all.push(row),
             }
@@ -83,7 +82,7 @@ impl Report {
         }
         match csv || self.format.is_some() || context.out.format() == Format::Ndjson {
             true => Ok(()),
-            false => context.out.value(&Value::from(all)),
+            false => context.out.value(&all),
         }
     }
 }
@@ -92,14 +91,13 @@ impl Report {
 /// it need not be held in memory.
 fn for_each_row(
     job: &Job,
-    mut each: impl FnMut(Value) -> Result<(), Failure>,
+    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let deliveries = delivery::read(&job.folder)?;
-    let mut each = |mut row: Value| {
-        let delivery = row["row"].as_u64().and_then(|number| deliveries.get(&number));
-        if let Some(delivery) = delivery.filter(|_| row["status"] == "accepted") {
-            row["status"] = json!(delivery.status);
-            row["message"] = json!(delivery.reason);
+    let mut each = |mut row: Outcome| {
+        if let Some(delivery) = deliveries.get(&row.row).filter(|_| row.status == "accepted") {
+            row.status = delivery.status.clone().into();
+            row.message = delivery.reason.clone();
         }
         each(row)
     };
@@ -119,15 +117,9 @@ fn for_each_row(
     left_out(BufReader::new(std::fs::File::open(job.folder.join(LEFT_OUT))?), job.info.at, each)
 }
 
-fn line(row: &Value) -> Result<String, Failure> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let cells = COLUMNS.map(|column| match &row[column] {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    });
-    let failed = |error: csv::Error| Failure::other(error.to_string());
-    writer.write_record(cells).map_err(failed)?;
+fn line(row: &Outcome) -> Result<String, Failure> {
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    writer.serialize(row).map_err(|error| Failure::other(error.to_string()))?;
     let bytes = writer.into_inner().map_err(|error| Failure::other(error.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -60,6 +60,6 @@ impl Status {
         if change.is_some() || self.queue.is_of_other_machine(context, &here) {
             return queue::status::run(context, &self.queue, &self.job, change, self.unknown).await;
         }
-        context.out.one(&here?.to_json(), VIEW)
+        context.out.one(&here?.shown(), VIEW)
     }
 }

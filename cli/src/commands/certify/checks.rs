@@ -1,5 +1,6 @@
 //! The table of checks.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::Service;
@@ -50,7 +51,7 @@ fn shown_timeout(service: Option<Service>) -> &'static str {
 }
 
 /// What it means if a check does not pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// The receiver is wrong: it accepts forged deliveries, or loses good ones.

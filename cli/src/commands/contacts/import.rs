@@ -10,7 +10,8 @@ use futures_util::{StreamExt as _, stream};
 use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
 
-use self::report::{Entry, RowResult};
+pub use self::report::Entry;
+use self::report::RowResult;
 use self::rows::Row;
 use crate::command_line::shell_quoted;
 use crate::complete::Values;

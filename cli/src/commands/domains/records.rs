@@ -1,7 +1,6 @@
 //! The `svc domains records` command.
 
 use clap::{Args, ValueEnum};
-use serde_json::Value;
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
@@ -10,7 +9,6 @@ use crate::context::{Context, PLAIN};
 use crate::dns::compare::{self, Record};
 use crate::failure::{Failure, Kind};
 use crate::names::is_same_domain;
-use crate::output::to_value;
 
 mod formats;
 
@@ -76,7 +74,7 @@ impl Records {
             Some(Format::Bind) => formats::bind(&records),
             Some(Format::Terraform) => formats::terraform(&records),
         };
-        context.out.document(&text, || plain(&records))
+        context.out.document(&text, &plain(&records))
     }
 }
 
@@ -92,6 +90,6 @@ fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {
     )
 }
 
-fn plain(records: &[DnsRecord]) -> Value {
-    to_value(&records.iter().map(Record::from).collect::<Vec<_>>())
+fn plain(records: &[DnsRecord]) -> Vec<Record<'_>> {
+    records.iter().map(Record::from).collect()
 }

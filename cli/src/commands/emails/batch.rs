@@ -1,19 +1,22 @@
 //! The `svc emails batch` command.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
-use serde_json::{Value, json};
-use svc_sdk::FieldProblem;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
 
 use super::fields::{self, has_content};
+use crate::commands::schema::output::email_fields;
 use crate::context::Context;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FieldError, Kind};
 use crate::input::content::in_file;
 use crate::input::{exact_json_line, json_problem, lossy_json};
-use crate::output::{self, Column, Show, View};
+use crate::output::{Column, Show, View, fields_beside};
 use crate::sent::SentEmails;
 use crate::times;
 
@@ -158,23 +161,19 @@ impl Rows {
     }
 
     /// The result of every email of the file, in its order if the response tells it.
-    fn items(&self, response: &BatchResponse) -> Vec<Value> {
+    fn items<'a>(&'a self, response: &'a BatchResponse) -> Vec<Item<'a>> {
         let in_file = |index: Option<usize>| index.and_then(|index| self.sent.get(index).copied());
-        let mut items = response
-            .items
-            .iter()
-            .map(|each| (in_file(each.index), item(each, in_file(each.index))))
-            .collect::<Vec<_>>();
+        let mut items =
+            response.items.iter().map(|each| item(each, in_file(each.index))).collect::<Vec<_>>();
         items.extend(self.refused.iter().map(|(index, field, problem)| {
-            let fields = json!([{"field": field, "message": problem}]);
-            let message = format!("{field}: {problem}");
-            let error = json!({"code": "invalid_input", "message": message, "fields": fields});
-            (Some(*index), json!({"index": index, "result": "refused", "error": error}))
+            let fields = vec![FieldError { field, message: problem }];
+            let message = Some(format!("{field}: {problem}").into());
+            Item::refused(Some(*index), Error { code: Some("invalid_input"), message, fields })
         }));
-        if items.iter().all(|(index, _)| index.is_some()) {
-            items.sort_by_key(|(index, _)| *index);
+        if items.iter().all(|item| item.index.is_some()) {
+            items.sort_by_key(|item| item.index);
         }
-        items.into_iter().map(|(_, item)| item).collect()
+        items
     }
 }
 
@@ -271,38 +270,62 @@ fn list_in_object(text: &str) -> Option<Failure> {
     )
 }
 
-/// The same shape for every item, however the service reports it.
-fn item(item: &BatchItem, index: Option<usize>) -> Value {
-    match &item.outcome {
-        BatchOutcome::Accepted(email) => {
-            let mut value = json!({"index": index, "result": "accepted"});
-            merge(&mut value, output::to_value(email));
-            value
-        }
-        BatchOutcome::Refused(refusal) => {
-            let mut error = json!({"code": refusal.code, "message": refusal.message});
-            if !refusal.fields.is_empty() {
-                let field =
-                    |each: &FieldProblem| json!({"field": each.field, "message": each.message});
-                error["fields"] = refusal.fields.iter().map(field).collect();
-            }
-            json!({"index": index, "result": "refused", "error": error})
-        }
-        BatchOutcome::Unrecognized(record) => {
-            let mut value = json!({"index": index, "result": "unknown"});
-            merge(&mut value, output::to_value(record));
-            value
-        }
-        // The SDK may add outcomes.
-        _ => json!({"index": index, "result": "unknown"}),
+/// The result of an email: the same shape, however the service reports it.
+#[derive(Serialize, JsonSchema)]
+pub struct Item<'a> {
+    /// The position in the file, starting at 0, or null if the response does not tell it.
+    index: Option<usize>,
+    result: ItemResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Error")]
+    error: Option<Error<'a>>,
+    #[serde(flatten)]
+    #[schemars(schema_with = "email_fields")]
+    email: Map<String, Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ItemResult {
+    Accepted,
+    Refused,
+    Unknown,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Error<'a> {
+    code: Option<&'a str>,
+    message: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<FieldError<'a>>,
+}
+
+impl<'a> Item<'a> {
+    fn new(index: Option<usize>, result: ItemResult, email: Map<String, Value>) -> Self {
+        Self { index, result, error: None, email }
+    }
+
+    fn refused(index: Option<usize>, error: Error<'a>) -> Self {
+        Self { error: Some(error), ..Self::new(index, ItemResult::Refused, Map::new()) }
     }
 }
 
-fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        for (key, value) in from {
-            into.entry(key).or_insert(value);
+fn item(item: &BatchItem, index: Option<usize>) -> Item<'_> {
+    let fields = |record| fields_beside(&["index", "result"], record);
+    match &item.outcome {
+        BatchOutcome::Accepted(email) => Item::new(index, ItemResult::Accepted, fields(email)),
+        BatchOutcome::Refused(refusal) => {
+            let fields = refusal.fields.iter();
+            let fields =
+                fields.map(|each| FieldError { field: &each.field, message: &each.message });
+            let (code, message) = (refusal.code.as_deref(), refusal.message.as_deref());
+            let message = message.map(Cow::Borrowed);
+            Item::refused(index, Error { code, message, fields: fields.collect() })
         }
+        BatchOutcome::Unrecognized(record) => Item::new(index, ItemResult::Unknown, fields(record)),
+        // The SDK may add outcomes.
+        _ => Item::new(index, ItemResult::Unknown, Map::new()),
     }
 }
 

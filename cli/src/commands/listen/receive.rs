@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
@@ -84,10 +85,13 @@ pub(super) struct Receiver {
     pub(super) max_body: usize,
 }
 
-/// The result of one delivery.
-#[derive(Serialize)]
-pub(super) struct Report {
+/// Each further line: a delivery.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Report {
+    #[schemars(extend("format" = "date-time"))]
     pub(super) at: String,
+    /// The id of the record, for `svc replay`.
     pub(super) id: Option<String>,
     pub(super) event: Option<String>,
     pub(super) verified: bool,
@@ -95,7 +99,7 @@ pub(super) struct Report {
     pub(super) forwarded_to: Option<String>,
     pub(super) duration_ms: u64,
     pub(super) problem: Option<String>,
-    /// The verified body, if it is JSON.
+    /// The verified body, or null if it is not JSON.
     pub(super) body: Value,
 }
 

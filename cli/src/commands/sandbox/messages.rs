@@ -1,6 +1,6 @@
 //! The `svc sandbox messages` commands: messages in the local mailbox.
 
-mod attachments;
+pub mod attachments;
 
 use std::path::PathBuf;
 

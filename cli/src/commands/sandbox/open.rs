@@ -1,7 +1,8 @@
 //! The `svc sandbox open` command.
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::browser;
 use crate::context::Context;
@@ -77,10 +78,18 @@ pub(super) async fn view(
 pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<(), Failure> {
     if !print && context.out.stdout_is_terminal() {
         if browser::open(url).await {
-            let value = json!({"url": url, "opened": true});
-            return context.out.done(&format!("opened {url}"), &value);
+            return context.out.done(&format!("opened {url}"), &Output { url, opened: true });
         }
         context.out.note("found no browser; open this URL, or name a browser in BROWSER");
     }
-    context.out.document(&format!("{url}\n"), || json!({"url": url, "opened": false}))
+    context.out.document(&format!("{url}\n"), &Output { url, opened: false })
+}
+
+/// The output of `svc sandbox open` and `svc sandbox messages open`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Output<'a> {
+    url: &'a str,
+    /// Whether a browser was opened.
+    opened: bool,
 }

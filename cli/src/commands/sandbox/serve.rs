@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
 use clap::{Args, ValueHint};
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
 
@@ -113,13 +114,16 @@ fn rate(text: &str) -> Result<u32, String> {
 }
 
 /// The line that is printed when the server is ready.
-#[derive(Serialize)]
-struct Ready<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Ready<'a> {
     http: String,
     dns: String,
     smtp: Option<String>,
     data: Option<&'a Path>,
+    /// The token that the control interface needs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     control_token: Option<&'a str>,
 }
 

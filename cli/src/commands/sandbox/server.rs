@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use svc_reference_server::client::Health;
 
 use crate::confirm::confirm;
@@ -40,8 +40,7 @@ impl Status {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
         if Sandbox::running_url(dir).is_none() && !context.settings.dry_run {
-            let value = json!({"status": "not running", "data": dir});
-            context.out.one(&value, VIEW)?;
+            context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;
             context.out.note(&format!(
                 "no server uses {}; one that was started with --in-memory or another --data is not \
                  found, but responds at its own address",
@@ -52,14 +51,22 @@ impl Status {
         }
         let client = control::client(context, None).await?;
         let Some(health) = control::send(context, client.health()).await? else { return Ok(()) };
-        context.out.one(&WithData { health, data: dir }, VIEW)
+        context.out.one(&Running { health, data: dir }, VIEW)
     }
 }
 
-#[derive(Serialize)]
-struct WithData<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Running<'a> {
     #[serde(flatten)]
     health: Health,
+    data: &'a Path,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NotRunning<'a> {
+    #[schemars(extend("const" = "not running"))]
+    status: &'static str,
     data: &'a Path,
 }
 
@@ -76,7 +83,9 @@ impl Stop {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
         let Some(server) = svc_reference_server::find_running(dir) else {
-            return context.out.done("the sandbox is not running", &json!({"stopped": false}));
+            return context
+                .out
+                .done("the sandbox is not running", &Stopped { stopped: false, http: None });
         };
         terminate(server.pid)?;
         let progress = context.out.progress("waiting for the sandbox to stop");
@@ -92,8 +101,18 @@ impl Stop {
         }
         drop(progress);
         let sentence = format!("stopped the sandbox at {}", server.base_url());
-        context.out.done(&sentence, &json!({"stopped": true, "http": server.base_url()}))
+        context.out.done(&sentence, &Stopped { stopped: true, http: Some(server.base_url()) })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Stopped {
+    stopped: bool,
+    /// The base URL of the server that was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    http: Option<String>,
 }
 
 /// Longer than the server's own shutdown time limit.

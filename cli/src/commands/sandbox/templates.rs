@@ -1,14 +1,14 @@
 //! The `svc sandbox templates` commands: email templates of the local server.
 
 use clap::Args;
-use serde_json::{Map, json};
+use serde_json::Map;
 use svc_reference_server::client::{NewTemplate, RenderedTemplate};
 
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
 use crate::context::{Context, PLAIN};
-use crate::control::{self, OfOrganization};
+use crate::control::{self, OfOrganization, Text};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
@@ -175,7 +175,7 @@ impl Render {
         let text = part.ok_or_else(|| {
             Failure::input(format!("the template {} has no {name} body", self.id))
         })?;
-        context.out.document(&text, || json!({"text": text}))
+        context.out.document(&text, &Text { text: &text })
     }
 }
 

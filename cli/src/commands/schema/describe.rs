@@ -4,8 +4,11 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule};
 
-use crate::command_spec::{COMMANDS, CommandSpec, Effect};
+use super::output;
+use crate::COMMANDS;
+use crate::command_spec::{CommandSpec, Effect};
 use crate::exit;
+use crate::failure::Details;
 
 /// Every leaf command: its input, output and errors.
 pub(super) fn all() -> Vec<Value> {
@@ -30,7 +33,7 @@ fn describe(spec: &CommandSpec, command: &Command) -> Value {
         "dry_run": spec.has_dry_run(),
         "asks_for_confirmation": spec.effect == Effect::Dangerous,
         "input": input(command),
-        "output": super::output::of(spec.path).unwrap_or(Value::Bool(true)),
+        "output": (spec.output)(),
         "errors": errors(),
         "exit_codes": exit_codes(),
     })
@@ -126,7 +129,7 @@ fn errors() -> Value {
         "type": "object",
         "description": "the last line of standard error",
         "required": ["error"],
-        "properties": {"error": super::output::failure()},
+        "properties": {"error": output::of::<Details>()},
         "additionalProperties": false,
     })
 }

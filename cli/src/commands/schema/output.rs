@@ -1,46 +1,51 @@
-//! The JSON Schema of each command's output with `--json`.
+//! The JSON Schema of each command's output with `--json`, for the rows of the command table.
 //!
-//! Output that comes from a service lists the documented fields, all optional, and allows more.
-//! Output of `svc` itself lists every field.
+//! Output of `svc` and of the local server is described by its type, with [`of`]. Types of the
+//! services have no schema of their own: the functions below list the documented fields, all
+//! optional, and allow more.
 
-mod own;
-mod sandbox;
-
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::failure::Kind;
-
-/// The output schema of a command, by its path.
-pub(super) fn of(path: &str) -> Option<Value> {
-    Some(match path {
-        "emails send" | "emails get" | "emails cancel" => email(),
-        "audiences create" | "audiences get" => audience(),
-        "audiences list" => list(audience()),
-        "contacts create" | "contacts update" => contact(),
-        "contacts list" | "contacts export" => list(contact()),
-        "domains create" | "domains verify" => domain(),
-        "domains list" => list(domain()),
-        "webhooks create" | "webhooks update" => webhook("signingSecret"),
-        "webhooks rotate" => rotated("signingSecret"),
-        "webhooks list" => list(webhook("signingSecret")),
-        "webhooks test" => service_object(&[
-            ("statusCode", nullable("integer")),
-            ("responseStatus", nullable("integer")),
-            ("durationMs", nullable("integer")),
-            ("error", nullable("string")),
-        ]),
-        "extraction me" => me(),
-        "extraction webhooks create" => webhook("secret"),
-        "extraction webhooks rotate" => rotated("secret"),
-        "extraction webhooks list" => list(webhook("secret")),
-        "watch" => sandbox::watched(),
-        "api" => json!({"description": "the response of the service"}),
-        _ if path.ends_with(" delete") => own_object(&[("id", string()), ("deleted", boolean())]),
-        _ => return sandbox::of(path).or_else(|| own::of(path)),
-    })
+/// The schema of a type, as it is serialized.
+pub fn of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().subschema_for::<T>().to_value()
 }
 
-fn email() -> Value {
+/// One of several outputs, of which no two have a value in common.
+pub fn one_of(alternatives: &[fn() -> Value]) -> Value {
+    json!({"oneOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
+}
+
+/// One of several outputs.
+pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
+    json!({"anyOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
+}
+
+/// An output with a description beside that of its type.
+#[cfg(feature = "sandbox")]
+pub fn described(about: &str, schema: Value) -> Value {
+    json!({"description": about, "anyOf": [schema]})
+}
+
+pub fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+/// The response of `svc api`.
+pub fn response() -> Value {
+    json!({"description": "the response of the service"})
+}
+
+/// An element of the output of `svc schema`.
+pub fn command() -> Value {
+    service_object(&[("command", string()), ("input", json!({"type": "object"}))])
+}
+
+pub fn email() -> Value {
     service_object(&[
         ("id", string()),
         (
@@ -53,11 +58,17 @@ fn email() -> Value {
     ])
 }
 
-fn audience() -> Value {
+/// An email after an event that was simulated.
+#[cfg(feature = "sandbox")]
+pub fn simulated() -> Value {
+    service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
+}
+
+pub fn audience() -> Value {
     service_object(&[("id", string()), ("name", nullable("string"))])
 }
 
-fn contact() -> Value {
+pub fn contact() -> Value {
     service_object(&[
         ("id", string()),
         ("email", nullable("string")),
@@ -68,7 +79,8 @@ fn contact() -> Value {
     ])
 }
 
-fn domain() -> Value {
+pub fn domain() -> Value {
+    let record = ["kind", "type", "name", "value"].map(|name| (name, nullable("string")));
     service_object(&[
         ("id", string()),
         ("name", nullable("string")),
@@ -77,14 +89,21 @@ fn domain() -> Value {
         ("dkim_verified", nullable("boolean")),
         ("dmarc_verified", nullable("boolean")),
         ("verified", nullable("boolean")),
-        ("records", list(service_object(&RECORD.map(|name| (name, nullable("string")))))),
+        ("records", list(service_object(&record))),
     ])
 }
 
-/// The required fields of a DNS record.
-const RECORD: [&str; 4] = ["kind", "type", "name", "value"];
+/// A webhook of the email service.
+pub fn webhook() -> Value {
+    webhook_with("signingSecret")
+}
 
-fn webhook(secret: &str) -> Value {
+/// A webhook of the extraction service.
+pub fn extraction_webhook() -> Value {
+    webhook_with("secret")
+}
+
+fn webhook_with(secret: &str) -> Value {
     service_object(&[
         ("id", string()),
         ("url", nullable("string")),
@@ -94,18 +113,31 @@ fn webhook(secret: &str) -> Value {
 }
 
 /// A webhook in place of another. The secret is in the output or in a file.
-fn rotated(secret: &str) -> Value {
-    let mut webhook = webhook(secret);
+pub fn rotated(mut webhook: Value) -> Value {
     webhook["properties"]["replaces"] = string();
     webhook["properties"]["secret_file"] = string();
     webhook
 }
 
-fn me() -> Value {
+/// The test of a webhook.
+pub fn webhook_test() -> Value {
+    service_object(&[
+        ("statusCode", nullable("integer")),
+        ("responseStatus", nullable("integer")),
+        ("durationMs", nullable("integer")),
+        ("error", nullable("string")),
+    ])
+}
+
+pub fn me() -> Value {
     service_object(&[
         (
             "organization",
-            service_object(&[("id", string()), ("name", string()), ("balance_cents", integer())]),
+            service_object(&[
+                ("id", string()),
+                ("name", string()),
+                ("balance_cents", json!({"type": "integer"})),
+            ]),
         ),
         (
             "auth",
@@ -114,88 +146,28 @@ fn me() -> Value {
     ])
 }
 
-/// The error object.
-pub(super) fn failure() -> Value {
-    json!({
-        "type": "object",
-        "required": ["kind", "message"],
-        "additionalProperties": false,
-        "properties": {
-            "kind": {"enum": Kind::ALL.map(Kind::as_str)},
-            "code": {"type": "string"},
-            "message": {"type": "string"},
-            "status": {"type": "integer"},
-            "operation": {"type": "string"},
-            "required_scope": {"type": "string"},
-            "request_id": {"type": "string"},
-            "outcome": {"enum": ["not_sent", "refused", "unknown"]},
-            "attempts": {"type": "integer"},
-            "retryable": {"type": "boolean"},
-            "retry_after": {"type": "integer", "description": "seconds"},
-            "hint": {"type": "string"},
-            "fields": {"type": "array", "items": {
-                "type": "object",
-                "required": ["field", "message"],
-                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
-            }},
-        },
-    })
+/// [`me`], within a type.
+pub fn me_fields(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(me()).unwrap_or_default()
+}
+
+/// [`email`], within a type.
+pub fn email_fields(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(email()).unwrap_or_default()
 }
 
 /// An object from a service. No field is required, because a service may leave out what its
 /// reference does not promise.
 fn service_object(fields: &[(&str, Value)]) -> Value {
-    json!({"type": "object", "properties": properties(fields), "additionalProperties": true})
-}
-
-/// An object of `svc` itself: exactly these fields.
-fn own_object(fields: &[(&str, Value)]) -> Value {
-    let names = fields.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    json!({
-        "type": "object",
-        "properties": properties(fields),
-        "required": names,
-        "additionalProperties": false,
-    })
-}
-
-fn properties(fields: &[(&str, Value)]) -> Map<String, Value> {
-    fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect()
-}
-
-fn list(items: Value) -> Value {
-    Value::Object(Map::from_iter([("type".into(), "array".into()), ("items".into(), items)]))
+    let properties = fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone()));
+    let properties = properties.collect::<Map<_, _>>();
+    json!({"type": "object", "properties": properties, "additionalProperties": true})
 }
 
 fn nullable(kind: &str) -> Value {
     json!({"type": [kind, "null"]})
 }
 
-fn one_of(names: &[&str]) -> Value {
-    json!({"enum": names})
-}
-
 fn string() -> Value {
     json!({"type": "string"})
-}
-
-fn integer() -> Value {
-    json!({"type": "integer"})
-}
-
-fn boolean() -> Value {
-    json!({"type": "boolean"})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_command_has_an_output_schema() {
-        for spec in crate::command_spec::COMMANDS {
-            assert!(of(spec.path).is_some(), "`svc {}` has no output schema", spec.path);
-        }
-        assert!(of("no such").is_none());
-    }
 }

@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
-use super::{QueueOption, to_json};
+use super::{QueueOption, QueuedJob, shown};
+use crate::commands::bulk::jobs::Damaged;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 pub async fn read(
     context: &Context,
     option: &QueueOption,
-    jobs: &mut Vec<(DateTime<Utc>, Value)>,
-    damaged: &mut Vec<Value>,
+    jobs: &mut Vec<(DateTime<Utc>, QueuedJob)>,
+    damaged: &mut Vec<Damaged>,
 ) -> Result<(), Failure> {
     let queue = option.connect(context).await?;
     for id in queue.jobs().await? {
@@ -24,17 +24,17 @@ pub async fn read(
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 context.out.warning(&format!("job {id}: {error}"));
-                damaged.push(json!({"job": id, "state": "damaged"}));
+                damaged.push(Damaged::new(id, None));
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        match to_json(&status) {
+        match shown(&status) {
             Ok(job) => jobs.push((status.info.at, job)),
             // An application has made it with the SDK, or another version of svc.
             Err(failure) => {
                 context.out.warning(&format!("job {id}: {}", failure.details().message));
-                damaged.push(json!({"job": id, "state": "damaged"}));
+                damaged.push(Damaged::new(id, None));
             }
         }
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use svc_sdk::Service;
 use svc_sdk::bulk::RedisQueue;
 
-use super::{LEFT_OUT, QueueOption, Row, attachment, check_durability, find, to_json};
+use super::{LEFT_OUT, QueueOption, Row, attachment, check_durability, find, shown};
 use crate::commands::bulk::content::{Content, Prepared};
 use crate::commands::bulk::drive::emails;
 use crate::commands::bulk::plan;
@@ -58,7 +58,7 @@ impl Plan {
         ));
         let sentence =
             format!("queued job {job}: {} emails", prepared.info.rows.unwrap_or_default());
-        context.out.done(&sentence, &to_json(&status)?)
+        context.out.done(&sentence, &shown(&status)?)
     }
 }
 

@@ -1,10 +1,9 @@
 //! `svc bulk report` of a job in Redis.
 
-use serde_json::Value;
 use svc_sdk::bulk::State;
 
 use super::{LEFT_OUT, QueueOption, find};
-use crate::commands::bulk::outcomes::{Rows, left_out};
+use crate::commands::bulk::outcomes::{Outcome, Rows, left_out};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -13,7 +12,7 @@ pub async fn for_each_row(
     context: &Context,
     option: &QueueOption,
     job: &str,
-    mut each: impl FnMut(Value) -> Result<(), Failure>,
+    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let queue = option.connect(context).await?;
     let status = find(&queue, job).await?;

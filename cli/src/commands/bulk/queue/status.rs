@@ -2,7 +2,7 @@
 
 use svc_sdk::bulk::QueueState;
 
-use super::{QueueOption, find, to_json};
+use super::{QueueOption, find, shown};
 use crate::commands::bulk::VIEW;
 use crate::commands::bulk::options::Unknown;
 use crate::context::Context;
@@ -44,10 +44,10 @@ pub async fn run(
         let chunks = queue.resend_unknown(job).await?;
         context.out.note(&format!("{chunks} requests with unknown emails are sent again"));
     }
-    let status = to_json(&find(&queue, job).await?)?;
-    context.out.one(&status, VIEW)?;
-    match (context.out.is_table(), status["workers"].as_array()) {
-        (true, Some(workers)) => context.out.list(workers, WORKERS, "no workers yet"),
-        _ => Ok(()),
+    let job = shown(&find(&queue, job).await?)?;
+    context.out.one(&job, VIEW)?;
+    match context.out.is_table() {
+        true => context.out.list(&job.place.workers, WORKERS, "no workers yet"),
+        false => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use svc_sdk::bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
 use svc_sdk::{EmailClient, Service};
 
-use super::{QueueOption, Row, attachment, check_durability, find, plan_of, to_json};
+use super::{QueueOption, Row, attachment, check_durability, find, plan_of, shown};
 use crate::commands::bulk::drive::{self, Summary, is_result};
 use crate::commands::bulk::message::Renderer;
 use crate::commands::bulk::plan::Plan;
@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::dry_run;
 use crate::failure::Failure;
 use crate::input::duration;
+use crate::output::to_value;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -130,7 +131,7 @@ impl Work {
             total,
             left_out: plan.left_out.total(),
             totals: status.totals,
-            json: to_json(&status)?,
+            output: to_value(&shown(&status)?),
             resume: context.svc(&format!("bulk work {id}{option}")),
             report: context.svc(&format!("bulk report {id}{option}")),
             again: context.svc(&format!("bulk status {id}{option} --resume --unknown resend")),

@@ -1,5 +1,6 @@
 //! What an import reports: a result for each row, totals, and warnings about opt-outs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Outcome;
 
@@ -16,8 +17,10 @@ const VIEW: View = View(&[
 ]);
 
 /// A row of the report.
-#[derive(Serialize)]
-pub(super) struct Entry {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Entry {
+    /// The row number as in a spreadsheet: the header is row 1.
     row: usize,
     /// The address as it is in the file.
     email: Option<String>,
@@ -27,7 +30,7 @@ pub(super) struct Entry {
 }
 
 /// What became of a row.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RowResult {
     Created,
@@ -39,21 +42,25 @@ pub(super) enum RowResult {
 }
 
 /// The fields that depend on the result.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum About {
     Imported {
+        /// The id of the contact.
         id: Option<String>,
         /// Whether the contact was skipped, although the file unsubscribes it.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         still_subscribed: bool,
         /// Whether the contact has opted out, although the file subscribes it.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "bool")]
         opt_out_kept: Option<bool>,
     },
     Failed {
         error: Box<Details>,
+        /// The row with the same address that is imported.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "usize")]
         duplicate_of: Option<usize>,
     },
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::{MessageAttachment, Messages};
 
@@ -19,9 +20,11 @@ const VIEW: View = View(&[
     Column::text("TYPE", "/contentType"),
 ]);
 
-#[derive(Serialize)]
+/// A saved file, with --attachments.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Saved<'a> {
+#[schemars(deny_unknown_fields)]
+pub struct Saved<'a> {
     path: String,
     filename: Option<&'a str>,
     content_type: &'a str,

@@ -1,0 +1,226 @@
+//! The table of all leaf commands, with the operations that each calls, its effect and its output.
+//! `--dry-run`, `svc schema`, the command reference and the tests are based on it.
+
+use serde_json::Value;
+#[cfg(feature = "sandbox")]
+use svc_reference_server::client::{
+    Clock, Delivery, EmailStory, EmailSummary, Extraction, Fault, Key, LiveEvent, LoggedRequest,
+    Message, MessageLinks, MessageSummary, Organization, OrganizationSummary, Published, Received,
+    RenderedTemplate, Template, TemplateSummary,
+};
+use svc_sdk::Operation::*;
+
+use crate::command_spec::{CommandSpec, Effect, IdOf, local_spec, spec};
+use crate::commands::bulk::jobs::LocalJob;
+use crate::commands::bulk::queue::QueuedJob;
+#[cfg(feature = "sandbox")]
+use crate::commands::sandbox::{messages::attachments, open, serve, server};
+use crate::commands::schema::output::{
+    any_of, audience, command, contact, domain, email, extraction_webhook, list, me, of, one_of,
+    response, rotated, webhook, webhook_test,
+};
+#[cfg(feature = "sandbox")]
+use crate::commands::schema::output::{described, simulated};
+use crate::commands::{
+    api, bulk, certify, completions, config, contacts, doctor, emails, help, listen, login, man,
+    profiles, replay, sign, trigger, verify, version, whoami,
+};
+use crate::context::Deleted;
+#[cfg(feature = "sandbox")]
+use crate::control::{Done, Text};
+use crate::dns::compare;
+
+/// A row of a command that uses only the local server. A build without the local server does not
+/// have the types of its output.
+macro_rules! local {
+    ($path:literal, $effect:expr, $output:expr) => {{
+        #[cfg(feature = "sandbox")]
+        const OUTPUT: fn() -> Value = $output;
+        #[cfg(not(feature = "sandbox"))]
+        const OUTPUT: fn() -> Value = || Value::Bool(true);
+        local_spec($path, $effect, OUTPUT)
+    }};
+}
+
+/// Every leaf command, in the order of the help.
+pub const COMMANDS: &[CommandSpec] = &[
+    spec("emails send", &[EmailsSend, EmailsGet], Effect::Creates, email).with_id_of(IdOf::Email),
+    spec("emails batch", &[EmailsSendBatch], Effect::Creates, of::<Vec<emails::batch::Item>>)
+        .with_id_of(IdOf::Email),
+    spec("emails get", &[EmailsGet], Effect::Reads, email).with_id_of(IdOf::Email),
+    spec("emails cancel", &[EmailsCancel], Effect::Changes, email).with_id_of(IdOf::Email),
+    spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes, of::<LocalJob>)
+        .with_id_of(IdOf::Audience)
+        .until_interrupted(),
+    spec("bulk plan", &[EmailsSendBatch, ContactsList], Effect::Changes, of::<QueuedJob>),
+    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes, of::<QueuedJob>)
+        .until_interrupted(),
+    spec("bulk list", &[], Effect::Local, of::<Vec<bulk::list::Listed>>),
+    spec("bulk status", &[], Effect::Local, || one_of(&[of::<LocalJob>, of::<QueuedJob>])),
+    spec(
+        "bulk resume",
+        &[EmailsSendBatch, ContactsList, EmailsGet],
+        Effect::Changes,
+        of::<LocalJob>,
+    )
+    .until_interrupted(),
+    spec("bulk report", &[], Effect::Local, of::<Vec<bulk::outcomes::Outcome>>),
+    spec("audiences create", &[AudiencesCreate], Effect::Creates, audience),
+    spec("audiences list", &[AudiencesList], Effect::Reads, || list(audience())),
+    spec("audiences get", &[AudiencesGet], Effect::Reads, audience),
+    spec("audiences delete", &[AudiencesDelete], Effect::Dangerous, of::<Deleted>),
+    spec("contacts create", &[ContactsCreate], Effect::Creates, contact).with_id_of(IdOf::Audience),
+    spec("contacts list", &[ContactsList], Effect::Reads, || list(contact()))
+        .with_id_of(IdOf::Audience)
+        .of("AUDIENCE"),
+    spec("contacts update", &[ContactsUpdate], Effect::Changes, contact),
+    spec("contacts delete", &[ContactsDelete], Effect::Dangerous, of::<Deleted>),
+    spec(
+        "contacts import",
+        &[ContactsCreate, ContactsUpdate, ContactsList],
+        Effect::Changes,
+        of::<Vec<contacts::import::Entry>>,
+    )
+    .with_id_of(IdOf::Audience)
+    .until_interrupted(),
+    spec("contacts export", &[ContactsList], Effect::Reads, || list(contact()))
+        .with_id_of(IdOf::Audience),
+    spec("domains create", &[DomainsCreate], Effect::Creates, domain),
+    spec("domains list", &[DomainsList], Effect::Reads, || list(domain())),
+    spec("domains verify", &[DomainsVerify], Effect::Changes, domain),
+    spec("domains records", &[DomainsList], Effect::Reads, || {
+        any_of(&[of::<Vec<compare::Row>>, of::<Vec<compare::Record>>])
+    }),
+    spec("domains delete", &[DomainsDelete], Effect::Dangerous, of::<Deleted>),
+    spec("webhooks create", &[WebhooksCreate], Effect::Creates, webhook),
+    spec("webhooks list", &[WebhooksList], Effect::Reads, || list(webhook())),
+    spec("webhooks update", &[WebhooksUpdate], Effect::Changes, webhook),
+    spec(
+        "webhooks rotate",
+        &[WebhooksList, WebhooksCreate, WebhooksUpdate, WebhooksDelete],
+        Effect::Dangerous,
+        || rotated(webhook()),
+    ),
+    spec("webhooks delete", &[WebhooksDelete], Effect::Dangerous, of::<Deleted>),
+    spec("webhooks test", &[WebhooksTest], Effect::Changes, webhook_test),
+    spec("extraction me", &[Me], Effect::Reads, me),
+    spec(
+        "extraction webhooks create",
+        &[ExtractionWebhooksCreate],
+        Effect::Creates,
+        extraction_webhook,
+    ),
+    spec("extraction webhooks list", &[ExtractionWebhooksList], Effect::Reads, || {
+        list(extraction_webhook())
+    }),
+    spec(
+        "extraction webhooks rotate",
+        &[ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
+        Effect::Dangerous,
+        || rotated(extraction_webhook()),
+    ),
+    spec(
+        "extraction webhooks delete",
+        &[ExtractionWebhooksDelete],
+        Effect::Dangerous,
+        of::<Deleted>,
+    ),
+    spec("login", &[Me, AudiencesList], Effect::Local, of::<login::LoggedIn>).of_new_profile(),
+    spec("logout", &[], Effect::Local, of::<login::LoggedOut>),
+    spec("profiles list", &[], Effect::Local, of::<Vec<profiles::Listed>>),
+    spec("profiles use", &[], Effect::Local, of::<profiles::Used>),
+    spec("profiles remove", &[], Effect::Local, of::<profiles::Removed>),
+    spec("whoami", &[Me, AudiencesList], Effect::Reads, of::<whoami::Output>).of_new_profile(),
+    spec(
+        "doctor",
+        &[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList],
+        Effect::Local,
+        of::<Vec<doctor::Finding>>,
+    )
+    .of_new_profile(),
+    spec("config show", &[], Effect::Local, of::<Vec<config::Row>>),
+    spec("config path", &[], Effect::Local, of::<config::Paths>),
+    local!("watch", Effect::Local, || described(
+        "one line each: `ready`, then whatever changes",
+        of::<LiveEvent>()
+    ))
+    .until_interrupted(),
+    spec(
+        "listen",
+        &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
+        Effect::Changes,
+        || one_of(&[of::<listen::Listening>, of::<listen::Report>]),
+    )
+    .until_interrupted(),
+    spec("replay", &[], Effect::Changes, || {
+        any_of(&[of::<Vec<replay::Replayed>>, of::<Vec<replay::Recorded>>])
+    }),
+    spec("trigger", &[], Effect::Changes, of::<trigger::Triggered>),
+    spec("certify", &[], Effect::Changes, || {
+        one_of(&[of::<certify::Shown>, of::<Vec<certify::Listed>>])
+    }),
+    spec("verify", &[], Effect::Local, of::<verify::Output>),
+    spec("sign", &[], Effect::Local, of::<sign::Output>),
+    spec("api", &[], Effect::Creates, || any_of(&[response, of::<api::NotJson>]))
+        .with_any_operation(),
+    local!("sandbox serve", Effect::Local, of::<serve::Ready>).until_interrupted(),
+    local!("sandbox status", Effect::Reads, || one_of(&[
+        of::<server::Running>,
+        of::<server::NotRunning>
+    ])),
+    local!("sandbox open", Effect::Local, of::<open::Output>),
+    local!("sandbox stop", Effect::Local, of::<server::Stopped>),
+    local!("sandbox reset", Effect::Dangerous, of::<Done>),
+    local!("sandbox organizations create", Effect::Changes, of::<Organization>),
+    local!("sandbox organizations list", Effect::Reads, of::<Vec<OrganizationSummary>>),
+    local!("sandbox keys create", Effect::Changes, of::<Key>),
+    local!("sandbox keys list", Effect::Reads, of::<Vec<Key>>),
+    local!("sandbox keys delete", Effect::Dangerous, of::<Deleted>),
+    local!("sandbox templates put", Effect::Changes, of::<Template>),
+    local!("sandbox templates list", Effect::Reads, of::<Vec<TemplateSummary>>),
+    local!("sandbox templates get", Effect::Reads, of::<Template>),
+    local!("sandbox templates render", Effect::Reads, || any_of(&[
+        of::<RenderedTemplate>,
+        of::<Text>
+    ])),
+    local!("sandbox templates delete", Effect::Dangerous, of::<Deleted>),
+    local!("sandbox dns publish", Effect::Changes, of::<Published>).with_id_of(IdOf::Domain),
+    local!("sandbox dns withdraw", Effect::Changes, of::<Done>).with_id_of(IdOf::Domain),
+    local!("sandbox requests list", Effect::Reads, of::<Vec<LoggedRequest>>),
+    local!("sandbox requests tail", Effect::Local, || described(
+        "one line each: `ready`, then every request",
+        of::<LiveEvent>()
+    ))
+    .until_interrupted(),
+    local!("sandbox requests get", Effect::Reads, of::<LoggedRequest>),
+    local!("sandbox emails list", Effect::Reads, of::<Vec<EmailSummary>>),
+    local!("sandbox emails story", Effect::Reads, of::<EmailStory>),
+    local!("sandbox messages list", Effect::Reads, of::<Vec<MessageSummary>>),
+    local!("sandbox messages wait", Effect::Reads, of::<Message>),
+    local!("sandbox messages get", Effect::Reads, || any_of(&[
+        of::<Message>,
+        of::<Text>,
+        of::<MessageLinks>,
+        of::<Vec<attachments::Saved>>
+    ])),
+    local!("sandbox messages open", Effect::Local, of::<open::Output>),
+    local!("sandbox event", Effect::Changes, simulated).with_id_of(IdOf::Email),
+    local!("sandbox inbound", Effect::Changes, of::<Received>),
+    local!("sandbox extraction", Effect::Changes, of::<Extraction>),
+    local!("sandbox deliveries list", Effect::Reads, of::<Vec<Delivery>>),
+    local!("sandbox deliveries get", Effect::Reads, of::<Delivery>),
+    local!("sandbox deliveries replay", Effect::Changes, of::<Delivery>),
+    local!("sandbox clock show", Effect::Reads, of::<Clock>),
+    local!("sandbox clock freeze", Effect::Changes, of::<Clock>),
+    local!("sandbox clock advance", Effect::Changes, of::<Clock>),
+    local!("sandbox clock resume", Effect::Changes, of::<Clock>),
+    local!("sandbox faults add", Effect::Changes, of::<Fault>),
+    local!("sandbox faults list", Effect::Reads, of::<Vec<Fault>>),
+    local!("sandbox faults get", Effect::Reads, of::<Fault>),
+    local!("sandbox faults remove", Effect::Changes, of::<Done>),
+    spec("completions", &[], Effect::Local, of::<completions::Output>),
+    spec("man", &[], Effect::Local, || one_of(&[of::<man::Page>, of::<man::Written>])),
+    spec("schema", &[], Effect::Local, || one_of(&[|| list(command()), command])),
+    spec("help", &[], Effect::Local, of::<help::Output>),
+    spec("version", &[], Effect::Local, of::<version::Output>),
+];
