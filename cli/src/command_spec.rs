@@ -88,6 +88,10 @@ impl CommandSpec {
         Self { of: Some(of), ..self }
     }
 
+    pub(crate) const fn on_local_server(self) -> Self {
+        Self { is_local_server: true, ..self }
+    }
+
     pub(crate) const fn with_any_operation(self) -> Self {
         Self { calls_any_operation: true, ..self }
     }
@@ -166,13 +170,4 @@ pub(crate) const fn spec(
         id_of: IdOf::Group,
         of: None,
     }
-}
-
-/// As [`spec`], for a command that uses only the local server.
-pub(crate) const fn local_spec(
-    path: &'static str,
-    effect: Effect,
-    output: fn() -> Value,
-) -> CommandSpec {
-    CommandSpec { is_local_server: true, ..spec(path, &[], effect, output) }
 }

@@ -3,14 +3,10 @@
 
 use serde_json::Value;
 #[cfg(feature = "sandbox")]
-use svc_reference_server::client::{
-    Clock, Delivery, EmailStory, EmailSummary, Extraction, Fault, Key, LiveEvent, LoggedRequest,
-    Message, MessageLinks, MessageSummary, Organization, OrganizationSummary, Published, Received,
-    RenderedTemplate, Template, TemplateSummary,
-};
+use svc_reference_server::client;
 use svc_sdk::Operation::*;
 
-use crate::command_spec::{CommandSpec, Effect, IdOf, local_spec, spec};
+use crate::command_spec::{CommandSpec, Effect, IdOf, spec};
 use crate::commands::bulk::jobs::LocalJob;
 use crate::commands::bulk::queue::QueuedJob;
 #[cfg(feature = "sandbox")]
@@ -38,7 +34,7 @@ macro_rules! local {
         const OUTPUT: fn() -> Value = $output;
         #[cfg(not(feature = "sandbox"))]
         const OUTPUT: fn() -> Value = || Value::Bool(true);
-        local_spec($path, $effect, OUTPUT)
+        spec($path, &[], $effect, OUTPUT).on_local_server()
     }};
 }
 
@@ -66,11 +62,11 @@ pub const COMMANDS: &[CommandSpec] = &[
     .until_interrupted(),
     spec("bulk report", &[], Effect::Local, of::<Vec<bulk::outcomes::Outcome>>),
     spec("audiences create", &[AudiencesCreate], Effect::Creates, audience),
-    spec("audiences list", &[AudiencesList], Effect::Reads, || list(audience())),
+    spec("audiences list", &[AudiencesList], Effect::Reads, || list(audience)),
     spec("audiences get", &[AudiencesGet], Effect::Reads, audience),
     spec("audiences delete", &[AudiencesDelete], Effect::Dangerous, of::<Deleted>),
     spec("contacts create", &[ContactsCreate], Effect::Creates, contact).with_id_of(IdOf::Audience),
-    spec("contacts list", &[ContactsList], Effect::Reads, || list(contact()))
+    spec("contacts list", &[ContactsList], Effect::Reads, || list(contact))
         .with_id_of(IdOf::Audience)
         .of("AUDIENCE"),
     spec("contacts update", &[ContactsUpdate], Effect::Changes, contact),
@@ -83,17 +79,17 @@ pub const COMMANDS: &[CommandSpec] = &[
     )
     .with_id_of(IdOf::Audience)
     .until_interrupted(),
-    spec("contacts export", &[ContactsList], Effect::Reads, || list(contact()))
+    spec("contacts export", &[ContactsList], Effect::Reads, || list(contact))
         .with_id_of(IdOf::Audience),
     spec("domains create", &[DomainsCreate], Effect::Creates, domain),
-    spec("domains list", &[DomainsList], Effect::Reads, || list(domain())),
+    spec("domains list", &[DomainsList], Effect::Reads, || list(domain)),
     spec("domains verify", &[DomainsVerify], Effect::Changes, domain),
     spec("domains records", &[DomainsList], Effect::Reads, || {
         any_of(&[of::<Vec<compare::Row>>, of::<Vec<compare::Record>>])
     }),
     spec("domains delete", &[DomainsDelete], Effect::Dangerous, of::<Deleted>),
     spec("webhooks create", &[WebhooksCreate], Effect::Creates, webhook),
-    spec("webhooks list", &[WebhooksList], Effect::Reads, || list(webhook())),
+    spec("webhooks list", &[WebhooksList], Effect::Reads, || list(webhook)),
     spec("webhooks update", &[WebhooksUpdate], Effect::Changes, webhook),
     spec(
         "webhooks rotate",
@@ -111,7 +107,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         extraction_webhook,
     ),
     spec("extraction webhooks list", &[ExtractionWebhooksList], Effect::Reads, || {
-        list(extraction_webhook())
+        list(extraction_webhook)
     }),
     spec(
         "extraction webhooks rotate",
@@ -142,7 +138,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("config path", &[], Effect::Local, of::<config::Paths>),
     local!("watch", Effect::Local, || described(
         "one line each: `ready`, then whatever changes",
-        of::<LiveEvent>()
+        of::<client::LiveEvent>
     ))
     .until_interrupted(),
     spec(
@@ -171,56 +167,57 @@ pub const COMMANDS: &[CommandSpec] = &[
     local!("sandbox open", Effect::Local, of::<open::Output>),
     local!("sandbox stop", Effect::Local, of::<server::Stopped>),
     local!("sandbox reset", Effect::Dangerous, of::<Done>),
-    local!("sandbox organizations create", Effect::Changes, of::<Organization>),
-    local!("sandbox organizations list", Effect::Reads, of::<Vec<OrganizationSummary>>),
-    local!("sandbox keys create", Effect::Changes, of::<Key>),
-    local!("sandbox keys list", Effect::Reads, of::<Vec<Key>>),
+    local!("sandbox organizations create", Effect::Changes, of::<client::Organization>),
+    local!("sandbox organizations list", Effect::Reads, of::<Vec<client::OrganizationSummary>>),
+    local!("sandbox keys create", Effect::Changes, of::<client::Key>),
+    local!("sandbox keys list", Effect::Reads, of::<Vec<client::Key>>),
     local!("sandbox keys delete", Effect::Dangerous, of::<Deleted>),
-    local!("sandbox templates put", Effect::Changes, of::<Template>),
-    local!("sandbox templates list", Effect::Reads, of::<Vec<TemplateSummary>>),
-    local!("sandbox templates get", Effect::Reads, of::<Template>),
+    local!("sandbox templates put", Effect::Changes, of::<client::Template>),
+    local!("sandbox templates list", Effect::Reads, of::<Vec<client::TemplateSummary>>),
+    local!("sandbox templates get", Effect::Reads, of::<client::Template>),
     local!("sandbox templates render", Effect::Reads, || any_of(&[
-        of::<RenderedTemplate>,
+        of::<client::RenderedTemplate>,
         of::<Text>
     ])),
     local!("sandbox templates delete", Effect::Dangerous, of::<Deleted>),
-    local!("sandbox dns publish", Effect::Changes, of::<Published>).with_id_of(IdOf::Domain),
+    local!("sandbox dns publish", Effect::Changes, of::<client::Published>)
+        .with_id_of(IdOf::Domain),
     local!("sandbox dns withdraw", Effect::Changes, of::<Done>).with_id_of(IdOf::Domain),
-    local!("sandbox requests list", Effect::Reads, of::<Vec<LoggedRequest>>),
+    local!("sandbox requests list", Effect::Reads, of::<Vec<client::LoggedRequest>>),
     local!("sandbox requests tail", Effect::Local, || described(
         "one line each: `ready`, then every request",
-        of::<LiveEvent>()
+        of::<client::LiveEvent>
     ))
     .until_interrupted(),
-    local!("sandbox requests get", Effect::Reads, of::<LoggedRequest>),
-    local!("sandbox emails list", Effect::Reads, of::<Vec<EmailSummary>>),
-    local!("sandbox emails story", Effect::Reads, of::<EmailStory>),
-    local!("sandbox messages list", Effect::Reads, of::<Vec<MessageSummary>>),
-    local!("sandbox messages wait", Effect::Reads, of::<Message>),
+    local!("sandbox requests get", Effect::Reads, of::<client::LoggedRequest>),
+    local!("sandbox emails list", Effect::Reads, of::<Vec<client::EmailSummary>>),
+    local!("sandbox emails story", Effect::Reads, of::<client::EmailStory>),
+    local!("sandbox messages list", Effect::Reads, of::<Vec<client::MessageSummary>>),
+    local!("sandbox messages wait", Effect::Reads, of::<client::Message>),
     local!("sandbox messages get", Effect::Reads, || any_of(&[
-        of::<Message>,
+        of::<client::Message>,
         of::<Text>,
-        of::<MessageLinks>,
+        of::<client::MessageLinks>,
         of::<Vec<attachments::Saved>>
     ])),
     local!("sandbox messages open", Effect::Local, of::<open::Output>),
     local!("sandbox event", Effect::Changes, simulated).with_id_of(IdOf::Email),
-    local!("sandbox inbound", Effect::Changes, of::<Received>),
-    local!("sandbox extraction", Effect::Changes, of::<Extraction>),
-    local!("sandbox deliveries list", Effect::Reads, of::<Vec<Delivery>>),
-    local!("sandbox deliveries get", Effect::Reads, of::<Delivery>),
-    local!("sandbox deliveries replay", Effect::Changes, of::<Delivery>),
-    local!("sandbox clock show", Effect::Reads, of::<Clock>),
-    local!("sandbox clock freeze", Effect::Changes, of::<Clock>),
-    local!("sandbox clock advance", Effect::Changes, of::<Clock>),
-    local!("sandbox clock resume", Effect::Changes, of::<Clock>),
-    local!("sandbox faults add", Effect::Changes, of::<Fault>),
-    local!("sandbox faults list", Effect::Reads, of::<Vec<Fault>>),
-    local!("sandbox faults get", Effect::Reads, of::<Fault>),
+    local!("sandbox inbound", Effect::Changes, of::<client::Received>),
+    local!("sandbox extraction", Effect::Changes, of::<client::Extraction>),
+    local!("sandbox deliveries list", Effect::Reads, of::<Vec<client::Delivery>>),
+    local!("sandbox deliveries get", Effect::Reads, of::<client::Delivery>),
+    local!("sandbox deliveries replay", Effect::Changes, of::<client::Delivery>),
+    local!("sandbox clock show", Effect::Reads, of::<client::Clock>),
+    local!("sandbox clock freeze", Effect::Changes, of::<client::Clock>),
+    local!("sandbox clock advance", Effect::Changes, of::<client::Clock>),
+    local!("sandbox clock resume", Effect::Changes, of::<client::Clock>),
+    local!("sandbox faults add", Effect::Changes, of::<client::Fault>),
+    local!("sandbox faults list", Effect::Reads, of::<Vec<client::Fault>>),
+    local!("sandbox faults get", Effect::Reads, of::<client::Fault>),
     local!("sandbox faults remove", Effect::Changes, of::<Done>),
     spec("completions", &[], Effect::Local, of::<completions::Output>),
     spec("man", &[], Effect::Local, || one_of(&[of::<man::Page>, of::<man::Written>])),
-    spec("schema", &[], Effect::Local, || one_of(&[|| list(command()), command])),
+    spec("schema", &[], Effect::Local, || one_of(&[|| list(command), command])),
     spec("help", &[], Effect::Local, of::<help::Output>),
     spec("version", &[], Effect::Local, of::<version::Output>),
 ];

@@ -467,7 +467,6 @@ impl Context {
     }
 }
 
-/// The output of a command that deletes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Deleted<'a> {

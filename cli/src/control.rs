@@ -135,7 +135,7 @@ pub async fn done<T: Serialize>(
     context.out.done(sentence, &value)
 }
 
-/// What is printed if the response is empty.
+// In place of an empty response.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Done {
@@ -165,7 +165,6 @@ pub async fn document(
     context.out.document(&text, &Text { text: &text })
 }
 
-/// A response, or a part of it, that is text.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Text<'a> {

@@ -46,7 +46,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Failure(Box<Details>);
 
-/// The fields of the error object. Absent ones are left out of it.
+/// The error object. Absent fields are left out of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Details {

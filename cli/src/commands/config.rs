@@ -224,7 +224,6 @@ impl Path {
     }
 }
 
-/// The output of `svc config path`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Paths {

@@ -372,7 +372,7 @@ impl Listen {
     }
 }
 
-/// The first line.
+/// The first line: where the deliveries are received.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Listening<'a> {

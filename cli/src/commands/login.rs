@@ -128,7 +128,6 @@ impl Login {
     }
 }
 
-/// The output of `svc login`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LoggedIn<'a> {
@@ -314,7 +313,6 @@ impl Logout {
     }
 }
 
-/// The output of `svc logout`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LoggedOut<'a> {

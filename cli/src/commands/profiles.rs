@@ -72,7 +72,7 @@ impl List {
     }
 }
 
-/// A profile in the list. Its keys are masked.
+/// A profile. Its keys are masked.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Listed<'a> {
@@ -114,7 +114,6 @@ impl Use {
     }
 }
 
-/// The output of `svc profiles use`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Used<'a> {
@@ -168,7 +167,6 @@ impl Remove {
     }
 }
 
-/// The output of `svc profiles remove`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Removed<'a> {

@@ -57,7 +57,7 @@ pub struct Verify {
     body: PathBuf,
 }
 
-/// The name of a service on the command line and in output.
+/// One of the two services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceName {

@@ -17,7 +17,8 @@ const JOURNAL: &str = "journal.ndjson";
 /// The extension of the file that is locked until a job starts.
 const DRAFT: &str = "draft";
 
-/// A job in the output: `S` are its states, and `P` is what only jobs of its place have.
+/// A job.
+// `S` are its states, and `P` is what only jobs of its place have.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Shown<S, P> {

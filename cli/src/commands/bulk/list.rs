@@ -27,7 +27,6 @@ pub struct List {
     queue: QueueOption,
 }
 
-/// A job of the list.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Listed {

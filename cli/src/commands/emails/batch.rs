@@ -270,7 +270,8 @@ fn list_in_object(text: &str) -> Option<Failure> {
     )
 }
 
-/// The result of an email: the same shape, however the service reports it.
+/// The result of an email.
+// The same shape, however the service reports it.
 #[derive(Serialize, JsonSchema)]
 pub struct Item<'a> {
     /// The position in the file, starting at 0, or null if the response does not tell it.

@@ -85,7 +85,7 @@ pub(super) struct Receiver {
     pub(super) max_body: usize,
 }
 
-/// Each further line: a delivery.
+/// Every other line: a delivery.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Report {

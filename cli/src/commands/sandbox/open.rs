@@ -85,7 +85,6 @@ pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<()
     context.out.document(&format!("{url}\n"), &Output { url, opened: false })
 }
 
-/// The output of `svc sandbox open` and `svc sandbox messages open`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Output<'a> {
