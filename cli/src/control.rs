@@ -168,5 +168,6 @@ pub async fn document(
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Text<'a> {
+    /// With an option that selects one part, such as --html.
     pub text: &'a str,
 }
