@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use svc_sdk::{Operation, Outcome};
 
 /// The kind of a failure, which decides the exit code.
@@ -89,6 +89,13 @@ pub struct Details {
     pub fields: Vec<(String, String)>,
 }
 
+/// The last line of standard error.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ErrorLine<'a> {
+    error: &'a Details,
+}
+
 /// What is wrong with a field.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -168,7 +175,7 @@ impl Failure {
 
     /// The error object of `docs/commands/README.md`.
     pub fn to_json(&self) -> Value {
-        json!({"error": self.details()})
+        serde_json::to_value(ErrorLine { error: self.details() }).unwrap_or_default()
     }
 }
 

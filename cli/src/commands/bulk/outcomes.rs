@@ -1,6 +1,5 @@
 //! What the entries of a journal say about each row.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
@@ -19,7 +18,7 @@ use crate::output::timestamp;
 pub struct Outcome {
     pub row: u64,
     address: String,
-    pub status: Cow<'static, str>,
+    pub status: String,
     /// The id of the email.
     id: Option<String>,
     code: Option<String>,
@@ -106,7 +105,7 @@ impl Rows {
         to: String,
         at: DateTime<Utc>,
         result: RowOutcome,
-        missing: &'static str,
+        missing: &str,
     ) -> Option<Outcome> {
         match result {
             RowOutcome::Accepted(id) => {
@@ -123,8 +122,8 @@ impl Rows {
 }
 
 impl Outcome {
-    fn new(row: u64, address: String, status: &'static str, at: DateTime<Utc>) -> Self {
-        let (status, when) = (status.into(), timestamp(at));
+    fn new(row: u64, address: String, status: &str, at: DateTime<Utc>) -> Self {
+        let (status, when) = (status.to_owned(), timestamp(at));
         Self { row, address, status, id: None, code: None, when, message: None }
     }
 }

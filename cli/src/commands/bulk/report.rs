@@ -96,8 +96,8 @@ fn for_each_row(
     let deliveries = delivery::read(&job.folder)?;
     let mut each = |mut row: Outcome| {
         if let Some(delivery) = deliveries.get(&row.row).filter(|_| row.status == "accepted") {
-            row.status = delivery.status.clone().into();
-            row.message = delivery.reason.clone();
+            row.status.clone_from(&delivery.status);
+            row.message.clone_from(&delivery.reason);
         }
         each(row)
     };

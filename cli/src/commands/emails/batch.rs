@@ -1,6 +1,5 @@
 //! The `svc emails batch` command.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Local};
@@ -8,7 +7,7 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
+use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email, Refusal};
 
 use super::fields::{self, has_content};
 use crate::commands::schema::output::email_fields;
@@ -167,8 +166,9 @@ impl Rows {
             response.items.iter().map(|each| item(each, in_file(each.index))).collect::<Vec<_>>();
         items.extend(self.refused.iter().map(|(index, field, problem)| {
             let fields = vec![FieldError { field, message: problem }];
-            let message = Some(format!("{field}: {problem}").into());
-            Item::refused(Some(*index), Error { code: Some("invalid_input"), message, fields })
+            let message = Some(format!("{field}: {problem}"));
+            let error = Some(Error { code: Some("invalid_input"), message, fields });
+            Item { index: Some(*index), result: ItemResult::Refused, error, email: Map::new() }
         }));
         if items.iter().all(|item| item.index.is_some()) {
             items.sort_by_key(|item| item.index);
@@ -297,37 +297,28 @@ enum ItemResult {
 #[schemars(deny_unknown_fields)]
 struct Error<'a> {
     code: Option<&'a str>,
-    message: Option<Cow<'a, str>>,
+    message: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<FieldError<'a>>,
 }
 
-impl<'a> Item<'a> {
-    fn new(index: Option<usize>, result: ItemResult, email: Map<String, Value>) -> Self {
-        Self { index, result, error: None, email }
-    }
-
-    fn refused(index: Option<usize>, error: Error<'a>) -> Self {
-        Self { error: Some(error), ..Self::new(index, ItemResult::Refused, Map::new()) }
-    }
-}
-
 fn item(item: &BatchItem, index: Option<usize>) -> Item<'_> {
     let fields = |record| fields_beside(&["index", "result"], record);
-    match &item.outcome {
-        BatchOutcome::Accepted(email) => Item::new(index, ItemResult::Accepted, fields(email)),
-        BatchOutcome::Refused(refusal) => {
-            let fields = refusal.fields.iter();
+    let (result, error, email) = match &item.outcome {
+        BatchOutcome::Accepted(email) => (ItemResult::Accepted, None, fields(email)),
+        BatchOutcome::Refused(Refusal { code, message, fields, .. }) => {
+            let fields = fields.iter();
             let fields =
                 fields.map(|each| FieldError { field: &each.field, message: &each.message });
-            let (code, message) = (refusal.code.as_deref(), refusal.message.as_deref());
-            let message = message.map(Cow::Borrowed);
-            Item::refused(index, Error { code, message, fields: fields.collect() })
+            let fields = fields.collect();
+            let error = Error { code: code.as_deref(), message: message.clone(), fields };
+            (ItemResult::Refused, Some(error), Map::new())
         }
-        BatchOutcome::Unrecognized(record) => Item::new(index, ItemResult::Unknown, fields(record)),
+        BatchOutcome::Unrecognized(record) => (ItemResult::Unknown, None, fields(record)),
         // The SDK may add outcomes.
-        _ => Item::new(index, ItemResult::Unknown, Map::new()),
-    }
+        _ => (ItemResult::Unknown, None, Map::new()),
+    };
+    Item { index, result, error, email }
 }
 
 /// `not_sent` emails of the file are not in the response.

@@ -4,11 +4,11 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule};
 
-use super::output;
+use super::output::of;
 use crate::COMMANDS;
 use crate::command_spec::{CommandSpec, Effect};
 use crate::exit;
-use crate::failure::Details;
+use crate::failure::ErrorLine;
 
 /// Every leaf command: its input, output and errors.
 pub(super) fn all() -> Vec<Value> {
@@ -34,7 +34,7 @@ fn describe(spec: &CommandSpec, command: &Command) -> Value {
         "asks_for_confirmation": spec.effect == Effect::Dangerous,
         "input": input(command),
         "output": (spec.output)(),
-        "errors": errors(),
+        "errors": of::<ErrorLine>(),
         "exit_codes": exit_codes(),
     })
 }
@@ -122,16 +122,6 @@ fn argument(arg: &Arg) -> Value {
         schema.insert("x-positional".into(), true.into());
     }
     schema.into()
-}
-
-fn errors() -> Value {
-    json!({
-        "type": "object",
-        "description": "the last line of standard error",
-        "required": ["error"],
-        "properties": {"error": output::of::<Details>()},
-        "additionalProperties": false,
-    })
 }
 
 fn exit_codes() -> Value {
