@@ -11,6 +11,8 @@ use crate::commands::bulk::jobs::LocalJob;
 use crate::commands::bulk::queue::QueuedJob;
 #[cfg(feature = "sandbox")]
 use crate::commands::sandbox::{messages::attachments, open, serve, server};
+#[cfg(not(feature = "sandbox"))]
+use crate::commands::schema::output::absent;
 use crate::commands::schema::output::{
     any_of, audience, command, contact, domain, email, extraction_webhook, list, me, of, one_of,
     response, rotated, webhook, webhook_test,
@@ -33,7 +35,7 @@ macro_rules! local {
         #[cfg(feature = "sandbox")]
         const OUTPUT: fn() -> Value = $output;
         #[cfg(not(feature = "sandbox"))]
-        const OUTPUT: fn() -> Value = || Value::Bool(true);
+        const OUTPUT: fn() -> Value = absent;
         spec($path, &[], $effect, OUTPUT).on_local_server()
     }};
 }

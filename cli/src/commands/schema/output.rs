@@ -31,6 +31,12 @@ pub fn described(about: &str, schema: fn() -> Value) -> Value {
     json!({"description": about, "anyOf": [schema()]})
 }
 
+/// The output of a command of the local server, in a build without it.
+#[cfg(not(feature = "sandbox"))]
+pub fn absent() -> Value {
+    json!({"description": "only in a build with the local server"})
+}
+
 pub fn list(items: fn() -> Value) -> Value {
     json!({"type": "array", "items": items()})
 }
