@@ -41,11 +41,16 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     assert_eq!(paused["state"], "paused");
     assert_eq!(paused["workers"].as_array().expect("workers").len(), 2, "{paused}");
     // What was in flight is completed, and then nothing more for two requests' time.
-    sleep(Duration::from_millis(500)).await;
-    let before = job.queue.status(&id).await.expect("a status").totals;
-    sleep(Duration::from_secs(2)).await;
-    assert_eq!(job.queue.status(&id).await.expect("a status").totals, before);
-    assert!(before.accepted < 1_000);
+    let totals = async || job.queue.status(&id).await.expect("a status").totals;
+    let mut before = totals().await;
+    let before = loop {
+        sleep(Duration::from_secs(2)).await;
+        match totals().await {
+            same if same == before => break same,
+            more => before = more,
+        }
+    };
+    assert!(before.accepted < 1_000, "a paused job is sent");
 
     let resumed = job.svc(&["bulk", "status", &id, "--resume"]).await;
     assert_eq!(resumed["state"], "running");

@@ -8,6 +8,8 @@
 //! It finds items that may match: those whose texts contain every group of three characters of the
 //! wanted ones. Whether they do is checked as for any other item.
 
+use rusqlite::Row;
+
 use crate::model::error::ApiError;
 use crate::store::{Reader, Tx};
 
@@ -30,7 +32,7 @@ pub(super) const MESSAGES: WordIndex =
     WordIndex { indexed: "message_indexed", words: "message_words", item: "message" };
 
 /// Number of items that one transaction adds to an index.
-pub(super) const SLICE: usize = 1000;
+const SLICE: usize = 1000;
 
 impl WordIndex {
     /// The newest item of an organization that the index has.
@@ -61,14 +63,32 @@ impl WordIndex {
         Ok(reader.find(&sql, (organization, id), |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// Adds an item with its texts.
-    pub(super) fn add(
+    /// Adds the next items of an organization, which `sql` lists after the newest one in the index,
+    /// oldest first. `read` returns the ID of an item and what the index has of it. Returns whether
+    /// the index has all items.
+    pub(super) fn extend(
         &self,
         tx: &Tx<'_>,
         organization: i64,
-        id: &str,
-        text: &str,
-    ) -> Result<(), ApiError> {
+        sql: &str,
+        read: impl Fn(&Row<'_>) -> Result<(String, String), ApiError>,
+    ) -> Result<bool, ApiError> {
+        let newest = self.newest(tx.reader(), organization)?.unwrap_or_default();
+        let mut statement = tx.statement(sql)?;
+        let mut rows = statement.query((organization, newest))?;
+        let mut added = 0;
+        while let Some(row) = rows.next()? {
+            if added == SLICE || tx.is_enough(added) {
+                return Ok(false);
+            }
+            let (id, text) = read(row)?;
+            self.add(tx, organization, &id, &text)?;
+            added += 1;
+        }
+        Ok(true)
+    }
+
+    fn add(&self, tx: &Tx<'_>, organization: i64, id: &str, text: &str) -> Result<(), ApiError> {
         let Self { indexed, words, item } = self;
         let sql = format!("INSERT INTO {indexed} (organization, {item}) VALUES (?1, ?2)");
         tx.execute(&sql, (organization, id))?;

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
-use crate::store::word_index::{self, EMAILS as INDEX, SLICE};
+use crate::store::word_index::{self, EMAILS as INDEX};
 use crate::store::{Reader, Tx};
 
 use super::list::{COLUMNS, EmailSummary, Range, each, may_scan, summary};
@@ -126,23 +126,15 @@ pub(crate) fn each_matching(
 
 /// Adds the next emails of an organization to the index. Returns whether it has all of them.
 pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiError> {
-    let newest = INDEX.newest(tx.reader(), organization)?.unwrap_or_default();
     let sql = format!(
         "SELECT {COLUMNS} FROM email e INDEXED BY email_organization
          WHERE e.organization = ?1 AND e.id > ?2 ORDER BY e.id"
     );
-    let mut statement = tx.statement(&sql)?;
-    let mut rows = statement.query((organization, newest))?;
-    let mut added = 0;
-    while let Some(row) = rows.next()? {
-        if added == SLICE || tx.is_enough(added) {
-            return Ok(false);
-        }
+    INDEX.extend(tx, organization, &sql, |row| {
         let email = summary(row)?;
-        INDEX.add(tx, organization, &email.id, &words(&email))?;
-        added += 1;
-    }
-    Ok(true)
+        let words = words(&email);
+        Ok((email.id, words))
+    })
 }
 
 #[cfg(test)]

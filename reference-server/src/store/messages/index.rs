@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
-use crate::store::word_index::{self, MESSAGES as INDEX, SLICE};
+use crate::store::word_index::{self, MESSAGES as INDEX};
 use crate::store::{Reader, Tx};
 
 use super::{JOINS, MessageSummary, PRESENT, Range, SUMMARY, summary};
@@ -101,23 +101,15 @@ pub(crate) fn each_matching(
 
 /// Adds the next messages of an organization to the index. Returns whether it has all of them.
 pub(crate) fn extend(tx: &mut Tx<'_>, organization: i64) -> Result<bool, ApiError> {
-    let newest = INDEX.newest(tx.reader(), organization)?.unwrap_or_default();
     let sql = format!(
         "SELECT {SUMMARY} FROM message m {JOINS} WHERE m.organization = ?1 AND m.id > ?2
          ORDER BY m.id"
     );
-    let mut statement = tx.statement(&sql)?;
-    let mut rows = statement.query((organization, newest))?;
-    let mut added = 0;
-    while let Some(row) = rows.next()? {
-        if added == SLICE || tx.is_enough(added) {
-            return Ok(false);
-        }
+    INDEX.extend(tx, organization, &sql, |row| {
         let message = summary(row)?;
-        INDEX.add(tx, organization, &message.id, &words(&message))?;
-        added += 1;
-    }
-    Ok(true)
+        let words = words(&message);
+        Ok((message.id, words))
+    })
 }
 
 #[cfg(test)]
