@@ -37,7 +37,7 @@ const VIEW: View = View(&[
     Column::id("CHECK", "/check"),
     Column::prose("SENT", "/sent"),
     Column::prose("EXPECTED", "/expected").droppable(),
-    Column::prose("CAME", "/came"),
+    Column::prose("RECEIVED", "/received"),
     Column::new("REPRODUCE", "/reproduce", Show::BelowRow),
 ]);
 
@@ -64,8 +64,10 @@ const LIST: View = View(&[
 )]
 #[command(after_long_help = "\
 Examples:
-  svc certify http://localhost:3000/hooks --service email --secret-file secret.txt
-  svc certify https://test.example/hooks --service extraction --secret-file secret.txt \\
+  svc certify http://localhost:3000/hooks --service email \\
+      --secret-file secret.txt
+  svc certify https://test.example/hooks --service extraction \\
+      --secret-file secret.txt \\
       --old-secret-file old.txt --strict --yes --json
   svc certify --list --service email
 
@@ -323,7 +325,7 @@ impl Report<'_> {
         ));
         if !is_timeout_documented(service) {
             context.out.note(&format!(
-                "the service's reference names no time-out for deliveries: {} s is assumed",
+                "the service's reference names no timeout for deliveries: {} s is assumed",
                 RESPONSE_TIMEOUT.as_secs()
             ));
         }
@@ -390,7 +392,7 @@ struct Row<'a> {
     result: Grade,
     sent: String,
     expected: String,
-    came: &'a str,
+    received: &'a str,
     /// A shell command that repeats the request.
     reproduce: Option<&'a str>,
 }
@@ -417,7 +419,7 @@ fn row<'a>(service: Service, check: &Check, finding: &'a Finding) -> Row<'a> {
         result,
         sent: check.sent(Some(service)),
         expected: check.expected(Some(service)),
-        came: &finding.came,
+        received: &finding.received,
         reproduce: finding.reproduce.as_deref(),
     }
 }

@@ -18,7 +18,8 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  bash:        svc completions bash > ~/.local/share/bash-completion/completions/svc
+  bash:        svc completions bash \\
+      > ~/.local/share/bash-completion/completions/svc
   zsh:         svc completions zsh > \"${fpath[1]}/_svc\"
   fish:        svc completions fish > ~/.config/fish/completions/svc.fish
   powershell:  svc completions powershell >> $PROFILE

@@ -44,7 +44,8 @@ group! {
 #[command(after_long_help = "\
 Examples:
   svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
-  svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 --topic news,offers
+  svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 \\
+      --topic news,offers
 
 Scope: contacts:manage")]
 pub struct Create {

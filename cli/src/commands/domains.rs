@@ -42,7 +42,8 @@ group! {
 #[command(after_long_help = "\
 Examples:
   svc domains create example.com
-  svc domains create example.com --jq '.records[] | [.type, .name, .value] | @tsv'
+  svc domains create example.com \\
+      --jq '.records[] | [.type, .name, .value] | @tsv'
 
 Scope: domains:manage")]
 pub struct Create {

@@ -45,15 +45,19 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes and headers. The application's
-/// response is returned to the service, or 502 or 504 if there is none, so that the service retries.
+/// response is returned to the service. If the application does not listen, as while it restarts, it
+/// is tried again for 6 seconds, and then the response is 502; if it does not respond in 10 seconds,
+/// 504. The service then retries.
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
-  svc listen --secret-file secret.txt --port 4242 --forward-to http://localhost:3000/hooks
-  svc listen --public-url https://me.tunnel.example --route 'email.bounced=http://localhost:3000/b'
+  svc listen --secret-file secret.txt --port 4242 \\
+      --forward-to http://localhost:3000/hooks
+  svc listen --public-url https://me.tunnel.example \\
+      --route 'email.bounced=http://localhost:3000/b'
 
 Scope: none; with --public-url, webhooks:manage (email) or full (extraction)")]
 pub struct Listen {

@@ -23,7 +23,8 @@ use crate::urls::with_scheme;
 #[command(after_long_help = "\
 Examples:
   svc login --email-url https://mail.example.com
-  svc login --service extraction --extraction-url https://extract.example.com < key.txt
+  svc login --service extraction --extraction-url https://extract.example.com \\
+      < key.txt
   svc login --profile staging --email-url https://mail.staging.example.com
 
 Scope: any key")]

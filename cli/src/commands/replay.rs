@@ -52,7 +52,8 @@ const RECORDED: View = View(&[
 Examples:
   svc replay --list --since 1d
   svc replay rec_019a0b1c
-  svc replay --since 10m --to http://localhost:3000/hooks --secret-file secret.txt
+  svc replay --since 10m --to http://localhost:3000/hooks \\
+      --secret-file secret.txt
 
 Scope: none (sends to the application only)")]
 pub struct Replay {

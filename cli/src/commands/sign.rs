@@ -20,7 +20,8 @@ use crate::failure::Failure;
 Examples:
   svc sign --service email --secret-file secret.txt body.json
   curl http://localhost:3000/hooks --data-binary @body.json \\
-      -H \"$(svc sign --service extraction --secret-file secret.txt --jq .line body.json)\"
+      -H \"$(svc sign --service extraction --secret-file secret.txt \\
+      --jq .line body.json)\"
 
 Scope: none (works offline)")]
 pub struct Sign {

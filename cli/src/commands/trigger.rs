@@ -42,8 +42,10 @@ const VIEW: View = View(&[
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc trigger email.bounced --to http://localhost:3000/hooks --secret-file secret.txt
-  svc trigger extraction.completed --to http://localhost:3000/hooks --set /data/total=99
+  svc trigger email.bounced --to http://localhost:3000/hooks \\
+      --secret-file secret.txt
+  svc trigger extraction.completed --to http://localhost:3000/hooks \\
+      --set /data/total=99
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received, extraction.completed, extraction.failed

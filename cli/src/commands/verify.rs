@@ -21,7 +21,8 @@ use crate::failure::Failure;
 )]
 #[command(after_long_help = "\
 Examples:
-  svc verify --service email --secret-file secret.txt --signature \"$MAIL_SIGNATURE\" body.json
+  svc verify --service email --secret-file secret.txt \\
+      --signature \"$MAIL_SIGNATURE\" body.json
   curl -s https://example.com/saved-body | svc verify --service extraction \\
       --secret-file secret.txt --signature sha256=6b1f… -
   svc verify --service email --secret-file new.txt --old-secret-file old.txt \\

@@ -39,8 +39,10 @@ group! {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc webhooks create https://example.com/hooks --event email.delivered --event email.bounced
-  svc webhooks create https://example.com/hooks --event email.received --jq .signingSecret
+  svc webhooks create https://example.com/hooks --event email.delivered \\
+      --event email.bounced
+  svc webhooks create https://example.com/hooks --event email.received \\
+      --jq .signingSecret
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received
@@ -99,7 +101,8 @@ impl List {
 #[command(after_long_help = "\
 Examples:
   svc webhooks update whk_019a --active false
-  svc webhooks update whk_019a --url https://example.com/new --event email.bounced
+  svc webhooks update whk_019a --url https://example.com/new \\
+      --event email.bounced
 
 Scope: webhooks:manage")]
 pub struct Update {

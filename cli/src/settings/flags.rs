@@ -15,7 +15,7 @@ use crate::output::{ColorChoice, Format};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the local server and its seeded keys; nothing leaves this machine [env: SVC_SANDBOX=1]
+    /// Use the local server and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
     #[arg(long, global = true, hide_short_help = true)]
     pub sandbox: bool,
 
@@ -76,7 +76,7 @@ pub struct GlobalFlags {
     #[arg(short, long, global = true, hide_short_help = true)]
     pub yes: bool,
 
-    /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s]
+    /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s; certify, bulk: 5m]
     #[arg(
         long,
         global = true,

@@ -233,7 +233,7 @@ pub(super) const COMMANDS: &[(&str, &[&str], &str)] = &[
         "svc emails",
         &["list", "ls", "search", "find"],
         "the service does not list emails; one email: svc emails get ID\n\
-         those of the local server: svc sandbox messages list",
+         those of the local server: svc sandbox emails list",
     ),
     ("svc emails", &["create", "new", "compose"], "did you mean svc emails send?"),
     ("svc emails", &["schedule"], "did you mean svc emails send --at TIME?"),

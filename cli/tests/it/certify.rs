@@ -130,8 +130,8 @@ fn no_response_is_no_refusal() {
     let checks = run.json()["checks"].clone();
     assert_eq!((run.code, &checks[0]["result"]), (0, &"passed".into()), "{run:?}");
     assert_eq!(checks[1]["result"], "skipped");
-    let came = "cannot tell from outside: a random secret: no response within 10 s";
-    assert_eq!(checks[1]["came"], came);
+    let received = "cannot tell from outside: a random secret: no response within 10 s";
+    assert_eq!(checks[1]["received"], received);
 }
 
 /// The receiver has responded before a sender could disconnect. On a busy machine every handler is
@@ -150,8 +150,8 @@ fn a_fast_handler_is_not_said_to_survive_a_disconnection() {
     };
     let check = &run.json()["checks"][0];
     assert_eq!((run.code, &check["result"]), (0, &"skipped".into()), "{run:?}");
-    let came = check["came"].as_str().expect("a text");
-    assert!(came.starts_with("cannot tell from outside: 204 after "), "{came}");
+    let received = check["received"].as_str().expect("a text");
+    assert!(received.starts_with("cannot tell from outside: 204 after "), "{received}");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn advice_is_a_failure_only_with_strict() {
     let receiver = Receiver::start("email", "refusal-reason");
     let lenient = certify(&receiver, "email", &["--only", "refusal-reason"]);
     assert_eq!((lenient.code, &lenient.json()["advice"]), (0, &1.into()), "{lenient:?}");
-    assert_eq!(lenient.json()["checks"][0]["came"], "400, 401, 401");
+    assert_eq!(lenient.json()["checks"][0]["received"], "400, 401, 401");
     let strict = certify(&receiver, "email", &["--only", "refusal-reason", "--strict"]);
     assert_eq!((strict.code, &strict.error()["code"]), (10, &"receiver_advice".into()));
     assert_eq!(strict.json()["passed"], true);
@@ -211,8 +211,8 @@ fn advice_is_a_failure_only_with_strict() {
 fn a_redirect_does_not_accept_a_delivery() {
     let service = Service::with_responses(&[http_response(308, "location: /other\r\n", "")]);
     let run = home().run(&args(&service.url(), "email", &["--only", "good-delivery"]));
-    let came = "email.sent: 308 to /other; the services follow no redirect";
-    assert_eq!((run.code, &run.json()["checks"][0]["came"]), (10, &came.into()), "{run:?}");
+    let received = "email.sent: 308 to /other; the services follow no redirect";
+    assert_eq!((run.code, &run.json()["checks"][0]["received"]), (10, &received.into()), "{run:?}");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn the_examination_has_a_deadline() {
     assert_eq!((run.code, &run.error()["code"]), (10, &"not_finished".into()), "{run:?}");
     let report = run.json();
     assert_eq!((&report["passed"], &report["failures"]), (&false.into(), &0.into()));
-    assert_eq!(report["checks"][0]["came"], "not finished within 0.3 s");
+    assert_eq!(report["checks"][0]["received"], "not finished within 0.3 s");
 }
 
 /// Every receiver would pass.

@@ -28,6 +28,21 @@ fn check(command: &Command, checked: &mut usize) {
     }
 }
 
+/// On a terminal of 80 columns, a longer line would be cut in two, which cannot be copied.
+#[test]
+fn every_example_fits_80_columns() {
+    fn check(command: &Command) {
+        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines().filter(|line| line.starts_with("  ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        command.get_subcommands().for_each(check);
+    }
+    let mut tree = svc_cli::command();
+    tree.build();
+    check(&tree);
+}
+
 /// Every line of the examples. Of lines for a specific shell, only the `svc` command.
 pub fn help_examples() -> Vec<String> {
     fn walk(command: &Command, found: &mut Vec<String>) {

@@ -106,7 +106,7 @@ pub struct Content {
     duplicates: Duplicates,
     /// Send nothing if a row is invalid
     ///
-    /// By default, such rows are left out and reported, and the exit code does not tell.
+    /// By default, such rows are left out and reported, and the exit code is 0 despite them.
     #[arg(long, hide_short_help = true)]
     strict: bool,
 }

@@ -23,7 +23,7 @@ use crate::stop::StopSignal;
 /// Continue a job
 ///
 /// Emails that were accepted or refused are not sent again; those that were not sent are sent.
-/// Emails whose outcome is unknown are kept back, unless --unknown resend is given, or the profile
+/// Emails whose outcome is unknown are not sent, unless --unknown resend is given, or the profile
 /// says that the service honors idempotency keys (`honors_idempotency_key`). The
 /// attachments must be unchanged; the rows are those of the job's copy of the file. The audience of
 /// --audience is read again, and those who have unsubscribed since are left out.

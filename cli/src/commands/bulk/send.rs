@@ -18,20 +18,25 @@ use crate::stop::StopSignal;
 ///
 /// The first line of a CSV file names the columns; NDJSON has an object per line. Every text may
 /// contain placeholders such as {{ first_name }}; a row without the value is left out and reported.
-/// All rows are read and checked before the first email is sent, and a question shows what will be
+/// All rows are read and checked before the first email is sent, and a prompt shows what will be
 /// sent.
 ///
 /// What is sent is recorded, so that a job can be killed at any point: `svc bulk resume` sends only
 /// what was not sent. The exit code is 11 if emails are refused, 9 if the outcome of some is
-/// unknown, 10 if --wait finds emails that are not delivered, and 130 after Ctrl-C.
+/// unknown, 10 if --wait finds emails that are not delivered, and 130 after Ctrl-C; of several, 9
+/// comes before 11, and 11 before 10.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc bulk send people.csv --from hello@example.com --subject 'Hi {{ first_name }}' \\
+  svc bulk send people.csv --from hello@example.com \\
+      --subject 'Hi {{ first_name }}' \\
       --html @news.html --unsubscribe 'https://example.com/u/{{ token }}'
-  svc bulk send --audience Newsletter --from hello@example.com --subject News --text @news.txt
-  svc bulk send people.ndjson --from hello@example.com --subject Hi --template welcome --rate 50/s
-  svc bulk send people.csv --from hello@example.com --subject Hi --text @news.txt --only-to me@example.com
+  svc bulk send --audience Newsletter --from hello@example.com --subject News \\
+      --text @news.txt
+  svc bulk send people.ndjson --from hello@example.com --subject Hi \\
+      --template welcome --rate 50/s
+  svc bulk send people.csv --from hello@example.com --subject Hi \\
+      --text @news.txt --only-to me@example.com
 
 Scope: emails:send (and contacts:manage with --audience, emails:read with --wait)")]
 pub struct Send {

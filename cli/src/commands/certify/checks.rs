@@ -28,7 +28,7 @@ pub(super) struct Check {
     pub(super) judge: Judge,
 }
 
-/// Stands for the service's time-out.
+/// Stands for the service's timeout.
 const TIMEOUT: &str = "{timeout}";
 
 impl Check {
@@ -284,7 +284,7 @@ pub(super) const CHECKS: &[Check] = &[
     advice(
         "response-time",
         "a correctly signed delivery",
-        "no accepted delivery takes more than 5 s, half of the service's time-out of {timeout}",
+        "no accepted delivery takes more than 5 s, half of the service's timeout of {timeout}",
         |exam| vec![good(exam)],
         Judge::ResponseTime,
     ),

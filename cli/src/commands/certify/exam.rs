@@ -36,7 +36,7 @@ pub(super) struct Exam {
 pub(super) struct Finding {
     pub(super) verdict: Verdict,
     /// What the receiver did.
-    pub(super) came: String,
+    pub(super) received: String,
     /// A shell command that repeats the request.
     pub(super) reproduce: Option<String>,
 }
@@ -49,8 +49,8 @@ pub(super) enum Verdict {
     Skipped,
 }
 
-/// What came back for a request.
-pub(super) struct Came(pub(super) Result<DeliveryResponse, DeliveryError>);
+/// What was received for a request.
+pub(super) struct Received(pub(super) Result<DeliveryResponse, DeliveryError>);
 
 impl Exam {
     pub(super) fn new(sender: Sender, deliverer: Deliverer) -> Self {
@@ -67,7 +67,7 @@ impl Exam {
         self.sender.service
     }
 
-    pub(super) async fn send(&self, check: &str, request: &Request) -> Came {
+    pub(super) async fn send(&self, check: &str, request: &Request) -> Received {
         self.send_within(check, request, RESPONSE_TIMEOUT).await
     }
 
@@ -76,18 +76,19 @@ impl Exam {
         check: &str,
         request: &Request,
         within: Duration,
-    ) -> Came {
-        let came = Came(self.deliverer.post(&self.sender.delivery(check, request), within).await);
-        if let Came(Ok(response)) = &came
-            && came.is_accepted()
+    ) -> Received {
+        let received =
+            Received(self.deliverer.post(&self.sender.delivery(check, request), within).await);
+        if let Received(Ok(response)) = &received
+            && received.is_accepted()
         {
             self.slowest.set(self.slowest.get().max(response.duration));
             self.has_accepted.set(true);
         }
-        if !came.is_connected() {
+        if !received.is_connected() {
             self.is_lost.set(true);
         }
-        came
+        received
     }
 
     /// Delivers until the receiver accepts, as a service does. Returns the last response if it
@@ -96,39 +97,39 @@ impl Exam {
         &self,
         check: &str,
         request: &Request,
-    ) -> Result<Came, Came> {
+    ) -> Result<Received, Received> {
         let deadline = Instant::now() + PATIENCE;
         let mut errors = 0;
         loop {
-            let came = self.send(check, request).await;
-            if came.is_accepted() {
-                return Ok(came);
+            let received = self.send(check, request).await;
+            if received.is_accepted() {
+                return Ok(received);
             }
-            errors += u32::from(!came.asks_to_retry() && !came.timed_out());
+            errors += u32::from(!received.asks_to_retry() && !received.timed_out());
             if errors == MAX_ERRORS || Instant::now() + PAUSE > deadline {
-                return Err(came);
+                return Err(received);
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    pub(super) fn passed(&self, came: impl fmt::Display, request: &Request) -> Finding {
-        self.finding(Verdict::Passed, came, request)
+    pub(super) fn passed(&self, received: impl fmt::Display, request: &Request) -> Finding {
+        self.finding(Verdict::Passed, received, request)
     }
 
-    pub(super) fn not_passed(&self, came: impl fmt::Display, request: &Request) -> Finding {
-        self.finding(Verdict::NotPassed, came, request)
+    pub(super) fn not_passed(&self, received: impl fmt::Display, request: &Request) -> Finding {
+        self.finding(Verdict::NotPassed, received, request)
     }
 
-    fn finding(&self, verdict: Verdict, came: impl fmt::Display, request: &Request) -> Finding {
+    fn finding(&self, verdict: Verdict, received: impl fmt::Display, request: &Request) -> Finding {
         let reproduce = Some(self.sender.command(request));
-        Finding { verdict, came: came.to_string(), reproduce }
+        Finding { verdict, received: received.to_string(), reproduce }
     }
 }
 
 impl Finding {
     pub(super) fn skipped(why: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Skipped, came: why.into(), reproduce: None }
+        Self { verdict: Verdict::Skipped, received: why.into(), reproduce: None }
     }
 
     /// Replaces the command that reproduces the finding.
@@ -137,7 +138,7 @@ impl Finding {
     }
 }
 
-impl Came {
+impl Received {
     /// Whether the service would regard the delivery as accepted: a 2xx response.
     pub(super) fn is_accepted(&self) -> bool {
         self.status().is_some_and(|status| (200..300).contains(&status))
@@ -169,7 +170,7 @@ impl Came {
     }
 }
 
-impl fmt::Display for Came {
+impl fmt::Display for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let response = match &self.0 {
             Ok(response) => response,
@@ -197,10 +198,10 @@ mod tests {
 
     #[test]
     fn only_a_receiver_that_can_be_reached_refuses() {
-        let came = |error| Came(Err(error));
-        assert!(came(DeliveryError::BrokenOff(String::new())).is_refused());
-        assert!(came(DeliveryError::TimedOut(PAUSE)).is_refused());
-        assert!(!came(DeliveryError::NotSent(String::new())).is_refused());
-        assert!(!came(DeliveryError::NotTrusted(String::new())).is_refused());
+        let received = |error| Received(Err(error));
+        assert!(received(DeliveryError::BrokenOff(String::new())).is_refused());
+        assert!(received(DeliveryError::TimedOut(PAUSE)).is_refused());
+        assert!(!received(DeliveryError::NotSent(String::new())).is_refused());
+        assert!(!received(DeliveryError::NotTrusted(String::new())).is_refused());
     }
 }

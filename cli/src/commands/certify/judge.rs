@@ -12,11 +12,11 @@ use futures_util::stream::{self, StreamExt as _};
 use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
 
-use super::exam::{Came, Exam, Finding};
+use super::exam::{Exam, Finding, Received};
 use super::request::Request;
 use crate::deliver::{DeliveryResponse, RESPONSE_TIMEOUT};
 
-/// Half of the service's time-out.
+/// Half of the service's timeout.
 const SLOW: Duration = Duration::from_secs(5);
 /// The size of the body of [`size_limit`], and of its pieces.
 const LARGE: u64 = 32 << 20;
@@ -51,7 +51,7 @@ impl Judge {
     /// Sends the requests of a check and judges what comes back.
     pub(super) async fn examine(self, exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         match self {
-            Self::Accepted => all(exam, check, requests, Came::is_accepted).await,
+            Self::Accepted => all(exam, check, requests, Received::is_accepted).await,
             Self::Refused => refused(exam, check, requests).await,
             Self::BytesVerified => bytes_verified(exam, check, requests).await,
             Self::Repeated => repeated(exam, check, requests).await,
@@ -70,23 +70,23 @@ impl Judge {
 /// Every request gets a response, and not a 2xx one.
 async fn refused(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     let timed_out = Cell::new(false);
-    let is_refused = |came: &Came| {
-        timed_out.set(came.timed_out());
-        came.is_refused() && !came.timed_out()
+    let is_refused = |received: &Received| {
+        timed_out.set(received.timed_out());
+        received.is_refused() && !received.timed_out()
     };
     let found = all(exam, check, requests, is_refused).await;
     match timed_out.get() {
         // A slow receiver may have accepted it.
-        true => Finding::skipped(format!("cannot tell from outside: {}", found.came)),
+        true => Finding::skipped(format!("cannot tell from outside: {}", found.received)),
         false => found,
     }
 }
 
 /// The signature is not blamed for the encoding of the body.
 async fn bytes_verified(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
-    let is_fine = |came: &Came| {
-        came.is_accepted()
-            || came.status().is_some_and(|status| {
+    let is_fine = |received: &Received| {
+        received.is_accepted()
+            || received.status().is_some_and(|status| {
                 (400..500).contains(&status) && status != 401 && status != 403
             })
     };
@@ -98,20 +98,20 @@ async fn all(
     exam: &Exam,
     check: &str,
     requests: &[Request],
-    is_expected: impl Fn(&Came) -> bool,
+    is_expected: impl Fn(&Received) -> bool,
 ) -> Finding {
     let mut seen = Vec::new();
     for request in requests {
-        let came = exam.send(check, request).await;
-        if !is_expected(&came) {
+        let received = exam.send(check, request).await;
+        if !is_expected(&received) {
             return match request.name {
-                Some(name) => exam.not_passed(format!("{name}: {came}"), request),
-                None => exam.not_passed(came, request),
+                Some(name) => exam.not_passed(format!("{name}: {received}"), request),
+                None => exam.not_passed(received, request),
             };
         }
-        let came = came.to_string();
-        if !seen.contains(&came) {
-            seen.push(came);
+        let received = received.to_string();
+        if !seen.contains(&received) {
+            seen.push(received);
         }
     }
     match requests.first() {
@@ -128,14 +128,14 @@ async fn repeated(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
         true => exam.send(check, request).await,
         false => return Finding::skipped(format!("{first}: not accepted the first time")),
     };
-    let mut came = format!("{first}, then {second}");
+    let mut received = format!("{first}, then {second}");
     if second.is_accepted() {
         let id = &request.id;
-        let _ = write!(came, " (only the receiver's own records show if it handled {id} once)");
+        let _ = write!(received, " (only the receiver's own records show if it handled {id} once)");
     }
     let finding = match second.is_accepted() {
-        true => exam.passed(came, request),
-        false => exam.not_passed(came, request),
+        true => exam.passed(received, request),
+        false => exam.not_passed(received, request),
     };
     let line = repeated_line(exam, request, "for n in 1 2; do ", "; done");
     finding.reproduced_by(line)
@@ -147,17 +147,17 @@ async fn simultaneous(exam: &Exam, check: &str, requests: &[Request]) -> Finding
     let all = join_all((0..3).map(|_| exam.send(check, request))).await;
     let mut statuses = all.iter().map(ToString::to_string).collect::<Vec<_>>();
     statuses.sort_unstable();
-    let mut came = statuses.join(", ");
-    let mut is_fine = all.iter().all(|came| came.is_accepted() || came.asks_to_retry());
-    if is_fine && !all.iter().all(Came::is_accepted) {
+    let mut received = statuses.join(", ");
+    let mut is_fine = all.iter().all(|received| received.is_accepted() || received.asks_to_retry());
+    if is_fine && !all.iter().all(Received::is_accepted) {
         let later = exam.until_accepted(check, request).await;
         is_fine = later.is_ok();
         let (Ok(later) | Err(later)) = later;
-        came = format!("{came}; later {later}");
+        received = format!("{received}; later {later}");
     }
     let finding = match is_fine {
-        true => exam.passed(came, request),
-        false => exam.not_passed(came, request),
+        true => exam.passed(received, request),
+        false => exam.not_passed(received, request),
     };
     let line = repeated_line(exam, request, "for n in 1 2 3; do ", " & done; wait");
     finding.reproduced_by(line)
@@ -177,16 +177,16 @@ fn repeated_line(exam: &Exam, request: &Request, before: &str, after: &str) -> S
 /// The response to a forged delivery contains the correct signature.
 async fn reveals_signature(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     let request = &requests[0];
-    let came = exam.send(check, request).await;
-    if !came.is_connected() {
-        return exam.not_passed(came, request);
+    let received = exam.send(check, request).await;
+    if !received.is_connected() {
+        return exam.not_passed(received, request);
     }
-    let Came(Ok(response)) = &came else { return exam.passed(came, request) };
+    let Received(Ok(response)) = &received else { return exam.passed(received, request) };
     let digits = exam.sender.digits(&request.body);
     let is_revealed = text_of(response).to_lowercase().contains(&digits);
     match is_revealed {
-        true => exam.not_passed(format!("{came}, with the correct signature"), request),
-        false => exam.passed(came, request),
+        true => exam.not_passed(format!("{received}, with the correct signature"), request),
+        false => exam.passed(received, request),
     }
 }
 
@@ -202,18 +202,18 @@ async fn refusal_reason(exam: &Exam, check: &str, requests: &[Request]) -> Findi
     let mut seen: Vec<(String, String)> = Vec::new();
     let mut different = None;
     for request in requests {
-        let came = exam.send(check, request).await;
-        if !came.is_refused() {
-            return Finding::skipped(format!("{came}: not refused"));
+        let received = exam.send(check, request).await;
+        if !received.is_refused() {
+            return Finding::skipped(format!("{received}: not refused"));
         }
-        let body = match &came.0 {
+        let body = match &received.0 {
             Ok(response) => without_numbers(&String::from_utf8_lossy(&response.body)),
             Err(_) => String::new(),
         };
-        if seen.first().is_some_and(|first| *first != (came.to_string(), body.clone())) {
+        if seen.first().is_some_and(|first| *first != (received.to_string(), body.clone())) {
             different = different.or(Some(request));
         }
-        seen.push((came.to_string(), body));
+        seen.push((received.to_string(), body));
     }
     let mut statuses = seen.into_iter().map(|(status, _)| status).collect::<Vec<_>>();
     let Some(request) = different else {
@@ -236,7 +236,7 @@ fn without_numbers(text: &str) -> String {
 /// A delivery that is signed with the old secret is accepted.
 async fn old_secret(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     match exam.sender.old_secret {
-        Some(_) => all(exam, check, requests, Came::is_accepted).await,
+        Some(_) => all(exam, check, requests, Received::is_accepted).await,
         None => Finding::skipped("give the old secret with --old-secret-file"),
     }
 }
@@ -244,10 +244,10 @@ async fn old_secret(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
 /// All deliveries so far, and one more, were accepted quickly.
 async fn response_time(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     let request = &requests[0];
-    let came = exam.send(check, request).await;
+    let received = exam.send(check, request).await;
     let slowest = exam.slowest.get();
-    match came.is_accepted() {
-        false => Finding::skipped(format!("{came}: not accepted")),
+    match received.is_accepted() {
+        false => Finding::skipped(format!("{received}: not accepted")),
         true if slowest <= SLOW => {
             exam.passed(format!("{} ms at most", slowest.as_millis()), request)
         }
@@ -267,19 +267,19 @@ async fn size_limit(exam: &Exam, check: &str, requests: &[Request]) -> Finding {
     }));
     let delivery = exam.sender.delivery(check, request);
     let body = StreamBody::new(pieces);
-    let came = exam.deliverer.post_stream(&delivery, LARGE, body, RESPONSE_TIMEOUT).await;
-    let came = Came(came);
+    let received = exam.deliverer.post_stream(&delivery, LARGE, body, RESPONSE_TIMEOUT).await;
+    let received = Received(received);
     let sent = sent.load(Ordering::Relaxed);
     let mebibytes = sent as f64 / f64::from(1 << 20);
-    let finding = if !came.is_connected() {
+    let finding = if !received.is_connected() {
         exam.is_lost.set(true);
-        Finding::skipped(came.to_string())
-    } else if sent == LARGE && came.status() != Some(413) {
-        exam.not_passed(format!("{came} after all 32 MiB"), request)
-    } else if came.timed_out() {
+        Finding::skipped(received.to_string())
+    } else if sent == LARGE && received.status() != Some(413) {
+        exam.not_passed(format!("{received} after all 32 MiB"), request)
+    } else if received.timed_out() {
         Finding::skipped(format!("only {mebibytes:.1} MiB were taken within 10 s"))
     } else {
-        exam.passed(format!("{came} after {mebibytes:.1} MiB at most"), request)
+        exam.passed(format!("{received} after {mebibytes:.1} MiB at most"), request)
     };
     let curl = exam.sender.curl(request);
     finding.reproduced_by(format!("head -c {LARGE} /dev/zero | {curl} --data-binary @-"))
@@ -295,16 +295,16 @@ async fn body_deadline(exam: &Exam, check: &str, requests: &[Request]) -> Findin
     let delivery = exam.sender.delivery(check, request);
     let body = StreamBody::new(drops.boxed());
     let started = tokio::time::Instant::now();
-    let came = Came(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
-    let finding = match came.timed_out() {
+    let received = Received(exam.deliverer.post_stream(&delivery, DRIPPED, body, DRIPPING).await);
+    let finding = match received.timed_out() {
         true => exam.not_passed("still waiting after 15 s", request),
-        false if !came.is_connected() => {
+        false if !received.is_connected() => {
             exam.is_lost.set(true);
-            Finding::skipped(came.to_string())
+            Finding::skipped(received.to_string())
         }
         false => {
             let seconds = started.elapsed().as_secs_f64();
-            exam.passed(format!("{came} after {seconds:.1} s"), request)
+            exam.passed(format!("{received} after {seconds:.1} s"), request)
         }
     };
     let curl = exam.sender.curl(request);

@@ -54,7 +54,8 @@ const MAX_CONCURRENT: usize = 4;
 #[command(after_long_help = "\
 Examples:
   svc contacts import aud_019a people.csv
-  svc contacts import aud_019a people.csv --existing update --map 'E-Mail Address=email'
+  svc contacts import aud_019a people.csv --existing update \\
+      --map 'E-Mail Address=email'
   svc contacts import aud_019a - -o ndjson < people.csv
 
 Scope: contacts:manage")]

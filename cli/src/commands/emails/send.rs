@@ -22,9 +22,11 @@ use super::{VIEW, fields};
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc emails send --from hello@example.com --to ada@example.org --subject Hi --text Hello
-  svc emails send --from hello@example.com --to ada@example.org --subject Report \\
-      --html @report.html --attach 'q3.pdf;name=Q3 report.pdf' --at 'tomorrow 9am'
+  svc emails send --from hello@example.com --to ada@example.org --subject Hi \\
+      --text Hello
+  svc emails send --from hello@example.com --to ada@example.org \\
+      --subject Report --html @report.html \\
+      --attach 'q3.pdf;name=Q3 report.pdf' --at 'tomorrow 9am'
   svc emails send --body @email.json --wait
 
 Scope: emails:send (and emails:read with --wait)")]

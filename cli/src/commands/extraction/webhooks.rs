@@ -35,7 +35,8 @@ group! {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc extraction webhooks create https://example.com/hooks --event extraction.completed
+  svc extraction webhooks create https://example.com/hooks \\
+      --event extraction.completed
 
 Events: extraction.completed, extraction.failed
 
@@ -99,7 +100,8 @@ impl List {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc extraction webhooks rotate whk_019a --keep-old --secret-file new-secret.txt
+  svc extraction webhooks rotate whk_019a --keep-old \\
+      --secret-file new-secret.txt
   svc extraction webhooks rotate whk_019a --yes --jq .secret
 
 Scope: full")]

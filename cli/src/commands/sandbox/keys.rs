@@ -38,7 +38,8 @@ group! {
 )]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox keys create --service email --scope emails:send --scope emails:read
+  svc sandbox keys create --service email --scope emails:send \\
+      --scope emails:read
   svc sandbox keys create --service extraction --scope extract_only --mode test
 
 Scope: none (local server)")]

@@ -24,7 +24,8 @@ use crate::input::address;
 Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
-  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hi
+  svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
+      --subject Hi --text Hi
 
 Scope: none (local server)")]
 pub struct Serve {
@@ -47,7 +48,7 @@ pub struct Serve {
     /// DNS listen address [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     dns: Option<SocketAddr>,
-    /// DNS server for other names [default: system's]
+    /// DNS server for names outside the built-in zone [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
@@ -81,7 +82,7 @@ pub struct Serve {
     /// Allow requests from other machines
     ///
     /// Nothing is seeded, the control interface needs a token, and webhooks to private addresses are
-    /// refused. Implied by an --addr beyond loopback.
+    /// refused. Implied if --addr is not a loopback address.
     #[arg(long)]
     public: bool,
     /// Another host name of this server; repeatable

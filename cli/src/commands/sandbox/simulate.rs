@@ -21,7 +21,8 @@ use crate::input::{exact_json, json_or_text};
 #[command(after_long_help = "\
 Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
-  svc sandbox event eml_019a bounced --recipient ada@example.test --detail '{\"type\":\"soft\"}'
+  svc sandbox event eml_019a bounced --recipient ada@example.test \\
+      --detail '{\"type\":\"soft\"}'
 
 Scope: none (local server)")]
 pub struct Event {
@@ -65,7 +66,8 @@ impl Event {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox inbound --from ada@example.test --to hello@sandbox.test --subject Hi --text Hello
+  svc sandbox inbound --from ada@example.test --to hello@sandbox.test \\
+      --subject Hi --text Hello
   svc sandbox inbound --raw message.eml
 
 Scope: none (local server)")]

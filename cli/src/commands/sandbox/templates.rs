@@ -27,7 +27,8 @@ group! {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html
+  svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
+      --html @welcome.html
 
 Scope: none (local server)")]
 pub struct Put {
@@ -132,7 +133,8 @@ const RENDERED: View = View(&[
 #[command(after_long_help = "\
 Examples:
   svc sandbox templates render welcome --var name=Ada
-  svc sandbox templates render welcome --vars @variables.json --html > welcome.html
+  svc sandbox templates render welcome --vars @variables.json --html \\
+      > welcome.html
 
 Scope: none (local server)")]
 pub struct Render {

@@ -21,7 +21,8 @@ use crate::stop::StopSignal;
 Examples:
   svc bulk plan people.csv --queue redis://10.0.0.5 --from hello@example.com \\
       --subject 'Hi {{ first_name }}' --html @news.html --rate 200/s
-  svc bulk plan --audience Newsletter --queue redis://10.0.0.5 --from hello@example.com \\
+  svc bulk plan --audience Newsletter --queue redis://10.0.0.5 \\
+      --from hello@example.com \\
       --subject News --text @news.txt
 
 Scope: none (contacts:manage with --audience; the workers need emails:send)")]

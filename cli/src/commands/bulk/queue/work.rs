@@ -34,7 +34,8 @@ use crate::stop::StopSignal;
 #[command(after_long_help = "\
 Examples:
   svc bulk work --queue redis://10.0.0.5
-  svc bulk work 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --concurrency 8
+  svc bulk work 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 \\
+      --concurrency 8
 
 Scope: emails:send (and contacts:manage for a job with --audience)")]
 pub struct Work {

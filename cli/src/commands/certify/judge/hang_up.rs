@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::exam::{Came, Exam, Finding};
+use super::super::exam::{Exam, Finding, Received};
 use super::super::request::Request;
 use super::repeated_line;
 use crate::deliver::RESPONSE_TIMEOUT;
@@ -47,12 +47,12 @@ pub(super) async fn hang_up(exam: &Exam, check: &str, requests: &[Request]) -> F
     let again = match exam.until_accepted(check, request).await {
         Ok(again) => again,
         Err(last) => {
-            let came = format!("never accepted {disconnected}; at last {last}");
-            return exam.not_passed(came, request).reproduced_by(line());
+            let received = format!("never accepted {disconnected}; at last {last}");
+            return exam.not_passed(received, request).reproduced_by(line());
         }
     };
     let accepted_after = started.elapsed();
-    let came = format!(
+    let received = format!(
         "{again} to the repeated delivery, {:.1} s {disconnected}",
         (accepted_after - cut).as_secs_f64()
     );
@@ -65,25 +65,28 @@ pub(super) async fn hang_up(exam: &Exam, check: &str, requests: &[Request]) -> F
         whole = whole.min(took);
     }
     if !last.is_accepted() && !last.timed_out() {
-        return cannot_tell(&format!("{came}; another delivery: {last}"));
+        return cannot_tell(&format!("{received}; another delivery: {last}"));
     }
     if accepted_after + MARGIN < whole {
         let at_least = if last.timed_out() { "at least " } else { "" };
-        let came = format!(
-            "{came}, though the handler takes {at_least}{:.1} s: the delivery is lost if the \
+        let received = format!(
+            "{received}, though the handler takes {at_least}{:.1} s: the delivery is lost if the \
              handler was stopped, or fails",
             whole.as_secs_f64()
         );
-        return exam.not_passed(came, request).reproduced_by(line());
+        return exam.not_passed(received, request).reproduced_by(line());
     }
     if accepted_after < cut + MARGIN {
-        return cannot_tell(&format!("{came}, and the handler takes {:.1} s", whole.as_secs_f64()));
+        return cannot_tell(&format!(
+            "{received}, and the handler takes {:.1} s",
+            whole.as_secs_f64()
+        ));
     }
-    exam.passed(came, request).reproduced_by(line())
+    exam.passed(received, request).reproduced_by(line())
 }
 
 /// The finding, if the first response and its time leave nothing to interrupt.
-fn without_disconnection(first: &Came, took: Duration) -> Option<Finding> {
+fn without_disconnection(first: &Received, took: Duration) -> Option<Finding> {
     if !first.is_accepted() {
         return Some(Finding::skipped(format!("{first}: not accepted")));
     }
@@ -96,8 +99,8 @@ fn without_disconnection(first: &Came, took: Duration) -> Option<Finding> {
     })
 }
 
-fn cannot_tell(came: &str) -> Finding {
-    Finding::skipped(format!("cannot tell from outside: {came}; {ADVICE}"))
+fn cannot_tell(received: &str) -> Finding {
+    Finding::skipped(format!("cannot tell from outside: {received}; {ADVICE}"))
 }
 
 #[cfg(test)]
@@ -115,8 +118,8 @@ mod tests {
         let judged = |status, milliseconds| {
             let duration = Duration::from_millis(milliseconds);
             let (headers, body, extensions) = (HeaderMap::new(), Bytes::new(), Extensions::new());
-            let came = DeliveryResponse { status, headers, body, extensions, duration };
-            without_disconnection(&Came(Ok(came)), duration)
+            let received = DeliveryResponse { status, headers, body, extensions, duration };
+            without_disconnection(&Received(Ok(received)), duration)
         };
         for (status, milliseconds, said) in [
             (204, 20, "cannot tell from outside: 204 after 0.02 s, before any sender disconnects"),
@@ -125,7 +128,7 @@ mod tests {
         ] {
             let finding = judged(status, milliseconds).expect("no disconnection");
             assert_eq!(finding.verdict, Verdict::Skipped);
-            assert!(finding.came.starts_with(said), "{}", finding.came);
+            assert!(finding.received.starts_with(said), "{}", finding.received);
         }
         // One that takes longer is interrupted.
         assert!(judged(204, 2000).is_none());
