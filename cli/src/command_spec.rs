@@ -132,7 +132,7 @@ pub(crate) fn check(
 fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
     if flags.idempotency_key.is_some() && spec.effect != Effect::Creates {
         return Err(Failure::usage(format!(
-            "--idempotency-key has no effect: `svc {}` creates nothing",
+            "--idempotency-key has no effect: `svc {}` is not one request that creates something",
             spec.path
         )));
     }

@@ -1,36 +1,65 @@
-//! `--dry-run`: prints the exact request with the key masked, and sends nothing.
+//! `--dry-run`: prints the exact requests with the key masked, and sends nothing.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
 use crate::output::Printer;
 
+/// A request as it is shown.
+#[derive(Serialize)]
+pub struct Shown {
+    method: String,
+    url: String,
+    headers: Map<String, Value>,
+    body: Option<Value>,
+}
+
+impl Shown {
+    pub fn new(request: &RequestPreview) -> Result<Self, Failure> {
+        let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
+        let body = (!bytes.is_empty()).then(|| {
+            serde_json::from_slice::<Value>(&bytes)
+                .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
+        });
+        let headers = request.headers.iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.as_str().into()));
+        Ok(Self {
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers: headers.collect(),
+            body,
+        })
+    }
+
+    /// For people.
+    fn text(&self) -> String {
+        let mut text = format!("{} {}\n", self.method, self.url);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {}\n", value.as_str().unwrap_or_default()));
+        }
+        match &self.body {
+            Some(Value::String(body)) => text.push_str(&format!("\n{body}\n")),
+            Some(body) => text.push_str(&format!("\n{body:#}\n")),
+            None => {}
+        }
+        text
+    }
+}
+
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
-    let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
-    let body = (!bytes.is_empty()).then(|| {
-        serde_json::from_slice::<Value>(&bytes)
-            .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into())
-    });
-    let mut headers = Map::new();
-    let mut text = format!("{} {}\n", request.method, request.url);
-    for (name, value) in &request.headers {
-        text.push_str(&format!("{name}: {value}\n"));
-        headers.insert(name.clone(), value.as_str().into());
-    }
-    match &body {
-        Some(Value::String(body)) => text.push_str(&format!("\n{body}\n")),
-        Some(body) => text.push_str(&format!("\n{body:#}\n")),
-        None => {}
-    }
-    let value = json!({
-        "method": request.method,
-        "url": request.url,
-        "headers": headers,
-        "body": body,
-    });
-    out.done(text.trim_end(), &value)?;
+    let shown = Shown::new(request)?;
+    out.done(shown.text().trim_end(), &shown)?;
+    out.hint("dry run: nothing was sent");
+    Ok(())
+}
+
+/// Prints the requests of a command that sends any number of them.
+pub fn show_all(out: &Printer, requests: &[Shown]) -> Result<(), Failure> {
+    let texts = requests.iter().map(Shown::text).collect::<Vec<_>>();
+    out.done(texts.join("\n").trim_end(), &requests)?;
     out.hint("dry run: nothing was sent");
     Ok(())
 }

@@ -69,7 +69,7 @@ pub const TABLE: [(u8, &str); 13] = [
     ),
     (
         CHECK_FAILED,
-        "a check failed: signature mismatch, domain not verified, test delivery not 2xx, receiver not certified, email bounced or failed",
+        "a check failed: signature mismatch, domain not verified, test delivery not 2xx, receiver not certified, email bounced, failed or cancelled",
     ),
     (PARTLY_REFUSED, "part of a batch was refused"),
     (INTERRUPTED, "interrupted"),

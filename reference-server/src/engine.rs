@@ -442,7 +442,11 @@ impl Engine {
         self.routes.retain(|worker, route| {
             let keep = match worker {
                 Worker::Webhook(id) => webhooks.get(id).is_some(),
-                Worker::Relay | Worker::Local | Worker::Events | Worker::Deleted => true,
+                Worker::Relay | Worker::Local | Worker::Events | Worker::Deleted => {
+                    // What it waited for may be deleted, or the clock set back.
+                    route.next = Millis::MIN;
+                    true
+                }
             };
             if let Some(running) = route.running.take_if(|_| !keep) {
                 running.task.abort();

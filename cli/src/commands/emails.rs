@@ -49,8 +49,8 @@ pub struct Get {
     id: String,
     /// Wait for the final status
     ///
-    /// The exit code is 10 if the email bounced or failed, and 9 if its status is not final when
-    /// --timeout [default: 30s] has passed. With -o ndjson, each status change is a line.
+    /// The exit code is 10 if the email bounced, failed or was cancelled, and 9 if its status is not
+    /// final when --timeout [default: 30s] has passed. With -o ndjson, each status change is a line.
     #[arg(long)]
     wait: bool,
 }

@@ -43,11 +43,15 @@ impl Whoami {
             context.settings.profile.value.as_str()
         };
         let mut who = Output { profile, extraction: None, email: None };
-        let mut refused = None;
+        let (mut refused, mut is_configured) = (None, false);
+        if context.settings.dry_run {
+            context.collect_requests();
+        }
         for service in [Service::Extraction, Service::Email] {
             if !context.is_configured(service)? {
                 continue;
             }
+            is_configured = true;
             let (url, key) = context.endpoint(service).await?;
             let (masked, mode) = (key.to_string(), key.mode());
             match service {
@@ -83,14 +87,14 @@ impl Whoami {
                 }
             }
         }
-        if context.settings.dry_run {
-            return Ok(());
-        }
-        if who.extraction.is_none() && who.email.is_none() {
+        if !is_configured {
             context.settings.refuse_unknown_profile()?;
             return Err(Failure::new(Kind::Unauthenticated, "no key is configured")
                 .code("not_set_up")
                 .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login --email-url URL"));
+        }
+        if context.settings.dry_run {
+            return context.show_requests();
         }
         context.out.one(&who, VIEW)?;
         refused.map_or(Ok(()), Err)

@@ -55,6 +55,8 @@ export function selectedOrganization() {
  * @param {Record<string, any>} [params]
  */
 export function url(path, params = {}) {
+  // An ID may come from a link: it must not turn the path into another one.
+  if (/[?#\\]|%2e|\/\.{0,2}(\/|$)/i.test(path)) throw new ApiError(0, { error: { message: 'not an ID' } });
   const query = new URLSearchParams();
   if (organization && !NO_ORGANIZATION.test(path)) query.set('organization', organization);
   for (const [name, value] of Object.entries(params)) {

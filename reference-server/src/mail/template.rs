@@ -196,6 +196,8 @@ fn read_size(value: &Value) -> usize {
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
+    // It prints the state of the engine.
+    environment.remove_global("debug");
     // Without debug mode, an error does not name the undefined variable.
     environment.set_debug(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -1,5 +1,5 @@
-//! Replaces secrets in the recorded bodies of requests and responses. The text may be the
-//! beginning of a JSON document, so it is not parsed.
+//! Replaces secrets in recorded requests and responses: bodies, paths and headers. The text may be
+//! the beginning of a JSON document, so it is not parsed.
 
 const REDACTED: &str = "[redacted]";
 
@@ -7,11 +7,22 @@ const REDACTED: &str = "[redacted]";
 const PREFIXES: [&str; 3] = ["whsec_", "mk_", "sk_"];
 /// The length from which what follows a prefix is a secret.
 const MIN_SECRET: usize = 6;
-/// A JSON field whose name contains one of these, in any case, has a secret value.
-const NAMES: [&str; 5] = ["secret", "password", "token", "apikey", "authorization"];
+/// A JSON field or a query parameter whose name contains one of these, in any case, has a secret
+/// value.
+const NAMES: [&str; 9] = [
+    "secret",
+    "password",
+    "passwd",
+    "pwd",
+    "token",
+    "apikey",
+    "privatekey",
+    "credential",
+    "authorization",
+];
 
-/// Returns the text without its secrets: those of both services, the values of JSON fields with
-/// such a name, and the passwords of URLs.
+/// Returns the text without its secrets: those of both services, the values of JSON fields and of
+/// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,6 +37,15 @@ pub(crate) fn redact(text: &str) -> String {
             previous = ' ';
             continue;
         }
+        if let Some(start) = parameter(rest).or_else(|| bearer(rest, previous)) {
+            let end = rest[start..]
+                .find(|letter: char| "&#\"'\\<> ".contains(letter) || letter.is_whitespace());
+            clean.push_str(&rest[..start]);
+            clean.push_str(REDACTED);
+            rest = &rest[end.map_or(rest.len(), |end| start + end)..];
+            previous = ' ';
+            continue;
+        }
         let secret = (!is_word(previous)).then(|| secret_length(rest)).flatten();
         if let Some(length) = secret {
             clean.push_str(REDACTED);
@@ -33,7 +53,7 @@ pub(crate) fn redact(text: &str) -> String {
             previous = ' ';
             continue;
         }
-        if let Some((start, end)) = rest.starts_with("://").then(|| password(rest)).flatten() {
+        if let Some((start, end)) = password(rest) {
             clean.push_str(&rest[..start]);
             clean.push_str(REDACTED);
             rest = &rest[end..];
@@ -61,10 +81,9 @@ fn secret_length(text: &str) -> Option<usize> {
 /// a secret text.
 fn secret_value(text: &str) -> Option<(usize, usize)> {
     let name_end = 1 + text[1..].find(['"', '\\'])?;
-    let name = text[1..name_end].to_ascii_lowercase().replace(['_', '-'], "");
     let rest = text[name_end..].strip_prefix('"')?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    if !NAMES.iter().any(|part| name.contains(part)) {
+    if !is_secret_name(&text[1..name_end]) {
         return None;
     }
     let start = text.len() - rest.len();
@@ -77,13 +96,33 @@ fn secret_value(text: &str) -> Option<(usize, usize)> {
     Some((start, start + end.unwrap_or(rest.len())))
 }
 
-/// Where the password of a URL begins and ends; the text begins after its scheme.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace(['_', '-'], "");
+    NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Where the value of the query parameter begins that the text begins with, if it is a secret.
+fn parameter(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix(['?', '&'])?;
+    let name = rest.find(|letter: char| !is_word(letter) && letter != '-')?;
+    (rest[name..].starts_with('=') && is_secret_name(&rest[..name])).then_some(name + 2)
+}
+
+/// Where the token begins, in a text such as `Bearer abc`.
+fn bearer(text: &str, previous: char) -> Option<usize> {
+    const SCHEME: &str = "Bearer ";
+    (text.starts_with(SCHEME) && !is_word(previous)).then_some(SCHEME.len())
+}
+
+/// Where the password of a URL begins and ends; the text begins after its scheme. Some programs
+/// write JSON with an escaped slash.
 fn password(text: &str) -> Option<(usize, usize)> {
-    let authority = &text["://".len()..];
+    let slashes = ["://", r":\/\/"].into_iter().find(|slashes| text.starts_with(slashes))?;
+    let authority = &text[slashes.len()..];
     let end = authority.find(|letter: char| "/?#\"\\<>".contains(letter) || letter.is_whitespace());
     let userinfo = authority[..end.unwrap_or(authority.len())].rfind('@')?;
     let colon = authority[..userinfo].find(':')?;
-    Some(("://".len() + colon + 1, "://".len() + userinfo))
+    Some((slashes.len() + colon + 1, slashes.len() + userinfo))
 }
 
 fn is_word(letter: char) -> bool {
@@ -109,6 +148,19 @@ mod tests {
                 r#"{"url":"https://ada:pw@shop.test/x"}"#,
                 r#"{"url":"https://ada:[redacted]@shop.test/x"}"#,
             ),
+            (
+                r#"{"url":"https:\/\/ada:pw@shop.test\/"}"#,
+                r#"{"url":"https:\/\/ada:[redacted]@shop.test\/"}"#,
+            ),
+            (
+                "/v1/me?api_key=a1&x=1&Token=b2#c",
+                "/v1/me?api_key=[redacted]&x=1&Token=[redacted]#c",
+            ),
+            (
+                r#"{"url":"https://a.test/?token=a"}"#,
+                r#"{"url":"https://a.test/?token=[redacted]"}"#,
+            ),
+            ("curl/8 Bearer abc.def x", "curl/8 Bearer [redacted] x"),
             // Cut off.
             (r#"{"secret":"whsec_Ab"#, r#"{"secret":"[redacted]"#),
             ("whsec_A", "[redacted]"),
@@ -123,6 +175,8 @@ mod tests {
             r#"{"subject":"The secret is out","to":["ada@example.test"],"id":"whk_0193"}"#,
             r#"{"tokens":12,"html":"<a href=\"https://shop.test:80/v?a=@b\">x</a>"}"#,
             "task_list desk_top mk_1 Grüße",
+            "/api/v1/emails?cursor=a&status=sent",
+            "the bearer of this letter, and Forbearer x",
             "",
         ] {
             assert_eq!(redact(text), text);

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use svc_sdk::Operation;
 
+use crate::model::redact::redact;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 
@@ -154,11 +155,11 @@ impl LoggedRequest {
         headers: &HeaderMap,
         started_at: Millis,
     ) -> Self {
-        let header = |value: Option<&HeaderValue>| Some(shortened(value?.to_str().ok()?));
+        let header = |value: Option<&HeaderValue>| Some(shortened(&redact(value?.to_str().ok()?)));
         Self {
             id,
             operation,
-            path: shortened(path),
+            path: shortened(&redact(path)),
             key: None,
             started_at,
             duration: Duration::ZERO,

@@ -10,6 +10,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
+use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Response};
 use http_body_util::BodyExt as _;
 use svc_sdk::{Operation, Service};
@@ -92,7 +93,12 @@ async fn handle_control(
         }
         Err(error) => Err(error),
     };
-    result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested))
+    let mut response = result.unwrap_or_else(|error| response::error(&error, ErrorFormat::Nested));
+    // A page of another origin cannot use it as a script, an image or an object.
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    response
 }
 
 /// Tells the clients that watch what a control request may have changed.

@@ -62,6 +62,23 @@ async fn an_advance_runs_the_work_that_it_causes() {
     assert_eq!(passed, 60, "delivered at its own time: {found:?}");
 }
 
+/// What is deleted in the background is not left to the time of the old clock.
+#[tokio::test]
+async fn nothing_is_due_after_a_reset() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"t"}"#;
+    let batch = format!("[{}]", [email; 100].join(","));
+    for _ in 0..12 {
+        assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
+    }
+    sandbox.advance("10d").await;
+    assert_eq!(sandbox.control("POST /_sandbox/reset", "").await.status, 204);
+    sandbox.settle().await;
+    let clock = sandbox.control("GET /_sandbox/clock", "").await;
+    assert!(clock.body.contains(r#""settled":true,"next_due":null"#), "{clock:?}");
+}
+
 #[tokio::test]
 async fn concurrent_advances_add_up() {
     let sandbox = Sandbox::start().await;

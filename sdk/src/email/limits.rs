@@ -101,9 +101,12 @@ fn given_twice(name: &str) -> InvalidInput {
     InvalidInput::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
 }
 
-/// Checks a single email address.
+/// Checks the address of a contact, which has its name in another field.
 pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NOT_AN_ADDRESS)) }
+    match can_be_address(text) {
+        true => Ok(()),
+        false => Err(InvalidInput::new(field, "not an email address, such as `a@b`")),
+    }
 }
 
 /// Rejects only what cannot be an email address

@@ -1,7 +1,8 @@
 //! What is sent to whom: the options of `svc bulk send` and `svc bulk plan`, and everything that is
 //! done before the first email is sent.
 
-use std::io::{Read, Write as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -16,7 +17,7 @@ use super::drive::{self, show_first_request};
 use super::jobs::{Draft, Job, Jobs};
 use super::message::{self, Message};
 use super::options::{Duplicates, rate};
-use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, Plan, Stopper, create_private};
+use super::plan::{COPY, Checked, LEFT_OUT, LeftOut, LeftOutRow, Plan, Stopper, create_private};
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -155,7 +156,8 @@ impl Content {
         }
         drive::check_guard(context, client, &folder, &plan, |_| false, &mut stopper).await?;
         if context.settings.dry_run {
-            context.out.hint(&question(&plan, &checked, &folder));
+            context.out.note(&described(&plan, &checked, None));
+            note_left_out(context, &folder)?;
             show_first_request(context, client, &folder, &plan, |_| false)?;
             return Ok(None);
         }
@@ -178,7 +180,9 @@ impl Content {
                 context.out.note(&preview(number + 1, email));
             }
         }
-        confirm(context, &format!("{} {send}?", question(&plan, &checked, &folder))).await?;
+        // Without a question, the file is removed before anybody can read it.
+        let shown = Some(&*folder).filter(|_| context.out.can_ask());
+        confirm(context, &format!("{} {send}?", described(&plan, &checked, shown))).await?;
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
@@ -291,7 +295,7 @@ impl Content {
         }
         let mut copy = create_private(&folder.join(COPY))?;
         let mut rows: Box<dyn Read + Send> = match file {
-            Some(path) => Box::new(std::fs::File::open(path).map_err(|e| not_copied(path, &e))?),
+            Some(path) => Box::new(File::open(path).map_err(|e| not_copied(path, &e))?),
             None => Box::new(context.inputs.stdin_stream(&context.out, "FILE")?),
         };
         // On a thread of its own: a pipe or a terminal may not end, and Ctrl-C must.
@@ -323,17 +327,39 @@ fn attachment(attach: &Attach) -> Result<message::File, Failure> {
     Ok(message::File { path, name, content_type })
 }
 
-/// What will be sent, such as `5000 emails; 12 unsubscribed and 3 invalid left out (see …).`
-fn question(plan: &Plan, checked: &Checked, folder: &Path) -> String {
+/// What will be sent, such as `5000 emails; 12 unsubscribed and 3 invalid left out (see …).` A file
+/// in the folder lists what is left out.
+fn described(plan: &Plan, checked: &Checked, folder: Option<&Path>) -> String {
     let count = checked.count;
     let mut text = format!("{count} {}", if count == 1 { "email" } else { "emails" });
     if let Some(address) = &plan.only_to {
         text.push_str(&format!(", all to {address}"));
     }
     if let Some(left_out) = plan.left_out.describe() {
-        text.push_str(&format!("; {left_out} (see {})", folder.join(LEFT_OUT).display()));
+        text.push_str(&format!("; {left_out}"));
+        if let Some(folder) = folder {
+            text.push_str(&format!(" (see {})", folder.join(LEFT_OUT).display()));
+        }
     }
     text + "."
+}
+
+/// Lists the rows that are left out, in a dry run.
+fn note_left_out(context: &Context, folder: &Path) -> Result<(), Failure> {
+    const MAX: u64 = 100;
+    let mut count = 0;
+    for line in BufReader::new(File::open(folder.join(LEFT_OUT))?).lines() {
+        count += 1;
+        if count <= MAX {
+            let row = serde_json::from_str(&line?).map_err(|e| Failure::other(e.to_string()))?;
+            let LeftOutRow { row, address, code, message } = row;
+            context.out.note(&format!("row {row}, {address}: {code}: {message}"));
+        }
+    }
+    if count > MAX {
+        context.out.note(&format!("{} more rows are left out", count - MAX));
+    }
+    Ok(())
 }
 
 /// Warns of an earlier job with the same rows and the same email.

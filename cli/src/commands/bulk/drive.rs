@@ -194,19 +194,16 @@ pub fn report(
     error: Option<svc_sdk::bulk::Error>,
 ) -> Result<(), Failure> {
     let (id, totals) = (&job.job, job.totals);
-    let any_done = totals != Totals::default();
-    if any_done || error.is_none() {
-        let sentence = format!(
-            "job {id}: {} of {} emails accepted, {} refused, {} unknown, {} not sent; {} rows left out",
-            totals.accepted,
-            job.total,
-            totals.refused + totals.invalid,
-            totals.unknown,
-            job.not_sent(),
-            job.left_out
-        );
-        context.out.done(&sentence, &job.output)?;
-    }
+    let sentence = format!(
+        "job {id}: {} of {} emails accepted, {} refused, {} unknown, {} not sent; {} rows left out",
+        totals.accepted,
+        job.total,
+        totals.refused + totals.invalid,
+        totals.unknown,
+        job.not_sent(),
+        job.left_out
+    );
+    context.out.done(&sentence, &job.output)?;
     let resume = format!("go on: {}", job.resume);
     if let Some(error) = error {
         let mut failure = match error.into_kind() {

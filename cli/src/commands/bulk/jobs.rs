@@ -209,7 +209,8 @@ impl Jobs {
             1 => Ok(folders.remove(0)),
             0 => Err(missing()),
             count => {
-                Err(Failure::usage(format!("{count} jobs have an id that starts with `{id}`")))
+                Err(Failure::usage(format!("{count} jobs have an id that starts with `{id}`"))
+                    .hint("list them: svc bulk list"))
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::model::error::{ApiError, Code, Problems};
 /// Returns an error if the request may not use the control interface.
 pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
     guard_origin(input)?;
+    guard_site(input)?;
     let Some(token) = &input.app.control_token else { return Ok(()) };
     let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
@@ -27,8 +28,21 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
     Err(ApiError::new(Code::Unauthorized, message))
 }
 
-/// Returns an error if the request comes from a web page of another site, or if its `Host` is
-/// not this server.
+/// Returns an error if a browser sends the request for a page of another origin, also without an
+/// `Origin`, as for an image: how long it takes, and whether it succeeds, would tell what is stored.
+fn guard_site(input: &Input) -> Result<(), ApiError> {
+    match input.header("sec-fetch-site") {
+        Some("cross-site" | "same-site") => Err(foreign_page()),
+        _ => Ok(()),
+    }
+}
+
+fn foreign_page() -> ApiError {
+    ApiError::new(Code::Forbidden, "web pages of another origin may not use the control interface")
+}
+
+/// Returns an error if the request has the `Origin` of another site, or if its `Host` is not this
+/// server.
 pub(crate) fn guard_origin(input: &Input) -> Result<(), ApiError> {
     let Some(addresses) = input.app.addresses.get() else {
         return Err(ApiError::new(Code::Unavailable, "the server is starting"));
@@ -49,11 +63,16 @@ pub(crate) fn guard_origin(input: &Input) -> Result<(), ApiError> {
     if let Some(origin) = origins.next() {
         let origin = origin.to_str().unwrap_or_default();
         // A named host may be that of a proxy, which adds TLS.
-        let same = origin.strip_prefix("http://").is_some_and(is_own)
-            || origin.strip_prefix("https://").is_some_and(|host| is_named_host(host, hosts));
+        let asked = input.header(HOST).unwrap_or_default();
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let same = host.is_some_and(|host| {
+            // Another port of a named host is another application.
+            let is_named = is_named_host(host, hosts)
+                && (!host.contains(':') || host.eq_ignore_ascii_case(asked));
+            is_named || origin.starts_with("http://") && is_own_host(host, own)
+        });
         if !same || origins.next().is_some() {
-            let message = "web pages of another origin may not use the control interface";
-            return Err(ApiError::new(Code::Forbidden, message));
+            return Err(foreign_page());
         }
     }
     Ok(())

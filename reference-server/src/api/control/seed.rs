@@ -65,8 +65,9 @@ pub(crate) fn reset_organization(
 
 /// Deletes all data of the server and creates the seed data again.
 pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
-    reset::server(tx)?;
+    // Before anything is scheduled: the clock is about to be that of the system again.
     tx.now = clock::system();
+    reset::server(tx)?;
     // Clear the copies in memory only after the commit: it may fail on a full disk.
     let context = Arc::clone(app);
     tx.after_commit(move || {

@@ -76,6 +76,46 @@ async fn a_second_origin_does_not_hide_the_first() {
     assert_eq!(sandbox.raw("GET /_sandbox/health", &headers, "").await.status, 200);
 }
 
+/// A page can tell from an image that does not load, and from the time until then, what a search
+/// finds. Such requests have no `Origin`.
+#[tokio::test]
+async fn a_page_that_searches_messages_by_loading_them_as_images() {
+    let sandbox = Sandbox::start().await;
+    let get = async |line: &str, site: &str| {
+        let response = sandbox.raw(line, &format!("sec-fetch-site: {site}\r\n"), "").await;
+        assert_eq!(response.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+        response.status
+    };
+    for line in ["GET /_sandbox/messages?subject=code", "GET /_sandbox/health", "GET /metrics"] {
+        for foreign in ["cross-site", "same-site"] {
+            assert_eq!(get(line, foreign).await, 403, "{line}");
+        }
+        for own in ["same-origin", "none"] {
+            assert_eq!(get(line, own).await, 200, "{line}");
+        }
+    }
+    assert_eq!(sandbox.raw("GET /", "sec-fetch-site: cross-site\r\n", "").await.status, 200);
+}
+
+/// What listens there is another application.
+#[tokio::test]
+async fn a_page_on_another_port_of_a_named_host() {
+    let sandbox = Sandbox::with(|builder| builder.host("box.internal")).await;
+    let health = async |origin: &str| {
+        let host = "box.internal:4080";
+        let request =
+            format!("GET /_sandbox/health HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\n\r\n");
+        raw::send(sandbox.addr(), request.as_bytes()).await.status
+    };
+    for own in ["http://box.internal:4080", "https://box.internal:4080", "https://box.internal"] {
+        assert_eq!(health(own).await, 200, "{own}");
+    }
+    for foreign in ["http://box.internal:81", "https://box.internal:81", "https://other.internal"] {
+        assert_eq!(health(foreign).await, 403, "{foreign}");
+    }
+}
+
 #[tokio::test]
 async fn a_misspelt_organization_does_not_empty_the_server() {
     let sandbox = Sandbox::start().await;

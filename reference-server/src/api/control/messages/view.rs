@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
-use http::header::{
-    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,7 +170,6 @@ pub(crate) async fn attachment(input: Input) -> Result<Response<Body>, ApiError>
         HeaderValue::try_from(disposition).map_err(ApiError::internal)?,
     );
     headers.insert(CONTENT_SECURITY_POLICY, ATTACHMENT_POLICY);
-    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     Ok(response)
 }
 
@@ -305,6 +302,5 @@ fn typed(content_type: &'static str, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
