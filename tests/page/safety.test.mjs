@@ -18,6 +18,7 @@ before(async () => {
 });
 
 const hostile = (url) => `<html><head><meta http-equiv="refresh" content="0; url=${url}/refresh">
+  <link rel="preconnect" href="${url}"><LINK rel=dns-prefetch href="${url}"><link/rel="preconnect"href="${url}/">
   <link rel="stylesheet" href="${url}/style.css"><style>@import "${url}/import.css"; @font-face { font-family: x; src: url(${url}/font) } p { font-family: x }</style>
   <script>document.title = 'stolen'; parent.stolen = 1; fetch('${url}/script')</script></head>
   <body onload="fetch('${url}/onload')" style="background: url(${url}/background)"><p>Visible text</p>
@@ -27,6 +28,7 @@ const hostile = (url) => `<html><head><meta http-equiv="refresh" content="0; url
 
 test('the HTML of an email runs nothing, and loads nothing until it is asked for', async () => {
   other.hits.length = 0;
+  const connections = other.connections.count;
   const page = await open(server, `mailbox/${server.message}`);
   const frame = page.frameLocator('iframe[title^="HTML of"]');
   await frame.getByText('Visible text').waitFor();
@@ -40,6 +42,7 @@ test('the HTML of an email runs nothing, and loads nothing until it is asked for
   await call(server, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: 'later@example.test', subject: 'Later', text: 'x' });
   await page.getByText('Later').first().waitFor();
   assert.deepEqual(other.hits, []);
+  assert.equal(other.connections.count, connections);
   assert.equal(await page.evaluate(() => window.stolen), undefined);
   assert.notEqual(await page.title(), 'stolen');
   await page.getByRole('tab', { name: 'HTML', exact: true }).click();
@@ -52,6 +55,24 @@ test('the HTML of an email runs nothing, and loads nothing until it is asked for
   await until(() => other.hits.includes('/image'), 'the image is loaded');
   assert.deepEqual(other.hits.filter((url) => ['/script', '/onload', '/frame', '/refresh', '/form', '/object'].includes(url)), []);
   assert.equal(await page.evaluate(() => window.stolen), undefined);
+  await page.context().close();
+});
+
+test('an ID in a link does not become another path', async () => {
+  const delivery = { id: '../reset#', event: 'email.sent', state: 'failed', attempts: [], body: '{}' };
+  await call(server, 'POST', '/api/v1/emails', {
+    from: 'hello@sandbox.test', to: 'path@example.test', subject: 'Path', text: 'x',
+    attachments: [{ filename: 'delivery.json', content: btoa(JSON.stringify(delivery)), contentType: 'application/json' }],
+  });
+  const { id } = await call(server, 'GET', '/_sandbox/messages/wait?to=path@example.test');
+  const page = await open(server, 'mailbox');
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  for (const link of [`deliveries/..%2Fmessages%2F${id}%2Fattachments%2F1`, 'mailbox/..%2Flease', 'requests/%252e%252e%2Fhealth', 'emails/..']) {
+    await page.goto(`${server.url}/#/${link}`);
+    await page.getByText('not an ID').first().waitFor();
+  }
+  assert.deepEqual(asked.filter((path) => /attachments|lease|health|story/.test(path)), []);
   await page.context().close();
 });
 

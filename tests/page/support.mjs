@@ -52,8 +52,10 @@ export async function otherHost(content = '') {
     response.end(request.method === 'GET' ? content : '');
   }).listen(0, '127.0.0.1');
   others.push(host);
+  const connections = { count: 0 };
+  host.on('connection', () => { connections.count += 1; });
   await once(host, 'listening');
-  return { url: `http://127.0.0.1:${host.address().port}`, hits };
+  return { url: `http://127.0.0.1:${host.address().port}`, hits, connections };
 }
 
 /** A page whose errors, and whose requests to other hosts, fail the test. */

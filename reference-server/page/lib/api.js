@@ -94,9 +94,10 @@ async function raw(method, path, options = {}) {
     headers['content-type'] = 'application/json';
     init.body = JSON.stringify(options.body);
   }
+  const target = url(path, options.params);
   let response;
   try {
-    response = await fetch(url(path, options.params), init);
+    response = await fetch(target, init);
   } catch {
     throw new ApiError(0, { error: { message: 'the server cannot be reached' } });
   }

@@ -44,6 +44,9 @@ export function HtmlView({ content, title, images }) {
   for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
   shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) => (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
+  // No policy prevents links and frames from connecting. What replaces them has no effect, and is
+  // parsed in the same way.
+  if (!remote) shown = shown.replace(/<(\/?)iframe(?=[\s/>])/gi, '<$1noframes').replace(/<(?:link|frame)(?=[\s/>])/gi, '<basefont');
   const prefix = `<!doctype html><meta charset="utf-8"><base target="_blank">${theme === 'forced' ? FORCED_DARK : ''}`;
   return html`
     <div class="frame-bar">
