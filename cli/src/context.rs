@@ -3,22 +3,20 @@
 mod text;
 mod trace;
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::BatchShape;
 use svc_sdk::{
-    Call, EmailClient, ExtractionClient, Operation, RawResponse, RequestPreview, Response, Secret,
-    Service,
+    Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
 };
 use tokio::sync::OnceCell;
 
 use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::{CommandSpec, Effect};
-use crate::dry_run::{self, Shown};
+use crate::dry_run::Requests;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
@@ -46,8 +44,8 @@ pub struct Context {
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
     pub changes: Changes,
-    /// The requests of a dry run, if they are printed as one list.
-    collected: RefCell<Option<Vec<Shown>>>,
+    /// Those of a dry run.
+    pub requests: Requests,
 }
 
 /// Applies the settings that both clients have.
@@ -100,8 +98,8 @@ impl Context {
         typed: &[OsString],
     ) -> Self {
         let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
-        let (changes, collected) = (Changes::default(), RefCell::default());
-        Self { settings, out, inputs, command, typed, sandbox, changes, collected }
+        let (changes, requests) = (Changes::default(), Requests::default());
+        Self { settings, out, inputs, command, typed, sandbox, changes, requests }
     }
 
     /// A client of the email service.
@@ -201,28 +199,6 @@ impl Context {
         built(with_settings!(self, builder, url).build(), url)
     }
 
-    /// Lets a dry run collect the requests of a command that sends any number of them, so that
-    /// [`show_requests`](Self::show_requests) prints them as one list.
-    pub fn collect_requests(&self) {
-        *self.collected.borrow_mut() = Some(Vec::new());
-    }
-
-    /// Prints the collected requests.
-    pub fn show_requests(&self) -> Result<(), Failure> {
-        match self.collected.take() {
-            Some(requests) => dry_run::show_all(&self.out, &requests),
-            None => Ok(()),
-        }
-    }
-
-    fn show_request(&self, request: &RequestPreview) -> Result<(), Failure> {
-        match &mut *self.collected.borrow_mut() {
-            Some(requests) => requests.push(Shown::new(request)?),
-            None => dry_run::show(&self.out, request)?,
-        }
-        Ok(())
-    }
-
     /// Runs a call with the options of this command. With `--dry-run` it prints the request
     /// instead and returns `None`.
     pub async fn call<T>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure>
@@ -230,7 +206,7 @@ impl Context {
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
         if self.settings.dry_run {
-            self.show_request(&self.with_options(call).to_request()?)?;
+            self.requests.show(&self.out, &self.with_options(call).to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
@@ -249,7 +225,7 @@ impl Context {
     ) -> Result<Option<RawResponse>, Failure> {
         let call = self.with_options(call.idempotent(retry_safe));
         if self.settings.dry_run {
-            self.show_request(&call.to_request()?)?;
+            self.requests.show(&self.out, &call.to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
@@ -270,7 +246,7 @@ impl Context {
         Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
     {
         if self.settings.dry_run {
-            self.show_request(&call.to_request()?)?;
+            self.requests.show(&self.out, &call.to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);

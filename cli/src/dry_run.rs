@@ -1,11 +1,13 @@
 //! `--dry-run`: prints the exact requests with the key masked, and sends nothing.
 
+use std::cell::RefCell;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use svc_sdk::RequestPreview;
 
 use crate::failure::Failure;
-use crate::output::Printer;
+use crate::output::{Printer, View};
 
 /// A request as it is shown.
 #[derive(Serialize)]
@@ -56,10 +58,35 @@ pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the requests of a command that sends any number of them.
-pub fn show_all(out: &Printer, requests: &[Shown]) -> Result<(), Failure> {
-    let texts = requests.iter().map(Shown::text).collect::<Vec<_>>();
-    out.done(texts.join("\n").trim_end(), &requests)?;
-    out.hint("dry run: nothing was sent");
-    Ok(())
+/// The requests of a dry run.
+#[derive(Default)]
+pub struct Requests(RefCell<Option<Vec<Shown>>>);
+
+impl Requests {
+    /// Collects the requests of a command that sends any number of them.
+    pub fn collect(&self) {
+        *self.0.borrow_mut() = Some(Vec::new());
+    }
+
+    /// Prints the request, unless they are collected.
+    pub fn show(&self, out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
+        match &mut *self.0.borrow_mut() {
+            Some(requests) => requests.push(Shown::new(request)?),
+            None => show(out, request)?,
+        }
+        Ok(())
+    }
+
+    /// Prints what was collected as one list.
+    pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
+        let Some(requests) = self.0.take() else { return Ok(()) };
+        if out.is_table() {
+            let texts = requests.iter().map(Shown::text).collect::<Vec<_>>();
+            out.done(texts.join("\n").trim_end(), &())?;
+        } else {
+            out.list(&requests, View(&[]), "")?;
+        }
+        out.hint("dry run: nothing was sent");
+        Ok(())
+    }
 }

@@ -34,7 +34,8 @@ const VIEW: View = View(&[
 #[command(after_long_help = "\
 Examples:
   svc config show
-  svc config show --profile staging --jq '.[] | select(.setting == \"email_url\") | .value'
+  svc config show --profile staging \\
+      --jq '.[] | select(.setting == \"email_url\") | .value'
 
 A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
 to change it. A profile also holds client settings, and compatibility settings for points that

@@ -45,7 +45,7 @@ impl Whoami {
         let mut who = Output { profile, extraction: None, email: None };
         let (mut refused, mut is_configured) = (None, false);
         if context.settings.dry_run {
-            context.collect_requests();
+            context.requests.collect();
         }
         for service in [Service::Extraction, Service::Email] {
             if !context.is_configured(service)? {
@@ -94,7 +94,7 @@ impl Whoami {
                 .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login --email-url URL"));
         }
         if context.settings.dry_run {
-            return context.show_requests();
+            return context.requests.show_collected(&context.out);
         }
         context.out.one(&who, VIEW)?;
         refused.map_or(Ok(()), Err)

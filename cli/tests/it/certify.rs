@@ -99,7 +99,7 @@ fn a_good_receiver_passes_every_check() {
         let expected = match documented {
             true => "2xx within 10 s",
             false => {
-                notes += "note: the service's reference names no time-out for deliveries: \
+                notes += "note: the service's reference names no timeout for deliveries: \
                           10 s is assumed\n";
                 "2xx within 10 s (assumed)"
             }

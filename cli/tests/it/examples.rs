@@ -14,8 +14,7 @@ fn every_example_parses() {
 }
 
 fn check(command: &Command, checked: &mut usize) {
-    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    for line in help.replace("\\\n", "").lines() {
+    for line in joined(command).lines() {
         for line in commands_in(line) {
             let typed = words(&line);
             let parsed = svc_cli::command().try_get_matches_from(&typed);
@@ -26,6 +25,15 @@ fn check(command: &Command, checked: &mut usize) {
     for child in command.get_subcommands() {
         check(child, checked);
     }
+}
+
+/// The end of the help, with the lines of each example joined.
+fn joined(command: &Command) -> String {
+    let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    help.split("\\\n")
+        .enumerate()
+        .map(|(at, part)| if at == 0 { part } else { part.trim_start() })
+        .collect()
 }
 
 /// On a terminal of 80 columns, a longer line would be cut in two, which cannot be copied.
@@ -46,8 +54,7 @@ fn every_example_fits_80_columns() {
 /// Every line of the examples. Of lines for a specific shell, only the `svc` command.
 pub fn help_examples() -> Vec<String> {
     fn walk(command: &Command, found: &mut Vec<String>) {
-        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-        let mut lines = help.replace("\\\n", "");
+        let mut lines = joined(command);
         if let Some((_, examples)) = lines.split_once("Examples:\n") {
             lines = examples.split("\n\n").next().unwrap_or_default().to_owned();
         }

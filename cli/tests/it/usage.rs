@@ -62,7 +62,7 @@ fn an_unknown_command_lists_the_known_ones() {
         stderr(&["emails", "list"]),
         "error: unrecognized subcommand 'list'\n  \
          the service does not list emails; one email: svc emails get ID\n  \
-         those of the local server: svc sandbox messages list\n"
+         those of the local server: svc sandbox emails list\n"
     );
     assert_eq!(
         stderr(&["sandbox", "clock", "wind"]),

@@ -23,8 +23,8 @@ use crate::output::{Format, View, to_value};
 #[command(after_long_help = "\
 Examples:
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
-  svc bulk report 20261122 -o ndjson --jq 'select(.status == \"unknown\") | .address'
-
+  svc bulk report 20261122 -o ndjson \\
+      --jq 'select(.status == \"unknown\") | .address'
   svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv
 
 Scope: none (works offline)")]

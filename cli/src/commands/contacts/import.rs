@@ -144,7 +144,7 @@ impl Import {
         let (stopped, started) = (Cell::new(false), Cell::new(0));
         let has_opt_outs = rows.iter().flatten().any(|row| row.subscribed == Some(false));
         if context.settings.dry_run {
-            context.collect_requests();
+            context.requests.collect();
         }
         let results = stream::iter(rows)
             .take_while(|_| std::future::ready(!stopped.get()))
@@ -204,7 +204,7 @@ impl Import {
         let stopped = stopped.get() && seen < total;
         // A second signal leaves rows of which a contact may be created, but not yet unsubscribed.
         let under_way = started.get() - seen;
-        context.show_requests()?;
+        context.requests.show_collected(&context.out)?;
         if context.settings.dry_run && !stopped {
             let exists = match self.existing {
                 Existing::Skip => "skipped if the address exists",

@@ -48,7 +48,7 @@ pub struct Serve {
     /// DNS listen address [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     dns: Option<SocketAddr>,
-    /// DNS server for names outside the built-in zone [default: system's]
+    /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.

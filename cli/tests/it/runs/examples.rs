@@ -31,7 +31,7 @@ const CODES: &[(&str, i32, &str)] = &[
         "the application accepts every delivery",
     ),
     (
-        "svc certify https://test.example/hooks --service extraction --secret-file secret.txt       --old-secret-file old.txt --strict --yes --json",
+        "svc certify https://test.example/hooks --service extraction --secret-file secret.txt --old-secret-file old.txt --strict --yes --json",
         10,
         "the application accepts every delivery",
     ),
