@@ -39,7 +39,8 @@ const MAX_CONCURRENT: usize = 4;
 /// JSON of `svc contacts export` are read too; keys are mapped as columns.
 ///
 /// An address that is in several rows is imported once, from the first of them; the others are
-/// reported as duplicates. If one of its rows has subscribed=false, the contact is unsubscribed.
+/// reported as duplicates. If one of its rows has subscribed=false, or a value that is neither true
+/// nor false, the contact is unsubscribed, and the report names that row.
 ///
 /// If a row says who is subscribed, every row has to; the others fail. A column such as `status` or
 /// `bounced`, which may say the same, is asked about before it becomes metadata; --map answers.

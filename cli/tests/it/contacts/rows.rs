@@ -38,6 +38,9 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
         (&report[2]["row"], &report[2]["email"], &report[2]["duplicate_of"]),
         (&json!(4), &json!("A@x.test"), &json!(2))
     );
+    // Why contacts are unsubscribed although their rows say yes.
+    let overruled = [0, 1, 4, 6].map(|row: usize| report[row]["unsubscribed_by"].as_u64());
+    assert_eq!(overruled, [Some(4), None, Some(7), None], "{report}");
     let error = run.error();
     let message = "1 of 8 rows failed, 3 of 8 rows are duplicates";
     assert_eq!(error["message"], message, "{error}");
@@ -257,6 +260,28 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
         "{\"email\":\"a@x.test\",\"subscribed\":null}\n{\"email\":\"b@x.test\"}\n",
     );
     assert_eq!(run.code, 0, "{run:?}");
+}
+
+/// Two keys, or a key that is given twice.
+#[test]
+fn a_contradiction_about_the_subscription_opts_out() {
+    let home = Home::new();
+    for keys in [
+        r#""subscribed":true,"Subscribed":false"#,
+        r#""subscribed":true,"is_subscribed":true"#,
+        r#""subscribed":false,"subscribed":true"#,
+    ] {
+        let audience = audience(&home);
+        let ndjson = format!(
+            "{{\"email\":\"a@x.test\",\"subscribed\":true}}\n{{\"email\":\"a@x.test\",{keys}}}\n"
+        );
+        let import = ["contacts", "import", &audience, "-", "-o", "table"];
+        let run = home.run_with_input(&[&["--sandbox"], &import[..]].concat(), &ndjson);
+        assert_eq!(run.code, 11, "{run:?}");
+        assert!(run.stdout.contains("row 2 unsubscribes the contact"), "{run:?}");
+        let contacts = contacts(&home, &audience);
+        assert_eq!((contacts.len(), &contacts[0]["subscribed"]), (1, &json!(false)), "{keys}");
+    }
 }
 
 #[test]

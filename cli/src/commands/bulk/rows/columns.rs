@@ -4,8 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::is_subscribed;
-
 /// The columns of a CSV file.
 #[derive(Debug)]
 pub struct Columns {
@@ -13,8 +11,8 @@ pub struct Columns {
     pub names: Vec<(String, Option<String>)>,
     /// Which one has the addresses.
     pub email: usize,
-    /// Which ones say who is subscribed.
-    pub subscribed: Vec<usize>,
+    /// Which one says who is subscribed.
+    pub subscribed: Option<usize>,
     /// Those that share a placeholder.
     pub same_names: Vec<SameName>,
 }
@@ -38,24 +36,15 @@ impl SameName {
 }
 
 impl Columns {
-    pub fn new(names: Vec<String>, email: usize) -> Self {
-        let is_read = |(_, name): &(usize, &String)| is_subscribed(name);
-        let subscribed = names.iter().enumerate().filter(is_read).map(|(at, _)| at).collect();
+    pub fn new(names: Vec<String>, email: usize, subscribed: Option<usize>) -> Self {
         let (simple_names, same_names) = placeholders(names.iter().map(String::as_str));
         let names = names.into_iter().zip(simple_names).collect();
         Self { names, email, subscribed, same_names }
     }
 
-    /// What the row says about being subscribed. The column with exactly that name comes first.
-    pub fn subscribed(&self, cells: &csv::StringRecord) -> Option<String> {
-        let said = self.subscribed.iter().filter_map(|at| Some((at, cells.get(*at)?)));
-        let said = said.filter(|(_, cell)| !is_blank(cell));
-        let said = said.min_by_key(|(at, _)| self.names[**at].0 != "subscribed");
-        said.map(|(_, cell)| cell.to_lowercase())
-    }
-
-    pub fn lack_subscribed(&self, cells: &csv::StringRecord) -> bool {
-        self.subscribed.iter().any(|at| is_blank(cells.get(*at).unwrap_or_default()))
+    /// The cell that says whether the row is subscribed; empty if the row is too short.
+    pub fn subscribed<'a>(&self, cells: &'a csv::StringRecord) -> Option<&'a str> {
+        self.subscribed.map(|at| cells.get(at).unwrap_or_default())
     }
 
     pub fn values(&self, cells: &csv::StringRecord) -> Map<String, Value> {

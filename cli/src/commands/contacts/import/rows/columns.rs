@@ -27,8 +27,7 @@ pub(super) fn fields(
     }
     // One of them may say who has opted out.
     let is_doubtful = |column: &str| {
-        guessed(column) == Field::Subscribed
-            && header.iter().filter(|name| *name == column).count() > 1
+        is_subscribed(column) && header.iter().filter(|name| *name == column).count() > 1
     };
     if let Some((column, _)) = map.iter().find(|(column, _)| is_doubtful(column)) {
         return Err(Failure::input(format!("--map: the file has several columns `{column}`"))
@@ -55,9 +54,7 @@ pub(super) fn fields(
     if let Some((index, _)) = twice {
         let column = header.get(index).unwrap_or_default();
         let hint = match fields[index] {
-            Field::Subscribed => {
-                "remove one: only you can know which of them says who has opted out".to_owned()
-            }
+            Field::Subscribed => SUBSCRIBED_TWICE.to_owned(),
             _ => format!("rename one, or ignore it: --map '{column}=ignore'"),
         };
         return Err(
@@ -72,6 +69,10 @@ pub(super) fn fields(
             .hint("ignore one: --map 'Other Email=ignore'")),
     }
 }
+
+/// The next step for a file with several columns that say who is subscribed.
+pub(crate) const SUBSCRIBED_TWICE: &str =
+    "remove one: only you can know which of them says who has opted out";
 
 /// Keeps the parts of a name beside a whole one as metadata.
 pub(super) fn beside_name(columns: &[&str], mut fields: Vec<Field>) -> Vec<Field> {
@@ -120,6 +121,11 @@ pub(super) fn guessed(column: &str) -> Field {
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
+}
+
+/// Whether a column of this name says who is subscribed.
+pub(crate) fn is_subscribed(column: &str) -> bool {
+    guessed(column) == Field::Subscribed
 }
 
 /// Whether a column of this name is not imported unless `--map` names it.
