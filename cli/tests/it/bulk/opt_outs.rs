@@ -58,6 +58,17 @@ fn an_address_whose_subscription_is_unclear_in_a_row_gets_no_email() {
     assert_eq!((run.code, counts(&run)), (0, [1, 1, 1]), "{run:?}");
 }
 
+#[test]
+fn both_forms_of_a_domain_are_one_address() {
+    let home = Home::new();
+    let (unicode, ascii) = ("ü@exämple.test", "ü@xn--exmple-cua.test");
+    let rows = format!("email,subscribed\n{unicode},no\n{ascii},yes\nb@example.test,yes\n");
+    let run = send(&home, &rows, &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 2, 0]), "{run:?}");
+    let run = send(&home, &format!("email\n{unicode}\n{ascii}\n"), &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+}
+
 /// The metadata of a contact are not what the service says about it.
 #[test]
 fn only_the_service_says_which_contacts_are_subscribed() {

@@ -262,6 +262,32 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
     assert_eq!(run.code, 0, "{run:?}");
 }
 
+/// The opt-out reaches every contact of the mailbox.
+#[test]
+fn both_forms_of_a_domain_are_one_contact() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let (unicode, ascii) = ("ü@exämple.test", "ü@xn--exmple-cua.test");
+    home.sandbox_json(&["contacts", "create", &audience, unicode]);
+    let opt_out = |existing: &str| {
+        let import = ["--sandbox", "contacts", "import", &audience, "-", "--existing", existing];
+        home.run_with_input(&import, &format!("email,subscribed\n{ascii},no\n"))
+    };
+    let run = opt_out("skip");
+    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!((opt_out("update").code, contacts(&home, &audience).len()), (0, 1));
+    assert_eq!(contacts(&home, &audience)[0]["subscribed"], false);
+
+    // The audience may have both from elsewhere.
+    home.sandbox_json(&["contacts", "create", &audience, ascii]);
+    let run = opt_out("skip");
+    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!(opt_out("update").code, 0);
+    let kept = contacts(&home, &audience);
+    let kept = kept.iter().map(|contact| contact["subscribed"].clone()).collect::<Vec<_>>();
+    assert_eq!(kept, [false, false]);
+}
+
 /// Two keys, or a key that is given twice.
 #[test]
 fn a_contradiction_about_the_subscription_opts_out() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use self::columns::{Field, described, fields};
 use crate::failure::Failure;
 use crate::input::csv_records::{CsvRecords, start_of_text};
-use crate::input::exact_json;
+use crate::input::{email, exact_json};
 
 /// One contact of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ pub(super) struct File {
 #[derive(Default)]
 struct Rows {
     all: Vec<Result<Row, InvalidRow>>,
-    /// The index of the row with each address, in lower case.
+    /// The index of the row with each address, as it is compared.
     seen: HashMap<String, usize>,
 }
 
@@ -326,11 +326,11 @@ impl Row {
     }
 }
 
-/// The address by which contacts are compared: in lower case, without a display name.
+/// The address by which contacts are compared, without a display name.
 pub(super) fn comparable(email: &str) -> String {
     let email = email.trim();
     let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
-    bare.unwrap_or(email).to_lowercase()
+    email::comparable(bare.unwrap_or(email))
 }
 
 /// Whether a word says that a person is subscribed.
