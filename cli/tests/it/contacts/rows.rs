@@ -271,7 +271,7 @@ fn both_forms_of_a_domain_are_one_contact() {
     home.sandbox_json(&["contacts", "create", &audience, unicode]);
     let opt_out = |existing: &str| {
         let import = ["--sandbox", "contacts", "import", &audience, "-", "--existing", existing];
-        home.run_with_input(&import, &format!("email,subscribed\n{ascii},no\n"))
+        home.run_with_input(&import, format!("email,subscribed\n{ascii},no\n"))
     };
     let run = opt_out("skip");
     assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
@@ -339,7 +339,9 @@ fn a_column_that_may_say_who_has_opted_out_is_asked_about() {
         let import = ["--sandbox", "contacts", "import", &audience, "-"];
         home.run_with_input(&[&import[..], more].concat(), content)
     };
-    for column in ["status", "bounced", "newsletter", "complained", "opt_in", "suppressed"] {
+    for column in
+        ["status", "bounced", "newsletter", "complained", "opt_in", "suppressed", "active", "dnc"]
+    {
         let content = format!("email,{column}\na@x.test,x\n");
         let run = import(&content, &[]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
@@ -358,6 +360,20 @@ fn a_column_that_may_say_who_has_opted_out_is_asked_about() {
     let run = import("email,status\nb@x.test,active\n", &["--yes"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.contains("the column `status` is stored as metadata"), "{run:?}");
+}
+
+/// `yes` in such a column would subscribe the people who have opted out.
+#[test]
+fn a_column_of_opt_outs_is_not_mapped_to_subscribed() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for column in ["unsubscribed", "opt_out", "do_not_contact"] {
+        let map = format!("{column}=subscribed");
+        let import = ["--sandbox", "contacts", "import", &audience, "-", "--map", &map];
+        let run = home.run_with_input(&import, format!("email,{column}\na@x.test,yes\n"));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains("`subscribed` with the opposite values"), "{run:?}");
+    }
 }
 
 /// The service may have created the contact, so the exit code is not that of a refused row.
