@@ -103,7 +103,11 @@ impl OptOuts {
             return Some(("invalid", MISSING_SUBSCRIBED.to_owned()));
         }
         if row.subscribed == Subscribed::No {
-            return Some(("unsubscribed", "not subscribed".to_owned()));
+            let why = match &row.opted_out_by {
+                Some(column) => format!("not subscribed, as the column `{column}` says"),
+                None => "not subscribed".to_owned(),
+            };
+            return Some(("unsubscribed", why));
         }
         if self.addresses.contains(&address) {
             let why = "another row with the same address is not subscribed";
@@ -252,11 +256,10 @@ impl Plan {
                 && let Ok(address) = address::check(&row.address)
             {
                 let address = hasher.hash_one(address);
-                match row.subscribed {
-                    Subscribed::Unclear => {
-                        _ = opt_outs.unclear.entry(address).or_insert(row.number)
-                    }
-                    _ => _ = opt_outs.addresses.insert(address),
+                if row.subscribed == Subscribed::Unclear {
+                    opt_outs.unclear.entry(address).or_insert(row.number);
+                } else {
+                    opt_outs.addresses.insert(address);
                 }
             }
         }

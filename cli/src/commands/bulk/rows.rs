@@ -30,6 +30,8 @@ pub struct Row {
     pub address: String,
     /// What the column `subscribed` says.
     pub subscribed: Subscribed,
+    /// The column beside `subscribed` that says that the person has opted out.
+    pub opted_out_by: Option<String>,
     /// Why the row cannot be read.
     pub problem: Option<String>,
     /// The cells of a CSV file. Most emails need few values or none, so the values are made of
@@ -194,6 +196,9 @@ fn next_of_csv(
             ));
         }
         row.read_subscribed(columns.subscribed(&cells));
+        for (column, cell) in columns.beside_subscribed(&cells) {
+            row.read_beside_subscribed(column, cell);
+        }
         row.cells = Some((Arc::clone(columns), cells));
         return Ok(Some(row));
     }
@@ -261,6 +266,7 @@ impl Row {
             number,
             address: address.to_owned(),
             subscribed: Subscribed::Unsaid,
+            opted_out_by: None,
             problem: None,
             cells: None,
             values: OnceLock::new(),

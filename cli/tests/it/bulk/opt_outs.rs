@@ -59,6 +59,32 @@ fn an_address_whose_subscription_is_unclear_in_a_row_gets_no_email() {
 }
 
 #[test]
+fn a_column_beside_subscribed_that_says_who_has_opted_out_counts() {
+    let home = Home::new();
+    for (column, opted_out, others) in [
+        ("unsubscribed", "yes", "no"),
+        ("bounced", "1", "0"),
+        ("opt_in", "no", "yes"),
+        ("status", "Unsubscribed", "subscribed"),
+        ("dnc", "true", ""),
+    ] {
+        let rows = format!(
+            "email,subscribed,{column}\na@example.test,yes,{opted_out}\nb@example.test,yes,{others}\n"
+        );
+        let run = send(&home, &rows, &[]);
+        assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+        let job = run.json()["job"].as_str().expect("an id").to_owned();
+        let report = home.run(&["bulk", "report", &job]);
+        let why = format!("not subscribed, as the column `{column}` says");
+        assert!(report.stdout.contains(&why), "{report:?}");
+    }
+    let rows = "{\"email\":\"a@example.test\",\"subscribed\":true,\"bounced\":true}\n\
+        {\"email\":\"b@example.test\",\"subscribed\":true,\"bounced\":false}\n";
+    let run = send(&home, rows, &[]);
+    assert_eq!((run.code, counts(&run)), (0, [1, 1, 0]), "{run:?}");
+}
+
+#[test]
 fn both_forms_of_a_domain_are_one_address() {
     let home = Home::new();
     let (unicode, ascii) = ("ü@exämple.test", "ü@xn--exmple-cua.test");
@@ -75,7 +101,16 @@ fn only_the_service_says_which_contacts_are_subscribed() {
     let home = Home::new();
     let name = "people";
     home.sandbox_json(&["audiences", "create", name]);
-    let create = ["contacts", "create", name, "a@example.test", "--meta", "Subscribed=no"];
+    let create = [
+        "contacts",
+        "create",
+        name,
+        "a@example.test",
+        "--meta",
+        "Subscribed=no",
+        "--meta",
+        "unsubscribed=yes",
+    ];
     home.sandbox_json(&create);
     let send = ["--sandbox", "bulk", "send", "--audience", name, "--yes"];
     let text = ["--from", "hello@sandbox.test", "--subject", "s", "--text", "t"];

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::opt_outs::is_beside;
+
 /// The columns of a CSV file.
 #[derive(Debug)]
 pub struct Columns {
@@ -13,6 +15,8 @@ pub struct Columns {
     pub email: usize,
     /// Which one says who is subscribed.
     pub subscribed: Option<usize>,
+    /// Which ones may say so, too.
+    beside_subscribed: Vec<usize>,
     /// Those that share a placeholder.
     pub same_names: Vec<SameName>,
 }
@@ -37,14 +41,25 @@ impl SameName {
 
 impl Columns {
     pub fn new(names: Vec<String>, email: usize, subscribed: Option<usize>) -> Self {
+        let is_beside = |at: &usize| *at != email && is_beside(&names[*at]);
+        let beside_subscribed = (0..names.len()).filter(is_beside).collect();
         let (simple_names, same_names) = placeholders(names.iter().map(String::as_str));
         let names = names.into_iter().zip(simple_names).collect();
-        Self { names, email, subscribed, same_names }
+        Self { names, email, subscribed, beside_subscribed, same_names }
     }
 
     /// The cell that says whether the row is subscribed; empty if the row is too short.
     pub fn subscribed<'a>(&self, cells: &'a csv::StringRecord) -> Option<&'a str> {
         self.subscribed.map(|at| cells.get(at).unwrap_or_default())
+    }
+
+    /// The columns beside `subscribed` that may say who has opted out, with their cells.
+    pub fn beside_subscribed<'a>(
+        &'a self,
+        cells: &'a csv::StringRecord,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let cells = self.beside_subscribed.iter().filter_map(|at| Some((*at, cells.get(*at)?)));
+        cells.map(|(at, cell)| (self.names[at].0.as_str(), cell))
     }
 
     pub fn values(&self, cells: &csv::StringRecord) -> Map<String, Value> {

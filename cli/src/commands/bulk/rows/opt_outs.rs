@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Row;
 use super::columns::is_blank;
 use crate::commands::contacts::import::rows::columns::{
-    SUBSCRIBED_TWICE, is_subscribed, lists_opt_outs, says_who_opted_out,
+    SUBSCRIBED_TWICE, is_mostly_harmless, is_subscribed, lists_opt_outs, says_who_opted_out,
 };
 use crate::commands::contacts::import::rows::subscribed;
 use crate::failure::Failure;
@@ -41,7 +41,22 @@ impl Row {
         };
     }
 
-    /// Reads the key `subscribed` of an object.
+    /// Reads the value of a column beside `subscribed` that may say who has opted out, too. Only a
+    /// value that says so counts.
+    pub(super) fn read_beside_subscribed(&mut self, column: &str, value: &str) {
+        let word = value.to_lowercase();
+        let opts_out = match word.trim() {
+            "unsubscribed" => true,
+            "subscribed" => false,
+            word => subscribed(word) == Ok(lists_opt_outs(column)),
+        };
+        if opts_out {
+            self.subscribed = Subscribed::No;
+            self.opted_out_by = Some(column.to_owned());
+        }
+    }
+
+    /// Reads the keys of an object that say who is subscribed.
     pub(super) fn read_subscribed_of(&mut self, object: &Map<String, Value>, is_contact: bool) {
         // A key that is given twice, for example: the object has only one of its values.
         let is_damaged = self.problem.is_some();
@@ -65,7 +80,18 @@ impl Row {
         if is_damaged && self.subscribed == Subscribed::Yes {
             self.subscribed = Subscribed::Unclear;
         }
+        for (name, value) in object.iter().filter(|(name, _)| !is_contact && is_beside(name)) {
+            match value {
+                Value::String(word) => self.read_beside_subscribed(name, word),
+                other => self.read_beside_subscribed(name, &other.to_string()),
+            }
+        }
     }
+}
+
+/// Whether a column beside `subscribed` may say who has opted out, too.
+pub(super) fn is_beside(column: &str) -> bool {
+    !is_subscribed(column) && says_who_opted_out(column) && !is_mostly_harmless(column)
 }
 
 /// The column that says who is subscribed. Two are refused.
