@@ -6,6 +6,7 @@ pub mod attach;
 pub mod content;
 pub mod csv_records;
 pub mod duration;
+pub mod email;
 pub mod event;
 pub mod file_name;
 pub mod html;

@@ -1,5 +1,7 @@
 //! `svc bulk …`: each row gets at most one email, whatever ends a job.
 
+mod opt_outs;
+
 use serde_json::{Value, json};
 
 use crate::pty::Terminal;

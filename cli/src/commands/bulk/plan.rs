@@ -1,7 +1,7 @@
 //! The plan of a job: what is sent to whom. It is stored in the journal, so that the job can be
 //! continued.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,7 +14,7 @@ use svc_sdk::email::Email;
 
 use super::address;
 use super::message::{Message, Renderer};
-use super::rows::{Row, Rows};
+use super::rows::{Row, Rows, Subscribed};
 use crate::commands::contacts::import::rows::MISSING_SUBSCRIBED;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -85,13 +85,40 @@ impl LeftOut {
     }
 }
 
-/// Who must not get an email, according to the rows.
+/// Who must not get an email, according to the rows. It has hashes in place of a million addresses.
 #[derive(Default)]
 struct OptOuts {
     /// Whether a row says who is subscribed. Then every row has to.
     are_told: bool,
-    /// The hashes of the addresses with a row that is not subscribed.
+    /// The addresses with a row that is not subscribed.
     addresses: HashSet<u64>,
+    /// The addresses with a row that may not be subscribed, and the number of that row.
+    unclear: HashMap<u64, u64>,
+}
+
+impl OptOuts {
+    /// Why a row must not be sent.
+    fn refusal(&self, row: &Row, address: u64) -> Option<(&'static str, String)> {
+        if row.subscribed == Subscribed::Unsaid && self.are_told {
+            return Some(("invalid", MISSING_SUBSCRIBED.to_owned()));
+        }
+        if row.subscribed == Subscribed::No {
+            let why = match &row.opted_out_by {
+                Some(column) => format!("not subscribed, as the column `{column}` says"),
+                None => "not subscribed".to_owned(),
+            };
+            return Some(("unsubscribed", why));
+        }
+        if self.addresses.contains(&address) {
+            let why = "another row with the same address is not subscribed";
+            return Some(("unsubscribed", why.to_owned()));
+        }
+        let unclear = self.unclear.get(&address)?;
+        let why = format!(
+            "row {unclear} has the same address, and its value of `subscribed` cannot be read"
+        );
+        Some(("invalid", why))
+    }
 }
 
 /// The result of reading all rows.
@@ -107,7 +134,9 @@ pub struct Checked {
 impl Plan {
     pub fn rows(&self, folder: &Path) -> Result<Rows, Failure> {
         let name = self.file.as_deref().unwrap_or(Path::new("rows"));
-        Rows::open(&folder.join(COPY), name, self.column.as_deref())
+        let mut rows = Rows::open(&folder.join(COPY), name, self.column.as_deref())?;
+        rows.are_contacts = self.audience.is_some();
+        Ok(rows)
     }
 
     /// A checksum of the rows and the attachments. The other parts of the emails are in the plan.
@@ -157,10 +186,9 @@ impl Plan {
         let mut left_out = std::io::BufWriter::new(create_private(&folder.join(LEFT_OUT))?);
         let progress = out.progress("reading the rows");
         let mut checked = Checked { count: 0, first: Vec::new(), problems: Vec::new() };
-        // Hashes in place of a million addresses.
         let (hasher, mut seen) = (RandomState::new(), HashSet::new());
         let opt_outs = self.opt_outs(folder, &hasher, stop).await?;
-        let opted_out = |address: &String| opt_outs.addresses.contains(&hasher.hash_one(address));
+        let hash = |address: String| hasher.hash_one(address);
         let mut unused = self.message.unused_fields();
         unused.retain(|name| rows.may_have(name));
         let mut read = 0_u64;
@@ -180,18 +208,16 @@ impl Plan {
                 }
                 !is_in_row
             });
-            let is_new = |address: &String| seen.insert(hasher.hash_one(address));
-            let (code, message) =
-                match self.judge(&row, opt_outs.are_told, opted_out, is_new, &renderer) {
-                    Ok(email) => {
-                        checked.count += 1;
-                        if checked.first.len() < keep {
-                            checked.first.push(email);
-                        }
-                        continue;
+            let (code, message) = match self.judge(&row, &opt_outs, hash, &mut seen, &renderer) {
+                Ok(email) => {
+                    checked.count += 1;
+                    if checked.first.len() < keep {
+                        checked.first.push(email);
                     }
-                    Err(reason) => reason,
-                };
+                    continue;
+                }
+                Err(reason) => reason,
+            };
             match code {
                 "duplicate" => self.left_out.duplicate += 1,
                 "unsubscribed" => self.left_out.unsubscribed += 1,
@@ -225,9 +251,16 @@ impl Plan {
         }
         while let Some(row) = rows.next()? {
             stop.check().await?;
-            opt_outs.are_told |= row.subscribed.is_some();
-            if let (Some(false), Ok(address)) = (row.subscribed, address::check(&row.address)) {
-                opt_outs.addresses.insert(hasher.hash_one(address));
+            opt_outs.are_told |= row.subscribed != Subscribed::Unsaid;
+            if matches!(row.subscribed, Subscribed::No | Subscribed::Unclear)
+                && let Ok(address) = address::check(&row.address)
+            {
+                let address = hasher.hash_one(address);
+                if row.subscribed == Subscribed::Unclear {
+                    opt_outs.unclear.entry(address).or_insert(row.number);
+                } else {
+                    opt_outs.addresses.insert(address);
+                }
             }
         }
         Ok(opt_outs)
@@ -237,9 +270,9 @@ impl Plan {
     fn judge(
         &self,
         row: &Row,
-        opt_outs_are_told: bool,
-        opted_out: impl FnOnce(&String) -> bool,
-        is_new: impl FnOnce(&String) -> bool,
+        opt_outs: &OptOuts,
+        hash: impl FnOnce(String) -> u64,
+        seen: &mut HashSet<u64>,
         renderer: &Renderer,
     ) -> Result<Email, (&'static str, String)> {
         let invalid = |problem: String| ("invalid", problem);
@@ -251,20 +284,13 @@ impl Plan {
         }
         let address =
             address::check(&row.address).map_err(|problem| invalid(problem.to_owned()))?;
-        match row.subscribed {
-            None if opt_outs_are_told => {
-                return Err(invalid(MISSING_SUBSCRIBED.to_owned()));
-            }
-            Some(false) => return Err(("unsubscribed", "not subscribed".to_owned())),
-            _ if opted_out(&address) => {
-                let why = "another row with the same address is not subscribed";
-                return Err(("unsubscribed", why.to_owned()));
-            }
-            _ => {}
+        let address = hash(address);
+        if let Some(refusal) = opt_outs.refusal(row, address) {
+            return Err(refusal);
         }
         let email = renderer.render(row, self.recipient(row)).map_err(invalid)?;
         email.check().map_err(|problem| invalid(problem.to_string()))?;
-        if !self.keep_duplicates && !is_new(&address) {
+        if !self.keep_duplicates && !seen.insert(address) {
             return Err(("duplicate", "an earlier row has the same address".to_owned()));
         }
         Ok(email)

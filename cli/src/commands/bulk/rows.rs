@@ -1,16 +1,18 @@
 //! Reads the rows of a CSV or NDJSON file, one at a time.
 
 mod columns;
+mod opt_outs;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use columns::{Columns, SameName, is_blank, placeholders, put, simple_name};
+use columns::{Columns, SameName, is_blank, placeholders, put};
+pub use opt_outs::Subscribed;
+use opt_outs::{only_subscribed, refuse_unread};
 use serde_json::{Map, Value};
 
-use crate::commands::contacts::import::rows::columns::{lists_opt_outs, says_who_opted_out};
 use crate::failure::Failure;
 use crate::input::content::in_file;
 use crate::input::csv_records::{CsvRecords, Joined, not_utf8_at, start_of_text};
@@ -27,7 +29,9 @@ pub struct Row {
     /// The recipient as in the file.
     pub address: String,
     /// What the column `subscribed` says.
-    pub subscribed: Option<bool>,
+    pub subscribed: Subscribed,
+    /// The column beside `subscribed` that says that the person has opted out.
+    pub opted_out_by: Option<String>,
     /// Why the row cannot be read.
     pub problem: Option<String>,
     /// The cells of a CSV file. Most emails need few values or none, so the values are made of
@@ -40,6 +44,9 @@ pub struct Row {
 
 /// The rows of a file.
 pub struct Rows {
+    /// Whether the rows are contacts of an audience. Then only the key `subscribed`, which the
+    /// service sets, says who is subscribed: others are metadata.
+    pub are_contacts: bool,
     format: Format,
     column: Option<String>,
     name: std::path::PathBuf,
@@ -56,7 +63,8 @@ impl Rows {
     pub fn open(path: &Path, name: &Path, column: Option<&str>) -> Result<Self, Failure> {
         let open = || Format::open(path, column);
         let format = open().map_err(|failure| in_file(name, failure))?;
-        Ok(Self { format, column: column.map(str::to_owned), name: name.to_owned() })
+        let (column, name) = (column.map(str::to_owned), name.to_owned());
+        Ok(Self { are_contacts: false, format, column, name })
     }
 
     /// The next row; `None` at the end of the file. A failure concerns the whole file.
@@ -64,7 +72,7 @@ impl Rows {
         let row = match &mut self.format {
             Format::Csv { records, columns, number } => next_of_csv(records, columns, number),
             Format::Ndjson { reader, line, buffer } => {
-                next_of_ndjson(reader, line, buffer, self.column.as_deref())
+                next_of_ndjson(reader, line, buffer, self.column.as_deref(), self.are_contacts)
             }
         };
         row.map_err(|failure| in_file(&self.name, failure))
@@ -91,7 +99,7 @@ impl Rows {
     /// Whether a row may say who is subscribed.
     pub fn may_have_opt_outs(&self) -> bool {
         match &self.format {
-            Format::Csv { columns, .. } => !columns.subscribed.is_empty(),
+            Format::Csv { columns, .. } => columns.subscribed.is_some(),
             Format::Ndjson { .. } => true,
         }
     }
@@ -131,8 +139,9 @@ impl Format {
         match (emails.next(), emails.next()) {
             (Some((email, _)), None) => {
                 drop(emails);
-                refuse_opt_outs(1, columns.iter().map(String::as_str), &columns[email])?;
-                let columns = Arc::new(Columns::new(columns, email));
+                refuse_unread(1, columns.iter().map(String::as_str), &columns[email])?;
+                let subscribed = only_subscribed(&columns)?;
+                let columns = Arc::new(Columns::new(columns, email, subscribed));
                 Ok(Self::Csv { records: Box::new(records), columns, number: 1 })
             }
             (Some(_), Some(_)) => {
@@ -149,30 +158,6 @@ impl Format {
             }),
         }
     }
-}
-
-/// Refuses a file in which only a column that is not read may say who has opted out.
-fn refuse_opt_outs<'a>(
-    line: u64,
-    names: impl Iterator<Item = &'a str> + Clone,
-    email: &str,
-) -> Result<(), Failure> {
-    if names.clone().any(is_subscribed) {
-        return Ok(());
-    }
-    let mut doubtful = names.filter(|name| *name != email && says_who_opted_out(name));
-    let Some(name) = doubtful.next() else { return Ok(()) };
-    let way_out = match lists_opt_outs(name) {
-        true => "add a column `subscribed` with the opposite values",
-        false => "rename it to `subscribed`, with yes or no in each row",
-    };
-    Err(Failure::input(format!("line {line}: `{name}` may say who has opted out, but is not read"))
-        .hint(format!("if it does, {way_out}; otherwise, rename or remove it")))
-}
-
-/// Whether a column is the one that says who gets the email.
-fn is_subscribed(name: &str) -> bool {
-    simple_name(name) == "subscribed"
 }
 
 fn is_email(name: &str) -> bool {
@@ -210,7 +195,10 @@ fn next_of_csv(
                 "line {line}: the row has {values} values, but the header has {count}"
             ));
         }
-        row.read_subscribed(columns.subscribed(&cells).as_deref(), columns.lack_subscribed(&cells));
+        row.read_subscribed(columns.subscribed(&cells));
+        for (column, cell) in columns.beside_subscribed(&cells) {
+            row.read_beside_subscribed(column, cell);
+        }
         row.cells = Some((Arc::clone(columns), cells));
         return Ok(Some(row));
     }
@@ -221,6 +209,7 @@ fn next_of_ndjson(
     number: &mut u64,
     buffer: &mut Vec<u8>,
     column: Option<&str>,
+    are_contacts: bool,
 ) -> Result<Option<Row>, Failure> {
     loop {
         buffer.clear();
@@ -249,26 +238,23 @@ fn next_of_ndjson(
         };
         let address = key.and_then(|key| object.get(key)?.as_str()).unwrap_or_default();
         let names = object.keys().map(String::as_str);
-        refuse_opt_outs(line, names, key.unwrap_or_default())?;
+        refuse_unread(line, names, key.unwrap_or_default())?;
         let mut row = Row::new(line, address.trim());
         row.problem = problem;
         if is_ambiguous {
             let problem = "several keys may hold the address; name it: --column email";
             row.problem = Some(problem.to_owned());
         }
-        let (mut values, mut lacks_subscribed) = (Map::new(), false);
+        row.read_subscribed_of(&object, are_contacts);
+        let mut values = Map::new();
         let (simple_names, same_names) = placeholders(object.keys().map(String::as_str));
         row.same_names = same_names;
         for ((name, value), simple) in object.into_iter().zip(simple_names) {
-            if value.is_null() || value.as_str().is_some_and(is_blank) {
-                lacks_subscribed |= is_subscribed(&name);
-            } else if !name.is_empty() {
+            let is_missing = value.is_null() || value.as_str().is_some_and(is_blank);
+            if !is_missing && !name.is_empty() {
                 put(&mut values, name, simple.as_deref(), value);
             }
         }
-        let said = values.get("subscribed");
-        let said = said.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_lowercase));
-        row.read_subscribed(said.as_deref(), lacks_subscribed);
         row.values = values.into();
         return Ok(Some(row));
     }
@@ -279,7 +265,8 @@ impl Row {
         Self {
             number,
             address: address.to_owned(),
-            subscribed: None,
+            subscribed: Subscribed::Unsaid,
+            opted_out_by: None,
             problem: None,
             cells: None,
             values: OnceLock::new(),
@@ -308,18 +295,6 @@ impl Row {
     pub fn same_names(&self, is_used: impl Fn(&str) -> bool) -> Option<String> {
         let same = self.same_names.iter().find(|same| is_used(&same.placeholder))?;
         Some(format!("{}; {}", same.problem(), same.way_out()))
-    }
-
-    fn read_subscribed(&mut self, said: Option<&str>, is_empty: bool) {
-        if is_empty && self.problem.is_none() {
-            self.problem = Some("`subscribed` is empty; it must be true or false".to_owned());
-        }
-        match said {
-            None => {}
-            Some("true" | "yes" | "y" | "1" | "subscribed") => self.subscribed = Some(true),
-            Some("false" | "no" | "n" | "0" | "unsubscribed") => self.subscribed = Some(false),
-            Some(_) => self.problem = Some("`subscribed` must be true or false".to_owned()),
-        }
     }
 }
 
@@ -351,7 +326,7 @@ mod tests {
         ] {
             let rows = read(file.as_bytes()).expect("a file");
             let shown = rows.iter().map(|row| (row.number, row.address.as_str(), row.subscribed));
-            let expected = [(2, "ada@b.test", Some(true)), (4, "eve@b.test", Some(false))];
+            let expected = [(2, "ada@b.test", Subscribed::Yes), (4, "eve@b.test", Subscribed::No)];
             assert_eq!(shown.collect::<Vec<_>>(), expected);
             assert_eq!(rows[0].values()["first_name"], rows[0].values()["First Name"]);
             assert!(!rows[1].values().contains_key("first_name"), "empty is missing");
@@ -422,7 +397,7 @@ mod tests {
         ] {
             let rows = read(file.as_bytes()).expect("a file");
             assert!(rows[0].problem.as_deref().is_some_and(|why| why.contains(problem)));
-            assert_eq!(rows[0].subscribed, None);
+            assert_eq!(rows[0].subscribed, Subscribed::Unsaid);
         }
     }
 

@@ -39,7 +39,9 @@ const MAX_CONCURRENT: usize = 4;
 /// JSON of `svc contacts export` are read too; keys are mapped as columns.
 ///
 /// An address that is in several rows is imported once, from the first of them; the others are
-/// reported as duplicates. If one of its rows has subscribed=false, the contact is unsubscribed.
+/// reported as duplicates. If one of its rows has subscribed=false, or a value that is neither true
+/// nor false, the contact is unsubscribed, and the report names that row. Case does not matter, and
+/// an internationalized domain equals its `xn--` form.
 ///
 /// If a row says who is subscribed, every row has to; the others fail. A column such as `status` or
 /// `bounced`, which may say the same, is asked about before it becomes metadata; --map answers.
@@ -304,18 +306,21 @@ impl Import {
         let opts_out = row.subscribed == Some(false);
         match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
-                let remains = opts_out && known.subscribed != Some(false);
+                let remains = opts_out && known.is_subscribed();
                 Ok(Some(Entry::imported(&row, RowResult::Skipped, &known.id).subscribed(remains)))
             }
             (Some(known), Existing::Update) => {
                 let update = self.update(&row);
                 let mut result = RowResult::Skipped;
+                let opt_out = ContactUpdate::new().subscribed(false);
+                for other in known.others.iter().filter(|_| opts_out) {
+                    context.run(client.contacts().update(other, &opt_out)).await?;
+                }
                 if update != ContactUpdate::new() {
                     result = RowResult::Updated;
                     let updated = context.run(client.contacts().update(&known.id, &update)).await;
                     if updated.is_err() && opts_out {
                         // Whatever is wrong with the other values, the opt-out is applied.
-                        let opt_out = ContactUpdate::new().subscribed(false);
                         context.run(client.contacts().update(&known.id, &opt_out)).await?;
                     }
                     updated?;
@@ -381,20 +386,32 @@ async fn subscribe(
 struct Known {
     id: String,
     subscribed: Option<bool>,
+    /// Further contacts of the same mailbox that may be subscribed.
+    others: Vec<String>,
 }
 
-/// The audience's contacts, by address in lower case.
+impl Known {
+    /// Whether a contact of this mailbox may be subscribed.
+    fn is_subscribed(&self) -> bool {
+        self.subscribed != Some(false) || !self.others.is_empty()
+    }
+}
+
+/// The audience's contacts, by address as it is compared.
 async fn existing_contacts(
     context: &Context,
     client: &EmailClient,
     audience: &str,
 ) -> Result<HashMap<String, Known>, Failure> {
     let progress = context.out.progress("reading the audience");
-    let mut known = HashMap::new();
+    let mut known = HashMap::<_, Known>::new();
     let read = contact_pages::for_each(client, audience, None, |contact| {
-        if let Some(email) = contact.email {
-            let entry = Known { id: contact.id, subscribed: contact.subscribed };
-            known.insert(rows::comparable(&email), entry);
+        let Some(email) = contact.email else { return Ok(()) };
+        let (email, id, subscribed) = (rows::comparable(&email), contact.id, contact.subscribed);
+        match known.get_mut(&email) {
+            None => _ = known.insert(email, Known { id, subscribed, others: Vec::new() }),
+            Some(known) if subscribed != Some(false) => known.others.push(id),
+            Some(_) => {}
         }
         Ok(())
     });

@@ -38,6 +38,9 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
         (&report[2]["row"], &report[2]["email"], &report[2]["duplicate_of"]),
         (&json!(4), &json!("A@x.test"), &json!(2))
     );
+    // Why contacts are unsubscribed although their rows say yes.
+    let overruled = [0, 1, 4, 6].map(|row: usize| report[row]["unsubscribed_by"].as_u64());
+    assert_eq!(overruled, [Some(4), None, Some(7), None], "{report}");
     let error = run.error();
     let message = "1 of 8 rows failed, 3 of 8 rows are duplicates";
     assert_eq!(error["message"], message, "{error}");
@@ -259,6 +262,54 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
     assert_eq!(run.code, 0, "{run:?}");
 }
 
+/// The opt-out reaches every contact of the mailbox.
+#[test]
+fn both_forms_of_a_domain_are_one_contact() {
+    let home = Home::new();
+    let audience = audience(&home);
+    let (unicode, ascii) = ("ü@exämple.test", "ü@xn--exmple-cua.test");
+    home.sandbox_json(&["contacts", "create", &audience, unicode]);
+    let opt_out = |existing: &str| {
+        let import = ["--sandbox", "contacts", "import", &audience, "-", "--existing", existing];
+        home.run_with_input(&import, format!("email,subscribed\n{ascii},no\n"))
+    };
+    let run = opt_out("skip");
+    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!((opt_out("update").code, contacts(&home, &audience).len()), (0, 1));
+    assert_eq!(contacts(&home, &audience)[0]["subscribed"], false);
+
+    // The audience may have both from elsewhere.
+    home.sandbox_json(&["contacts", "create", &audience, ascii]);
+    let run = opt_out("skip");
+    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!(opt_out("update").code, 0);
+    let kept = contacts(&home, &audience);
+    let kept = kept.iter().map(|contact| contact["subscribed"].clone()).collect::<Vec<_>>();
+    assert_eq!(kept, [false, false]);
+}
+
+/// Two keys, or a key that is given twice.
+#[test]
+fn a_contradiction_about_the_subscription_opts_out() {
+    let home = Home::new();
+    for keys in [
+        r#""subscribed":true,"Subscribed":false"#,
+        r#""subscribed":true,"is_subscribed":true"#,
+        r#""subscribed":false,"subscribed":true"#,
+    ] {
+        let audience = audience(&home);
+        let ndjson = format!(
+            "{{\"email\":\"a@x.test\",\"subscribed\":true}}\n{{\"email\":\"a@x.test\",{keys}}}\n"
+        );
+        let import = ["contacts", "import", &audience, "-", "-o", "table"];
+        let run = home.run_with_input(&[&["--sandbox"], &import[..]].concat(), &ndjson);
+        assert_eq!(run.code, 11, "{run:?}");
+        assert!(run.stdout.contains("row 2 unsubscribes the contact"), "{run:?}");
+        let contacts = contacts(&home, &audience);
+        assert_eq!((contacts.len(), &contacts[0]["subscribed"]), (1, &json!(false)), "{keys}");
+    }
+}
+
 #[test]
 fn a_key_that_is_given_twice_fails_its_row() {
     let home = Home::new();
@@ -288,7 +339,9 @@ fn a_column_that_may_say_who_has_opted_out_is_asked_about() {
         let import = ["--sandbox", "contacts", "import", &audience, "-"];
         home.run_with_input(&[&import[..], more].concat(), content)
     };
-    for column in ["status", "bounced", "newsletter", "complained", "opt_in", "suppressed"] {
+    for column in
+        ["status", "bounced", "newsletter", "complained", "opt_in", "suppressed", "active", "dnc"]
+    {
         let content = format!("email,{column}\na@x.test,x\n");
         let run = import(&content, &[]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
@@ -307,6 +360,20 @@ fn a_column_that_may_say_who_has_opted_out_is_asked_about() {
     let run = import("email,status\nb@x.test,active\n", &["--yes"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stderr.contains("the column `status` is stored as metadata"), "{run:?}");
+}
+
+/// `yes` in such a column would subscribe the people who have opted out.
+#[test]
+fn a_column_of_opt_outs_is_not_mapped_to_subscribed() {
+    let home = Home::new();
+    let audience = audience(&home);
+    for column in ["unsubscribed", "opt_out", "do_not_contact"] {
+        let map = format!("{column}=subscribed");
+        let import = ["--sandbox", "contacts", "import", &audience, "-", "--map", &map];
+        let run = home.run_with_input(&import, format!("email,{column}\na@x.test,yes\n"));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains("`subscribed` with the opposite values"), "{run:?}");
+    }
 }
 
 /// The service may have created the contact, so the exit code is not that of a refused row.

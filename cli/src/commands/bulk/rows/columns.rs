@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::is_subscribed;
+use super::opt_outs::is_beside;
 
 /// The columns of a CSV file.
 #[derive(Debug)]
@@ -13,8 +13,10 @@ pub struct Columns {
     pub names: Vec<(String, Option<String>)>,
     /// Which one has the addresses.
     pub email: usize,
-    /// Which ones say who is subscribed.
-    pub subscribed: Vec<usize>,
+    /// Which one says who is subscribed.
+    pub subscribed: Option<usize>,
+    /// Which ones may say so, too.
+    beside_subscribed: Vec<usize>,
     /// Those that share a placeholder.
     pub same_names: Vec<SameName>,
 }
@@ -38,24 +40,26 @@ impl SameName {
 }
 
 impl Columns {
-    pub fn new(names: Vec<String>, email: usize) -> Self {
-        let is_read = |(_, name): &(usize, &String)| is_subscribed(name);
-        let subscribed = names.iter().enumerate().filter(is_read).map(|(at, _)| at).collect();
+    pub fn new(names: Vec<String>, email: usize, subscribed: Option<usize>) -> Self {
+        let is_beside = |at: &usize| *at != email && is_beside(&names[*at]);
+        let beside_subscribed = (0..names.len()).filter(is_beside).collect();
         let (simple_names, same_names) = placeholders(names.iter().map(String::as_str));
         let names = names.into_iter().zip(simple_names).collect();
-        Self { names, email, subscribed, same_names }
+        Self { names, email, subscribed, beside_subscribed, same_names }
     }
 
-    /// What the row says about being subscribed. The column with exactly that name comes first.
-    pub fn subscribed(&self, cells: &csv::StringRecord) -> Option<String> {
-        let said = self.subscribed.iter().filter_map(|at| Some((at, cells.get(*at)?)));
-        let said = said.filter(|(_, cell)| !is_blank(cell));
-        let said = said.min_by_key(|(at, _)| self.names[**at].0 != "subscribed");
-        said.map(|(_, cell)| cell.to_lowercase())
+    /// The cell that says whether the row is subscribed; empty if the row is too short.
+    pub fn subscribed<'a>(&self, cells: &'a csv::StringRecord) -> Option<&'a str> {
+        self.subscribed.map(|at| cells.get(at).unwrap_or_default())
     }
 
-    pub fn lack_subscribed(&self, cells: &csv::StringRecord) -> bool {
-        self.subscribed.iter().any(|at| is_blank(cells.get(*at).unwrap_or_default()))
+    /// The columns beside `subscribed` that may say who has opted out, with their cells.
+    pub fn beside_subscribed<'a>(
+        &'a self,
+        cells: &'a csv::StringRecord,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let cells = self.beside_subscribed.iter().filter_map(|at| Some((*at, cells.get(*at)?)));
+        cells.map(|(at, cell)| (self.names[at].0.as_str(), cell))
     }
 
     pub fn values(&self, cells: &csv::StringRecord) -> Map<String, Value> {

@@ -1,5 +1,7 @@
 //! What an import reports: a result for each row, totals, and warnings about opt-outs.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Outcome;
@@ -55,6 +57,10 @@ enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "bool")]
         opt_out_kept: Option<bool>,
+        /// The row that unsubscribes the contact, although this one subscribes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "usize")]
+        unsubscribed_by: Option<usize>,
     },
     Failed {
         error: Box<Details>,
@@ -73,7 +79,9 @@ impl Entry {
         id: impl Into<Option<&'a String>>,
     ) -> Self {
         let id = id.into().cloned();
-        let about = About::Imported { id, still_subscribed: false, opt_out_kept: None };
+        let unsubscribed_by = row.unsubscribed_by.filter(|_| result != RowResult::Skipped);
+        let about =
+            About::Imported { id, still_subscribed: false, opt_out_kept: None, unsubscribed_by };
         Self { row: row.number, email: Some(row.email.clone()), result, about }
     }
 
@@ -98,12 +106,13 @@ impl Entry {
     }
 
     /// What people have to know of the row.
-    fn why(&self) -> Option<&str> {
+    fn why(&self) -> Option<Cow<'_, str>> {
         match &self.about {
-            About::Imported { still_subscribed, .. } => {
-                still_subscribed.then_some(STILL_SUBSCRIBED)
+            About::Imported { still_subscribed: true, .. } => Some(STILL_SUBSCRIBED.into()),
+            About::Imported { unsubscribed_by, .. } => {
+                unsubscribed_by.map(|row| format!("row {row} unsubscribes the contact").into())
             }
-            About::Failed { error, .. } => Some(&error.message),
+            About::Failed { error, .. } => Some(error.message.as_str().into()),
         }
     }
 }
@@ -114,7 +123,7 @@ struct Shown<'a> {
     row: usize,
     email: Option<&'a str>,
     result: RowResult,
-    why: &'a str,
+    why: Cow<'a, str>,
 }
 
 fn shown(entry: &Entry) -> Option<Shown<'_>> {
@@ -163,7 +172,7 @@ pub(super) fn invalid(
     }
     let fields = report
         .iter()
-        .filter_map(|entry| Some((format!("row {}", entry.row), entry.why()?.to_owned())));
+        .filter_map(|entry| Some((format!("row {}", entry.row), entry.why()?.into_owned())));
     failure.details_mut().fields = fields.collect();
     Err(failure)
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use self::columns::{Field, described, fields};
 use crate::failure::Failure;
 use crate::input::csv_records::{CsvRecords, start_of_text};
-use crate::input::exact_json;
+use crate::input::{email, exact_json};
 
 /// One contact of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub(super) struct Row {
     pub(super) name: Option<String>,
     pub(super) topics: Vec<String>,
     pub(super) subscribed: Option<bool>,
+    /// The row with the same address that unsubscribes the contact, although this one says yes.
+    pub(super) unsubscribed_by: Option<usize>,
     pub(super) metadata: Map<String, Value>,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct File {
 #[derive(Default)]
 struct Rows {
     all: Vec<Result<Row, InvalidRow>>,
-    /// The index of the row with each address, in lower case.
+    /// The index of the row with each address, as it is compared.
     seen: HashMap<String, usize>,
 }
 
@@ -83,11 +85,15 @@ impl Rows {
     fn finish(mut self) -> Vec<Result<Row, InvalidRow>> {
         let opted_out = self.all.iter().filter_map(|row| row.as_ref().err());
         let opted_out = opted_out.filter(|row| row.subscribed == Some(false));
-        let opted_out = opted_out.filter_map(|row| row.email.as_deref()).map(comparable);
-        let opted_out =
-            opted_out.filter_map(|email| self.seen.get(&email).copied()).collect::<Vec<_>>();
-        for index in opted_out {
-            if let Ok(row) = &mut self.all[index] {
+        let opted_out = opted_out.filter_map(|row| {
+            let index = self.seen.get(&comparable(row.email.as_deref()?))?;
+            Some((*index, row.number))
+        });
+        for (index, number) in opted_out.collect::<Vec<_>>() {
+            if let Ok(row) = &mut self.all[index]
+                && row.subscribed != Some(false)
+            {
+                row.unsubscribed_by = (row.subscribed == Some(true)).then_some(number);
                 row.subscribed = Some(false);
             }
         }
@@ -115,6 +121,7 @@ impl Row {
             name: None,
             topics: Vec::new(),
             subscribed: None,
+            unsubscribed_by: None,
             metadata: Map::new(),
         }
     }
@@ -319,15 +326,15 @@ impl Row {
     }
 }
 
-/// The address by which contacts are compared: in lower case, without a display name.
+/// The address by which contacts are compared, without a display name.
 pub(super) fn comparable(email: &str) -> String {
     let email = email.trim();
     let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
-    bare.unwrap_or(email).to_lowercase()
+    email::comparable(bare.unwrap_or(email))
 }
 
 /// Whether a word says that a person is subscribed.
-fn subscribed(word: &str) -> Result<bool, String> {
+pub(crate) fn subscribed(word: &str) -> Result<bool, String> {
     match word.trim().to_lowercase().as_str() {
         "true" | "yes" | "y" | "1" | "subscribed" => Ok(true),
         "false" | "no" | "n" | "0" | "unsubscribed" => Ok(false),

@@ -25,10 +25,17 @@ pub(super) fn fields(
     if let Some((column, _)) = map.iter().find(|(column, _)| !header.iter().any(|h| h == column)) {
         return Err(Failure::usage(format!("--map: the file has no column `{column}`")));
     }
+    let inverts =
+        |(column, field): &&(String, String)| field == "subscribed" && lists_opt_outs(column);
+    if let Some((column, _)) = map.iter().find(inverts) {
+        return Err(Failure::usage(format!(
+            "--map: yes in the column `{column}` probably means that the person is not subscribed"
+        ))
+        .hint("add a column `subscribed` with the opposite values, or rename this one"));
+    }
     // One of them may say who has opted out.
     let is_doubtful = |column: &str| {
-        guessed(column) == Field::Subscribed
-            && header.iter().filter(|name| *name == column).count() > 1
+        is_subscribed(column) && header.iter().filter(|name| *name == column).count() > 1
     };
     if let Some((column, _)) = map.iter().find(|(column, _)| is_doubtful(column)) {
         return Err(Failure::input(format!("--map: the file has several columns `{column}`"))
@@ -55,9 +62,7 @@ pub(super) fn fields(
     if let Some((index, _)) = twice {
         let column = header.get(index).unwrap_or_default();
         let hint = match fields[index] {
-            Field::Subscribed => {
-                "remove one: only you can know which of them says who has opted out".to_owned()
-            }
+            Field::Subscribed => SUBSCRIBED_TWICE.to_owned(),
             _ => format!("rename one, or ignore it: --map '{column}=ignore'"),
         };
         return Err(
@@ -72,6 +77,10 @@ pub(super) fn fields(
             .hint("ignore one: --map 'Other Email=ignore'")),
     }
 }
+
+/// The next step for a file with several columns that say who is subscribed.
+pub(crate) const SUBSCRIBED_TWICE: &str =
+    "remove one: only you can know which of them says who has opted out";
 
 /// Keeps the parts of a name beside a whole one as metadata.
 pub(super) fn beside_name(columns: &[&str], mut fields: Vec<Field>) -> Vec<Field> {
@@ -120,6 +129,11 @@ pub(super) fn guessed(column: &str) -> Field {
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
+}
+
+/// Whether a column of this name says who is subscribed.
+pub(crate) fn is_subscribed(column: &str) -> bool {
+    guessed(column) == Field::Subscribed
 }
 
 /// Whether a column of this name is not imported unless `--map` names it.
@@ -178,6 +192,9 @@ const OPT_OUT: [&str; 14] = [
     "spam",
 ];
 
+/// As [`OPT_OUT`], for the whole name: `deleted_items` is something else.
+const OPT_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
+
 /// Whether this column may say who has opted out, in either direction.
 pub(crate) fn says_who_opted_out(column: &str) -> bool {
     const WORDS: [&str; 9] = [
@@ -192,10 +209,20 @@ pub(crate) fn says_who_opted_out(column: &str) -> bool {
         "accept",
     ];
     // `newsletter_url` is something else.
-    const ENDS: [&str; 4] = ["newsletter", "newsletters", "marketing", "gdpr"];
-    let column = compact(column);
-    WORDS.iter().chain(&OPT_OUT).any(|word| column.contains(word))
-        || ENDS.iter().any(|end| column.ends_with(end))
+    const ENDS: [&str; 7] = [
+        "newsletter",
+        "newsletters",
+        "marketing",
+        "marketingemail",
+        "marketingemails",
+        "subscribe",
+        "gdpr",
+    ];
+    let name = compact(column);
+    lists_opt_outs(column)
+        || WORDS.iter().any(|word| name.contains(word))
+        || ENDS.iter().any(|end| name.ends_with(end))
+        || without_is(&name) == "active"
 }
 
 /// Whether a column of which [`says_who_opted_out`] is true more often says something else: a part
@@ -206,8 +233,13 @@ pub(crate) fn is_mostly_harmless(column: &str) -> bool {
 
 /// Whether `true` in this column probably means that the person has opted out.
 pub(crate) fn lists_opt_outs(column: &str) -> bool {
-    let column = compact(column);
-    OPT_OUT.iter().any(|word| column.contains(word))
+    let name = compact(column);
+    OPT_OUT.iter().any(|word| name.contains(word)) || OPT_OUT_NAMES.contains(&without_is(&name))
+}
+
+/// `deleted` of `is_deleted`.
+fn without_is(name: &str) -> &str {
+    name.strip_prefix("is").unwrap_or(name)
 }
 
 /// The letters and digits of a column's name, in lower case.
@@ -232,6 +264,10 @@ mod tests {
             "complained",
             "Hard Bounces",
             "is_spam",
+            "blocked",
+            "DNC",
+            "inactive",
+            "is_deleted",
         ] {
             assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
             assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
@@ -245,13 +281,24 @@ mod tests {
             "newsletter",
             "Wants newsletter",
             "email marketing",
+            "marketing_emails",
+            "Subscribe",
+            "is active",
         ] {
             assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
         }
         for column in ["is_subscribed", "Subscribed?"] {
             assert_eq!(guessed(column), Field::Subscribed, "{column}");
         }
-        for column in ["newsletter_url", "city", "plan", "marketing_source"] {
+        for column in [
+            "newsletter_url",
+            "city",
+            "plan",
+            "marketing_source",
+            "last_active",
+            "deleted_items",
+            "subscriber_id",
+        ] {
             assert!(!says_who_opted_out(column), "{column}");
         }
         assert_eq!(guessed("#"), Field::Metadata("#".to_owned()));

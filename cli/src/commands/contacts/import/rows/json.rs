@@ -77,17 +77,25 @@ fn row(contact: Contact, fields: &BTreeMap<String, Field>) -> Result<Row, Invali
         let why = problem.unwrap_or_else(|| "not a JSON object".to_owned());
         return Err(row.invalid(why));
     };
+    // A key that is given twice, for example: the object has only one of its values.
+    let is_damaged = problem.is_some();
     let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
     for (key, value) in contact.into_iter().filter(|(_, value)| !value.is_null()) {
         let Some(field) = fields.get(&key) else { continue };
         let read = if *field != Field::Ignore && filled.contains(&field) {
+            if *field == Field::Subscribed {
+                row.subscribed = Some(false);
+            }
             Err(format!("several keys map to the field of `{key}`"))
         } else {
             row.read_value(&key, value, field, &mut parts)
         };
         problem = problem.or(read.err());
         filled.push(field);
+    }
+    if is_damaged && row.subscribed.is_some() {
+        row.subscribed = Some(false);
     }
     row.complete(parts, problem)
 }
