@@ -267,7 +267,7 @@ fn a_row_that_does_not_say_who_is_subscribed_is_left_out_if_others_do() {
 fn both_forms_of_a_domain_are_one_contact() {
     let home = Home::new();
     let audience = audience(&home);
-    let (unicode, ascii) = ("ü@exämple.test", "ü@xn--exmple-cua.test");
+    let (unicode, ascii) = ("ü@bücher.test", "ü@xn--bcher-kva.test");
     home.sandbox_json(&["contacts", "create", &audience, unicode]);
     let opt_out = |existing: &str| {
         let import = ["--sandbox", "contacts", "import", &audience, "-", "--existing", existing];
