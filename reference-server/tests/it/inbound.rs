@@ -78,6 +78,29 @@ async fn deleting_a_domain_deletes_its_mailboxes() {
 }
 
 #[tokio::test]
+async fn the_name_of_an_attachment_is_kept_or_refused() {
+    let sandbox = Sandbox::start().await;
+    let send = async |name: &str| {
+        let body = format!(
+            r#"{{"from":"a@sandbox.test","to":"x@example.test","subject":"s","attachments":[{{"filename":"{name}","content":"aGVsbG8="}}]}}"#
+        );
+        sandbox.call("POST /api/v1/emails", &body).await
+    };
+    for name in ["é".repeat(127), "x".repeat(255)] {
+        assert_eq!(send(&name).await.status, 202);
+        sandbox.settle().await;
+        let newest = sandbox.control("GET /_sandbox/messages?limit=1", "").await.id();
+        let shown = sandbox.control(&format!("GET /_sandbox/messages/{newest}"), "").await;
+        assert!(shown.body.contains(&name), "{shown:?}");
+    }
+    let refused = send(&"x".repeat(256)).await;
+    assert_eq!(
+        (refused.status, refused.between(r#""field":""#).as_str()),
+        (422, "attachments[0].filename")
+    );
+}
+
+#[tokio::test]
 async fn email_received_contains_the_parsed_message() {
     let sandbox = Sandbox::start().await;
     let now = sandbox.freeze().await;

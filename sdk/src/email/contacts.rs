@@ -233,7 +233,7 @@ impl Contacts {
         let contact = contact.into();
         let payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {
-                super::limits::address("email", &contact.email)?;
+                super::limits::contact_address(&contact.email)?;
             }
             check_extra(
                 &contact.extra,

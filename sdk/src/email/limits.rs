@@ -101,12 +101,15 @@ fn given_twice(name: &str) -> InvalidInput {
     InvalidInput::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
 }
 
+/// Checks a single email address.
+fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
+    if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NOT_AN_ADDRESS)) }
+}
+
 /// Checks the address of a contact, which has its name in another field.
-pub(super) fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    match can_be_address(text) {
-        true => Ok(()),
-        false => Err(InvalidInput::new(field, "not an email address, such as `a@b`")),
-    }
+pub(super) fn contact_address(text: &str) -> Result<(), InvalidInput> {
+    let invalid = |_| InvalidInput::new("email", "not an email address, such as `a@b`");
+    address("email", text).map_err(invalid)
 }
 
 /// Rejects only what cannot be an email address

@@ -29,6 +29,9 @@ const MAX_REPLY_TO: usize = 100;
 /// Maximum length of the subject, in characters.
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
+/// Maximum size of the name of an attachment, in bytes: that of most file systems. Longer names of
+/// received messages may not be read (`mail/mime/guard.rs`).
+const MAX_FILENAME: usize = 255;
 /// Maximum size of an address with its name, in bytes. Every event contains the sender, and
 /// every list of messages the recipients.
 const MAX_MAILBOX: usize = 1_000;
@@ -295,6 +298,10 @@ fn check_attachments(problems: &mut Problems, new: Vec<Object<NewAttachment>>) -
             invalid("filename", "is required");
         } else if filename.chars().any(char::is_control) {
             invalid("filename", "must not contain a line break or another control character");
+        } else if filename.len() > MAX_FILENAME {
+            let size = filename.len();
+            let message = format!("has {size} bytes, at most {MAX_FILENAME} are allowed");
+            invalid("filename", &message);
         }
         if let Some(Err(error)) = attachment.content_type.as_deref().map(check_content_type) {
             invalid("contentType", &error.to_string());

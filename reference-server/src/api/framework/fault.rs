@@ -4,7 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::listen::ConnectionAborter;
@@ -24,7 +24,10 @@ pub(crate) async fn apply(
     }
     let response = match effect.response {
         Some(injected) => {
-            let mut response = Response::new(Body::from(injected.body));
+            // A client does not read a body after this status (RFC 9110 §15.3.6).
+            let has_body = injected.status != StatusCode::RESET_CONTENT;
+            let body = if has_body { injected.body } else { Vec::new() };
+            let mut response = Response::new(Body::from(body));
             *response.status_mut() = injected.status;
             *response.headers_mut() = injected.headers;
             response
