@@ -1,4 +1,4 @@
-//! The crate's error type.
+//! The crate's error type. One file, because it is one type with its methods.
 
 mod kind;
 mod report;

@@ -1,4 +1,5 @@
-//! `svc bulk …`: each row gets at most one email, whatever ends a job.
+//! `svc bulk …`: each row gets at most one email, whatever ends a job. One file, because all tests
+//! use the same fixtures; those of opt-outs are in `bulk/opt_outs.rs`.
 
 mod opt_outs;
 

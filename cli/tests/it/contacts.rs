@@ -1,4 +1,5 @@
-//! `svc contacts import` and `export`.
+//! `svc contacts import` and `export`. One file, because all tests use the same fixtures; those of
+//! single rows are in `contacts/rows.rs`.
 
 mod rows;
 

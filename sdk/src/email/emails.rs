@@ -1,4 +1,5 @@
-//! Emails: send, fetch, await and cancel (`docs/email-service/emails.md`).
+//! Emails: send, fetch, await and cancel (`docs/email-service/emails.md`). One file, as for every
+//! resource: its types and its methods.
 
 #[cfg(feature = "client")]
 use std::borrow::Borrow;

@@ -1,4 +1,5 @@
-//! Bulk sending: whatever ends a job, no email is sent twice and none is left out.
+//! Bulk sending: whatever ends a job, no email is sent twice and none is left out. One file, because
+//! all tests use the same fixtures.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

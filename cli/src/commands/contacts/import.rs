@@ -26,7 +26,7 @@ use crate::stop::StopSignal;
 
 mod columns;
 mod report;
-pub(crate) mod rows;
+pub(super) mod rows;
 
 /// Maximum number of rows in flight.
 const MAX_CONCURRENT: usize = 4;

@@ -1,8 +1,8 @@
 //! Access control of the control interface.
 //!
-//! Beyond loopback, a client needs the control token. Requests with a foreign `Host` or
-//! `Origin` are rejected, so that a web page cannot use the control interface through
-//! the browser of a developer.
+//! Beyond loopback, a client needs the control token. Requests with a foreign `Host`,
+//! `Origin` or `Sec-Fetch-Site` are rejected, so that a web page cannot use the control
+//! interface through the browser of a developer.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};

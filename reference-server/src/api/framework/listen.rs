@@ -28,6 +28,7 @@ use crate::api::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
+use crate::model::redact::redact;
 use crate::model::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.
@@ -192,9 +193,9 @@ async fn respond(
     if let Some((method, path)) = line {
         let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis() as u64);
         if response.status().is_server_error() {
-            tracing::warn!(%method, path, status, ms, request_id = id, "request");
+            tracing::warn!(%method, path = redact(&path), status, ms, request_id = id, "request");
         } else {
-            tracing::debug!(%method, path, status, ms, request_id = id, "request");
+            tracing::debug!(%method, path = redact(&path), status, ms, request_id = id, "request");
         }
     }
     if let Ok(value) = HeaderValue::try_from(id) {

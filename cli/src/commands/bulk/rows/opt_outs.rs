@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use super::Row;
 use super::columns::is_blank;
-use crate::commands::contacts::import::rows::columns::{
-    SUBSCRIBED_TWICE, is_mostly_harmless, is_subscribed, lists_opt_outs, says_who_opted_out,
-};
-use crate::commands::contacts::import::rows::subscribed;
 use crate::failure::Failure;
+use crate::input::opt_outs::{
+    SUBSCRIBED_TWICE, is_mostly_harmless, is_subscribed, lists_opt_outs, says_who_opted_out,
+    subscribed,
+};
 
 /// What a row says about being subscribed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Asks about columns that would become metadata, but may say who has opted out.
 
-use super::rows::columns::{is_mostly_harmless, lists_opt_outs};
 use crate::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::opt_outs::{is_mostly_harmless, lists_opt_outs};
 
 /// Asks whether to import a file with such columns, of which none is `subscribed`: it would
 /// subscribe those who have opted out. With `--yes`, in a dry run, and beside `subscribed`, they

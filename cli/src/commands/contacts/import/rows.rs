@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use self::columns::{Field, described, fields};
 use crate::failure::Failure;
 use crate::input::csv_records::{CsvRecords, start_of_text};
+use crate::input::opt_outs::{MISSING_SUBSCRIBED, subscribed};
 use crate::input::{email, exact_json};
 
 /// One contact of the file.
@@ -141,10 +142,6 @@ impl Row {
         InvalidRow { duplicate_of: Some(first), ..self.invalid(why) }
     }
 }
-
-/// Why a row without a value is left out of a file in which other rows have one.
-pub(crate) const MISSING_SUBSCRIBED: &str =
-    "the row has no value for `subscribed`, which other rows have; write true or false";
 
 /// The header of `svc contacts export`. Values of such a file are not trimmed, so that they are
 /// imported as they were exported.
@@ -331,15 +328,6 @@ pub(super) fn comparable(email: &str) -> String {
     let email = email.trim();
     let bare = email.strip_suffix('>').and_then(|named| Some(named.rsplit_once('<')?.1));
     email::comparable(bare.unwrap_or(email))
-}
-
-/// Whether a word says that a person is subscribed.
-pub(crate) fn subscribed(word: &str) -> Result<bool, String> {
-    match word.trim().to_lowercase().as_str() {
-        "true" | "yes" | "y" | "1" | "subscribed" => Ok(true),
-        "false" | "no" | "n" | "0" | "unsubscribed" => Ok(false),
-        _ => Err("`subscribed` must be true or false".to_owned()),
-    }
 }
 
 /// Topics separated by semicolons or commas, or as a JSON array.

@@ -1,6 +1,9 @@
 //! What each column of a file means: chosen with `--map`, or guessed from its name.
 
 use crate::failure::Failure;
+use crate::input::opt_outs::{
+    SUBSCRIBED_TWICE, compact, is_subscribed, lists_opt_outs, says_who_opted_out,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Field {
@@ -78,10 +81,6 @@ pub(super) fn fields(
     }
 }
 
-/// The next step for a file with several columns that say who is subscribed.
-pub(crate) const SUBSCRIBED_TWICE: &str =
-    "remove one: only you can know which of them says who has opted out";
-
 /// Keeps the parts of a name beside a whole one as metadata.
 pub(super) fn beside_name(columns: &[&str], mut fields: Vec<Field>) -> Vec<Field> {
     if fields.contains(&Field::Name) {
@@ -122,18 +121,13 @@ pub(super) fn guessed(column: &str) -> Field {
         "firstname" | "givenname" | "forename" => Field::FirstName(None),
         "lastname" | "surname" | "familyname" => Field::LastName(None),
         "topics" | "topic" => Field::Topics,
-        "subscribed" | "issubscribed" => Field::Subscribed,
         "metadata" => Field::WholeMetadata,
+        _ if is_subscribed(column) => Field::Subscribed,
         // Columns of an export that only the service can set.
         "id" | "audienceid" | "createdat" | "updatedat" => Field::Ignore,
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
-}
-
-/// Whether a column of this name says who is subscribed.
-pub(crate) fn is_subscribed(column: &str) -> bool {
-    guessed(column) == Field::Subscribed
 }
 
 /// Whether a column of this name is not imported unless `--map` names it.
@@ -174,134 +168,17 @@ pub(super) fn described(
     (columns.collect::<Vec<_>>().join(", "), doubtful)
 }
 
-/// Words of columns of which `true` probably means that the person has opted out.
-const OPT_OUT: [&str; 14] = [
-    "optout",
-    "optedout",
-    "unsub",
-    "donot",
-    "dont",
-    "noemail",
-    "nomail",
-    "suppress",
-    "blocklist",
-    "blocked",
-    "blacklist",
-    "bounce",
-    "complain",
-    "spam",
-];
-
-/// As [`OPT_OUT`], for the whole name: `deleted_items` is something else.
-const OPT_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
-
-/// Whether this column may say who has opted out, in either direction.
-pub(crate) fn says_who_opted_out(column: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "status",
-        "state",
-        "optin",
-        "optedin",
-        "subscribed",
-        "subscription",
-        "consent",
-        "permission",
-        "accept",
-    ];
-    // `newsletter_url` is something else.
-    const ENDS: [&str; 7] = [
-        "newsletter",
-        "newsletters",
-        "marketing",
-        "marketingemail",
-        "marketingemails",
-        "subscribe",
-        "gdpr",
-    ];
-    let name = compact(column);
-    lists_opt_outs(column)
-        || WORDS.iter().any(|word| name.contains(word))
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || without_is(&name) == "active"
-}
-
-/// Whether a column of which [`says_who_opted_out`] is true more often says something else: a part
-/// of a postal address.
-pub(crate) fn is_mostly_harmless(column: &str) -> bool {
-    compact(column) == "state"
-}
-
-/// Whether `true` in this column probably means that the person has opted out.
-pub(crate) fn lists_opt_outs(column: &str) -> bool {
-    let name = compact(column);
-    OPT_OUT.iter().any(|word| name.contains(word)) || OPT_OUT_NAMES.contains(&without_is(&name))
-}
-
-/// `deleted` of `is_deleted`.
-fn without_is(name: &str) -> &str {
-    name.strip_prefix("is").unwrap_or(name)
-}
-
-/// The letters and digits of a column's name, in lower case.
-fn compact(column: &str) -> String {
-    column.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn columns_of_opt_outs_are_not_mapped_to_subscribed() {
-        for column in [
-            "Unsubscribed",
-            "Opt out",
-            "opted_out",
-            "Unsub",
-            "do not email",
-            "suppressed",
-            "bounced",
-            "complained",
-            "Hard Bounces",
-            "is_spam",
-            "blocked",
-            "DNC",
-            "inactive",
-            "is_deleted",
-        ] {
-            assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
+        for column in ["Unsubscribed", "opt_in", "newsletter", "#"] {
             assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
-        }
-        for column in [
-            "Opted-In",
-            "opt_in",
-            "email_permission",
-            "Accepts Marketing",
-            "Subscribed on",
-            "newsletter",
-            "Wants newsletter",
-            "email marketing",
-            "marketing_emails",
-            "Subscribe",
-            "is active",
-        ] {
-            assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
         }
         for column in ["is_subscribed", "Subscribed?"] {
             assert_eq!(guessed(column), Field::Subscribed, "{column}");
         }
-        for column in [
-            "newsletter_url",
-            "city",
-            "plan",
-            "marketing_source",
-            "last_active",
-            "deleted_items",
-            "subscriber_id",
-        ] {
-            assert!(!says_who_opted_out(column), "{column}");
-        }
-        assert_eq!(guessed("#"), Field::Metadata("#".to_owned()));
-        assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));
     }
 }
