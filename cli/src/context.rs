@@ -76,12 +76,17 @@ macro_rules! with_settings {
 }
 
 impl Context {
-    /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
-    pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
+    /// Whether an option selects a format for programs.
+    pub fn selects_json(&self) -> bool {
         let is_json = self.settings.format.as_ref().is_some_and(|format| {
             matches!(format.source, Source::Option(_)) && format.value != Format::Table
         });
-        if is_given && (is_json || self.out.has_filter()) {
+        is_json || self.out.has_filter()
+    }
+
+    /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
+    pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
+        if is_given && self.selects_json() {
             return Err(Failure::usage(
                 "--format cannot be combined with --output, --json and --jq",
             )

@@ -174,7 +174,7 @@ mod tests {
         ("login --key mk_live_x", "did you mean --key-file <PATH>?"),
         ("login --url https://x.test", "did you mean --email-url <URL>?"),
         ("api -X POST /emails", "did you mean the argument <METHOD>?"),
-        ("api POST /emails --field a=b", "did you mean --data <TEXT|@FILE|->?"),
+        ("api POST /emails --raw-field a=b", "did you mean --field <KEY=VALUE>?"),
         // Words that are not taken.
         ("listen 3000", "did you mean --forward-to <URL>?"),
         ("trigger email.sent http://x", "did you mean --to <URL>?"),

@@ -11,7 +11,7 @@ use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
-use crate::output::Format;
+use crate::output::{Format, to_value};
 
 /// Call any path of a service's API
 ///
@@ -21,14 +21,16 @@ use crate::output::Format;
 #[command(after_long_help = "\
 Examples:
   svc api GET /api/v1/audiences
+  svc api POST /api/v1/audiences -f name=Newsletter
   svc api POST /api/v1/audiences --data '{\"name\": \"Newsletter\"}'
+  svc api -i DELETE /api/v1/audiences/aud_019a
   svc api GET /v1/extractions --service extraction
   svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson
 
 Scope: depends on the operation")]
 pub struct Api {
-    /// HTTP method: GET, POST, PUT, PATCH or DELETE
-    #[arg(add = Values::Method.candidates())]
+    /// HTTP method: GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS
+    #[arg(value_parser = method, add = Values::Method.candidates())]
     method: String,
     /// Path below the base URL, with its query string
     #[arg(add = Values::Path.candidates())]
@@ -36,35 +38,74 @@ pub struct Api {
     /// Service [default: chosen by the path]
     ///
     /// Paths below /v1/ belong to the extraction service, all others to the email service.
-    #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "email|extraction",
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     service: Option<ServiceName>,
     /// Request body: text, @file or - for stdin
     #[arg(short, long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
     data: Option<String>,
+    /// Field of the JSON body: key=text or key:=JSON; repeatable
+    ///
+    /// In a GET or HEAD request, fields are parameters of the query.
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = pairs::parse, conflicts_with = "data")]
+    field: Vec<pairs::Pair>,
     /// Request header; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
     header: Vec<(String, String)>,
+    /// Print the status and the headers of the response before its body
+    #[arg(short, long, conflicts_with = "all")]
+    include: bool,
     /// Fetch every page of a list (GET only)
     #[arg(long, conflicts_with = "data")]
     all: bool,
 }
 
+/// The method in upper case. The service would answer a misspelled one with a 404 or 405 about the
+/// path.
+fn method(text: &str) -> Result<String, String> {
+    const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    let method = text.to_ascii_uppercase();
+    if METHODS.contains(&method.as_str()) {
+        return Ok(method);
+    }
+    Err(format!("not an HTTP method; use one of {}", METHODS.join(", ")))
+}
+
 impl Api {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = self.service.map_or_else(|| guess(&self.path), Service::from);
-        let reads = matches!(self.method.to_ascii_uppercase().as_str(), "GET" | "HEAD");
+        let reads = matches!(self.method.as_str(), "GET" | "HEAD");
         if self.all && !reads {
             return Err(Failure::usage(
                 "--all fetches the pages of a list and needs the method GET",
             ));
         }
-        let body = self.data.as_deref().map(|data| context.text("--data", data)).transpose()?;
+        if self.include && context.selects_json() {
+            return Err(Failure::usage(
+                "--include prints the response as it came and cannot be combined with --output, \
+                 --json and --jq",
+            ));
+        }
+        let fields = pairs::object("--field", self.field)?;
+        let body = match self.data.as_deref() {
+            Some(data) => Some(context.text("--data", data)?),
+            None if fields.is_empty() || reads => None,
+            None => Some(to_value(&fields).to_string()),
+        };
         let client = match service {
             Service::Email => Client::Email(context.email_client().await?),
             _ => Client::Extraction(context.extraction_client().await?),
         };
         let call = |page: Option<u64>| {
             let mut call = client.raw(&self.method, &self.path);
+            for (key, value) in fields.iter().filter(|_| reads) {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                call = call.query(key, text);
+            }
             if let Some(page) = page {
                 call = call.query("page", page.to_string());
             }
@@ -84,6 +125,9 @@ impl Api {
         let Some(response) = context.call_raw(call(None), reads, "calling").await? else {
             return Ok(());
         };
+        if self.include {
+            return include(context, &response);
+        }
         if !self.all {
             return show(context, &response);
         }
@@ -118,6 +162,17 @@ pub struct NotJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     text: Option<&'a str>,
+}
+
+/// Prints the response as it came: status, headers, an empty line and the body.
+fn include(context: &Context, response: &RawResponse) -> Result<(), Failure> {
+    let mut text = format!("HTTP {}\n", response.status);
+    for (name, value) in &response.headers {
+        text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
+    }
+    text.push('\n');
+    text.push_str(&response.text());
+    context.out.raw_data(&text)
 }
 
 fn show(context: &Context, response: &RawResponse) -> Result<(), Failure> {

@@ -90,7 +90,8 @@ pub(super) const OPTIONS: &[(&str, &[&str], &[&str])] = &[
     (ANY, &["--variable", "--variables", "--template-vars", "--template-data"], &["--var"]),
     // Requests of the API.
     ("svc api", &["-X", "--method", "--request"], &["<METHOD>"]),
-    ("svc api", &["--field", "--raw-field", "--input", "--body", "-f", "-F"], &["--data"]),
+    ("svc api", &["--raw-field", "-F"], &["--field"]),
+    ("svc api", &["--input", "--body"], &["--data"]),
     // The local server.
     (
         "svc sandbox serve",

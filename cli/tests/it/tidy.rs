@@ -32,19 +32,3 @@ fn only_the_output_module_uses_the_standard_streams() {
         }
     }
 }
-
-#[test]
-fn files_stay_small() {
-    let sources = sources();
-    for (path, text) in &sources {
-        let lines = text.lines().count();
-        assert!(lines <= 500, "{} has {lines} lines", path.display());
-    }
-    let mut lengths = sources.iter().map(|(_, text)| text.lines().count()).collect::<Vec<_>>();
-    lengths.sort_unstable();
-    assert!(
-        lengths[lengths.len() / 2] <= 150,
-        "the median length is {}",
-        lengths[lengths.len() / 2]
-    );
-}

@@ -10,37 +10,50 @@ const MAX_STRING: usize = 255;
 /// Zone file lines, as BIND reads them.
 pub(super) fn bind(records: &[DnsRecord]) -> String {
     let mut text = String::new();
-    for (name, kind, value) in records.iter().filter_map(parts) {
+    for record in records {
+        let Some((name, kind, value)) = parts(record) else { continue };
         let data = match kind {
             "TXT" => strings(value).map(|part| quoted(&part)).collect::<Vec<_>>().join(" "),
             _ => format!("{value}."),
         };
-        let priority = priority(records, name, kind).map(|p| format!("{p} ")).unwrap_or_default();
+        let priority = priority(record);
         writeln!(text, "{name}. 3600 IN {kind} {priority}{data}")
             .expect("writing to a string cannot fail");
     }
     text
 }
 
-/// `aws_route53_record` resources of Terraform's AWS provider.
+/// `aws_route53_record` resources of Terraform's AWS provider. Route 53 has one record set for
+/// each name and type, so records that share both are one resource.
 pub(super) fn terraform(records: &[DnsRecord]) -> String {
-    let mut text = String::from("variable \"zone_id\" {\n  type = string\n}\n");
-    for (index, record) in records.iter().enumerate() {
+    let mut sets: Vec<(&str, &str, String, Vec<String>)> = Vec::new();
+    for record in records {
         let Some((name, kind, value)) = parts(record) else { continue };
         let data = match kind {
             // The provider quotes the whole value: only the inner quotes are added here.
             "TXT" => strings(value).map(|part| hcl(&part)).collect::<Vec<_>>().join("\\\"\\\""),
             _ => hcl(value),
         };
-        let priority = record.priority.map(|p| format!("{p} ")).unwrap_or_default();
-        let label = record.kind.clone().unwrap_or_else(|| format!("record_{index}"));
-        let label = label.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        let (name, kind) = (hcl(name), hcl(kind));
+        let data = format!("\"{}{data}\"", priority(record));
+        match sets.iter_mut().find(|(n, k, ..)| (*n, *k) == (name, kind)) {
+            Some((.., values)) => values.push(data),
+            None => {
+                let label = record.kind.as_deref().unwrap_or("record");
+                let label = label.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+                sets.push((name, kind, label, vec![data]));
+            }
+        }
+    }
+    let mut text = String::from("variable \"zone_id\" {\n  type = string\n}\n");
+    for (index, (name, kind, label, values)) in sets.iter().enumerate() {
+        let is_repeated = sets.iter().filter(|(_, _, other, _)| other == label).count() > 1;
+        let label = if is_repeated { format!("{label}_{index}") } else { label.clone() };
+        let (name, kind, values) = (hcl(name), hcl(kind), values.join(", "));
         writeln!(
             text,
             "\nresource \"aws_route53_record\" \"{label}\" {{\n  zone_id = var.zone_id\n  \
              name    = \"{name}\"\n  type    = \"{kind}\"\n  ttl     = 3600\n  \
-             records = [\"{priority}{data}\"]\n}}"
+             records = [{values}]\n}}"
         )
         .expect("writing to a string cannot fail");
     }
@@ -74,14 +87,9 @@ fn hcl(text: &str) -> String {
     safe.replace("${", "$${").replace("%{", "%%{")
 }
 
-fn priority(records: &[DnsRecord], name: &str, kind: &str) -> Option<u64> {
-    if kind != "MX" {
-        return None;
-    }
-    records
-        .iter()
-        .find(|record| parts(record).is_some_and(|(n, k, _)| n == name && k == kind))
-        .and_then(|record| record.priority)
+/// The priority of the record with a space, empty without one.
+fn priority(record: &DnsRecord) -> String {
+    record.priority.map(|priority| format!("{priority} ")).unwrap_or_default()
 }
 
 fn strings(value: &str) -> impl Iterator<Item = String> + '_ {
@@ -120,5 +128,25 @@ mod tests {
             "{terraform}"
         );
         assert!(terraform.contains(r#"records = ["10 in.test"]"#), "{terraform}");
+    }
+
+    #[test]
+    fn records_of_one_name_and_type_keep_their_priorities() {
+        let mx = |value: &str, priority: u64| json!({"kind": "mx", "type": "MX", "name": "a.test", "value": value, "priority": priority});
+        let other = json!({"kind": "mx", "type": "MX", "name": "b.a.test", "value": "in1.test", "priority": 5});
+        let domain =
+            json!({"id": "dom_1", "records": [mx("in1.test", 10), mx("in2.test", 20), other]});
+        let records = serde_json::from_value::<Domain>(domain).expect("a domain").dns_records();
+        assert_eq!(
+            bind(&records),
+            "a.test. 3600 IN MX 10 in1.test.\na.test. 3600 IN MX 20 in2.test.\n\
+             b.a.test. 3600 IN MX 5 in1.test.\n"
+        );
+        let terraform = terraform(&records);
+        assert!(terraform.contains(r#"records = ["10 in1.test", "20 in2.test"]"#), "{terraform}");
+        for label in ["mx_0", "mx_1"] {
+            let line = format!("resource \"aws_route53_record\" \"{label}\" {{");
+            assert_eq!(terraform.matches(&line).count(), 1, "{terraform}");
+        }
     }
 }
