@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use url::{Position, Url};
-use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
+use webhook_verify::Secret;
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -241,15 +241,7 @@ impl Delivery {
 
     /// Signs the body with the current time, and replaces an existing signature header.
     pub fn sign(&mut self, service: Service, secret: &Secret) {
-        let (name, value) = match service {
-            Service::Email => {
-                (Mail::SIGNATURE_HEADER, MailSigner::new(secret).sign(&self.body).to_string())
-            }
-            _ => (
-                Extraction::SIGNATURE_HEADER,
-                ExtractionSigner::new(secret).sign(&self.body).to_string(),
-            ),
-        };
+        let (name, value) = crate::signing::sign(service, secret, &self.body);
         self.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value));
     }

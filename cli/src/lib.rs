@@ -28,6 +28,7 @@ mod context;
 #[cfg(feature = "sandbox")]
 mod control;
 mod deliver;
+mod diagnose;
 mod dns;
 mod dry_run;
 mod exit;
@@ -41,6 +42,7 @@ mod sdk_error;
 mod secret_file;
 mod sent;
 mod settings;
+mod signing;
 mod stop;
 mod suggest;
 mod times;

@@ -17,7 +17,7 @@ use sha2::Sha256;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Config, NoTls};
 use webhook_inbox::{Accepted, Database, Error, Inbox};
-use webhook_verify::{Delivery, Mail, MailSigner, MailVerifier, Secret};
+use webhook_verify::{Delivery, Secret, Service, Signature, Verifier};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const BODY_SIZE: usize = 1024;
@@ -37,7 +37,7 @@ fn main() {
         let table = "CREATE TABLE handled (key TEXT NOT NULL)";
         rusqlite::Connection::open(&path).unwrap().execute_batch(table).unwrap();
         let worker = inbox.worker().run(|tx, job| {
-            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
             Ok(())
         });
         measure(
@@ -75,7 +75,7 @@ async fn postgres(url: &str, hmac: Duration) {
     config.options(format!("-c search_path={SCHEMA}"));
     let inbox = Inbox::postgres(config, NoTls);
     let worker = inbox.worker().run(async |tx, job| {
-        let key = job.delivery().key().as_str();
+        let key = job.delivery().key();
         tx.execute("INSERT INTO handled VALUES ($1)", &[&key]).await?;
         Ok(())
     });
@@ -136,13 +136,13 @@ async fn measure<D: Database>(
 }
 
 /// A body of `BODY_SIZE` bytes.
-fn delivery(id: &str) -> Delivery<Mail, String> {
+fn delivery(id: &str) -> Delivery {
     let head = format!(r#"{{"event":"email.bounced","id":"{id}","data":""#);
     let filler = "x".repeat(BODY_SIZE - head.len() - 2);
     let body = format!(r#"{head}{filler}"}}"#);
     let secret = Secret::new(SECRET).unwrap();
-    let header = MailSigner::new(&secret).sign(&body).to_string();
-    MailVerifier::new(secret).verify(header, body).unwrap().into_delivery().unwrap()
+    let header = Signature::sign(Service::Email, &secret, &body).to_string();
+    Verifier::email(secret).verify(header, body).unwrap()
 }
 
 /// The median of many rounds.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use webhook_verify::{DeliveryKey, StoredDelivery};
+use webhook_verify::Delivery;
 
 use crate::job::Ticket;
 use crate::{Accepted, DeadLetter, Error, Job};
@@ -19,8 +19,8 @@ impl<T: Operations> Database for T {}
 pub struct Entry {
     pub(crate) scope: Option<Arc<str>>,
     /// The delivery's key in its scope.
-    pub(crate) key: DeliveryKey,
-    pub(crate) delivery: StoredDelivery,
+    pub(crate) key: String,
+    pub(crate) delivery: Delivery,
 }
 
 /// No lease and no back-off is that long. A delivery that is due later was written while the

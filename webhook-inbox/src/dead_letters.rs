@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use webhook_verify::StoredDelivery;
+use webhook_verify::Delivery;
 
 use crate::{Database, Error, Inbox};
 
@@ -87,7 +87,7 @@ pub struct DeadLetter {
     /// The number of the row in the table `webhook_inbox`.
     pub id: i64,
     /// The delivery. Its key includes the scope.
-    pub delivery: StoredDelivery,
+    pub delivery: Delivery,
     /// The scope in which the delivery was accepted.
     pub scope: Option<Arc<str>>,
     /// How many attempts were made.

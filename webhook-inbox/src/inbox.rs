@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use webhook_verify::Storable;
+use webhook_verify::Delivery;
 
 use crate::database::Entry;
 use crate::{Database, DeadLetters, Error, Worker};
@@ -83,7 +83,7 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database, or
     /// [`Unavailable`](crate::ErrorKind::Unavailable) after 5 seconds.
-    pub async fn accept(&self, delivery: &impl Storable) -> Result<Accepted, Error> {
+    pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
         let (inbox, entry) = (self.clone(), self.entry(delivery));
         let task = tokio::spawn(async move {
             let accepted = inbox.database.accept(entry).await?;
@@ -134,12 +134,12 @@ impl<D: Database> Inbox<D> {
         self.signals.stopped.send_replace(true);
     }
 
-    pub(crate) fn entry(&self, delivery: &impl Storable) -> Entry {
+    pub(crate) fn entry(&self, delivery: &Delivery) -> Entry {
         let key = match &self.scope {
-            Some(scope) => delivery.key().scoped(scope),
-            None => delivery.key(),
+            Some(scope) => delivery.key_in_scope(scope),
+            None => delivery.key().to_owned(),
         };
-        Entry { scope: self.scope.clone(), key, delivery: delivery.to_stored() }
+        Entry { scope: self.scope.clone(), key, delivery: delivery.clone() }
     }
 }
 

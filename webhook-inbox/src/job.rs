@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use webhook_verify::StoredDelivery;
+use webhook_verify::Delivery;
 
 /// A delivery that a worker has claimed, passed to your handler.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Job {
     pub(crate) ticket: Ticket,
     pub(crate) attempt: u32,
     pub(crate) scope: Option<Arc<str>>,
-    pub(crate) delivery: StoredDelivery,
+    pub(crate) delivery: Delivery,
     pub(crate) received_at: SystemTime,
 }
 
@@ -22,7 +22,7 @@ impl Job {
     }
 
     /// The delivery. Its key includes the scope.
-    pub fn delivery(&self) -> &StoredDelivery {
+    pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, GenericClient, Row, Socket};
-use webhook_verify::{Storable, StoredDelivery};
+use webhook_verify::Delivery;
 
 use self::connection::{Connections, error};
 use self::text::{decode, encode};
@@ -69,12 +69,12 @@ impl Inbox<Postgres> {
     /// ```
     /// use tokio_postgres::Client;
     /// use webhook_inbox::{BoxError, Inbox, Postgres};
-    /// use webhook_verify::MailDelivery;
+    /// use webhook_verify::Delivery;
     ///
     /// async fn receive(
     ///     inbox: &Inbox<Postgres>,
     ///     client: &mut Client,
-    ///     delivery: &MailDelivery,
+    ///     delivery: &Delivery,
     /// ) -> Result<(), BoxError> {
     ///     let tx = client.transaction().await?;
     ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", &[]).await?;
@@ -90,7 +90,7 @@ impl Inbox<Postgres> {
     pub async fn accept_in(
         &self,
         client: &(impl GenericClient + Sync),
-        delivery: &impl Storable,
+        delivery: &Delivery,
     ) -> Result<Accepted, Error> {
         insert(client, &self.entry(delivery)).await.map_err(error)
     }
@@ -290,9 +290,9 @@ async fn insert(
     let parameters: Parameters<'_> = &[
         (&encode(key.as_str()), Type::TEXT),
         (&scope.as_deref().map(encode), Type::TEXT),
-        (&delivery.service(), Type::TEXT),
+        (&delivery.service().name(), Type::TEXT),
         (&encode(delivery.event().as_str()), Type::TEXT),
-        (&delivery.body(), Type::BYTEA),
+        (&&delivery.body()[..], Type::BYTEA),
     ];
     let rows = client.query_typed(insert, parameters).await?;
     Ok(if rows.is_empty() { Accepted::Duplicate } else { Accepted::New })
@@ -308,8 +308,12 @@ fn job(row: &Row) -> Result<Job, tokio_postgres::Error> {
         attempt: u32::try_from(attempts).unwrap_or(0),
         scope: row.try_get::<_, Option<&str>>(3)?.map(|scope| decode(scope).into()),
         // The key stays encoded, so that a handler can store it in a text.
-        delivery: StoredDelivery::from_parts(service, &decode(event), key, body)
-            .expect("the table accepts only known services"),
+        delivery: Delivery::from_storage(
+            service.parse().expect("the table accepts only known services"),
+            &decode(event),
+            key,
+            body.to_vec(),
+        ),
         received_at: row.try_get::<_, SystemTime>(8)?,
     })
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use tokio::sync::Mutex;
-use webhook_verify::{Storable, StoredDelivery};
+use webhook_verify::Delivery;
 
 use crate::database::{Entry, Operations, SLICE, WRONG_CLOCK};
 use crate::inbox::result_of;
@@ -62,12 +62,12 @@ impl Inbox<Sqlite> {
     /// ```
     /// use rusqlite::Connection;
     /// use webhook_inbox::{BoxError, Inbox, Sqlite};
-    /// use webhook_verify::MailDelivery;
+    /// use webhook_verify::Delivery;
     ///
     /// fn receive(
     ///     inbox: &Inbox<Sqlite>,
     ///     connection: &mut Connection,
-    ///     delivery: &MailDelivery,
+    ///     delivery: &Delivery,
     /// ) -> Result<(), BoxError> {
     ///     let tx = connection.transaction()?;
     ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", [])?;
@@ -84,7 +84,7 @@ impl Inbox<Sqlite> {
     pub fn accept_in(
         &self,
         connection: &Connection,
-        delivery: &impl Storable,
+        delivery: &Delivery,
     ) -> Result<Accepted, Error> {
         insert(connection, &self.entry(delivery)).map_err(error)
     }
@@ -310,9 +310,9 @@ fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<Accepted> 
         params![
             key.as_str(),
             scope.as_deref(),
-            delivery.service(),
+            delivery.service().name(),
             delivery.event().as_str(),
-            delivery.body(),
+            &delivery.body()[..],
             now()
         ],
     )?;
@@ -323,12 +323,13 @@ fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<Accepted> 
 fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
     let (service, event, key) = (row.get::<_, String>(4)?, row.get::<_, String>(5)?, 6);
     let key: String = row.get(key)?;
-    let delivery = StoredDelivery::from_parts(&service, &event, key, row.get::<_, Vec<u8>>(7)?);
+    let service = service.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
+    let delivery = Delivery::from_storage(service, &event, key, row.get::<_, Vec<u8>>(7)?);
     Ok(Job {
         ticket: Ticket { id: row.get(0)?, token: row.get(1)? },
         attempt: row.get(2)?,
         scope: row.get::<_, Option<String>>(3)?.map(Into::into),
-        delivery: delivery.ok_or(rusqlite::Error::InvalidQuery)?,
+        delivery,
         received_at: time(row.get(8)?),
     })
 }

@@ -1,77 +1,67 @@
 //! Handles each delivery once, even if the sender repeats it.
 //!
-//! A sender repeats a delivery if it did not receive your response. To detect
-//! repeats, a [`DedupStore`] keeps one of three states per delivery: new, in
-//! flight, or done.
+//! A sender repeats a delivery if it did not receive your response. To detect repeats, a
+//! [`DedupStore`] keeps one of three states per delivery: new, in flight, or done.
 //!
-//! A receiver with only "seen" and "not seen" has a choice of two bugs. If it
-//! marks a delivery as seen before handling it, the delivery is lost when the
-//! handler fails. If it does so afterwards, two concurrent attempts both run the
-//! handler. [`Dedup`] therefore *claims* a delivery for the duration of a lease,
-//! runs the handler, and then *completes* the claim, or *releases* it if the
+//! A receiver with only "seen" and "not seen" has a choice of two bugs. If it marks a delivery as
+//! seen before handling it, the delivery is lost when the handler fails. If it does so afterwards,
+//! two concurrent attempts both run the handler. [`Dedup`] therefore *claims* a delivery for the
+//! duration of a lease, runs the handler, and then *completes* the claim, or *releases* it if the
 //! handler failed.
 //!
 //! It needs a tokio runtime with a timer, which `#[tokio::main]` and actix-web provide.
 
-#[cfg(feature = "actix")]
-mod actix;
-#[cfg(feature = "axum")]
-mod axum;
-#[cfg(feature = "lambda")]
-mod lambda;
-mod memory;
-mod outcome;
 #[cfg(feature = "redis")]
 mod redis;
-mod run;
+#[cfg(any(feature = "axum", feature = "actix"))]
+mod responses;
 mod store;
-#[cfg(feature = "tower")]
-mod tower;
 
-pub use memory::MemoryStore;
-pub use outcome::{DedupError, Outcome};
-#[cfg(feature = "redis")]
-pub use redis::RedisStore;
-pub use store::{Claim, DedupStore, StoreFuture, Ticket};
-#[cfg(feature = "tower")]
-pub use tower::{DedupLayer, DedupService};
-
-#[cfg(any(feature = "axum", feature = "actix", feature = "lambda", feature = "tower"))]
-use outcome::{STORE_RETRY_AFTER, log_store_error, retry_after_seconds};
-
+use std::any::Any;
+use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{BoxError, DeliveryKey, Keyed};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::Instrument as _;
+
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
+pub use store::{Claim, DedupStore, MemoryStore, StoreFuture, Ticket};
+
+use crate::delivery::{Delivery, scoped};
+use crate::log_text::LogText;
+use crate::receiver::{BoxError, MAX_CLOCK_SKEW};
 
 /// Runs a handler once per delivery.
 ///
-/// The handler runs in a task of its own. If the sender disconnects before the response,
-/// for example because it waits for 10 seconds only, as the email service does, the
-/// handler is not canceled. It finishes, and the sender's next attempt gets a 200 response without running it again.
-/// A handler that returns in time is answered as soon as it returns.
+/// The handler runs in a task of its own. If the sender disconnects before the response, for
+/// example because it waits for 10 seconds only, as the email service does, the handler is not
+/// canceled. It finishes, and the sender's next attempt gets a 200 response without running it
+/// again.
 ///
 /// Clones are cheap and share the store.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// # use webhook_verify::{MailSigner, MailVerifier, Secret};
-/// use webhook_verify::MailDelivery;
-/// use webhook_verify::dedup::{Dedup, MemoryStore, Outcome};
+/// # use webhook_verify::{Secret, Service, Signature, Verifier};
+/// use webhook_verify::Delivery;
+/// use webhook_verify::dedup::{Dedup, Outcome};
 ///
-/// async fn handle(delivery: MailDelivery) -> Result<(), std::io::Error> {
+/// async fn handle(delivery: Delivery) -> Result<(), std::io::Error> {
 ///     println!("handling {}", delivery.event());
 ///     Ok(())
 /// }
 ///
 /// # let secret = Secret::new("whsec_3f1c").unwrap();
-/// # let body = bytes::Bytes::from(r#"{"event":"email.sent","id":"7c0e"}"#);
-/// # let header = MailSigner::new(&secret).sign(&body).to_string();
-/// # let verifier = MailVerifier::new(secret);
-/// # let delivery = verifier.verify(header, body).unwrap().into_delivery().unwrap();
+/// # let body = r#"{"event":"email.sent","id":"7c0e"}"#;
+/// # let header = Signature::sign(Service::Email, &secret, body).to_string();
+/// # let delivery = Verifier::email(secret).verify(header, body).unwrap();
 /// # let retried = delivery.clone();
-/// let dedup = Dedup::new(MemoryStore::new()); // create once and share
+/// let dedup = Dedup::in_memory(); // create once and share
 ///
 /// let first = dedup.run_once(delivery, handle).await;
 /// assert!(matches!(first, Ok(Outcome::Handled(()))));
@@ -80,19 +70,13 @@ use crate::{BoxError, DeliveryKey, Keyed};
 /// # });
 /// ```
 ///
-/// The result converts into a response of axum, actix-web and AWS Lambda, if the
-/// handler's own value and error do. On tower, use `DedupLayer`.
+/// The result converts into a response of axum and actix-web, if the handler's own value and error
+/// do.
 ///
-/// # Choosing the durations
-///
-/// - [`lease`](Self::lease) (default: 30 seconds) must end before the sender's last
-///   retry. A handler may take longer: its lease is renewed while it runs.
-/// - [`retention`](Self::retention) (default: 3 days) must be longer than the
-///   period over which the sender retries.
-///
-/// The email service retries up to three times. The schedules are described in
-/// `docs/undocumented/email-service.md#retry-schedule` and
-/// `docs/undocumented/extraction-service.md#retry-schedule`.
+/// - The [`lease`](Self::lease) (30 seconds by default) must end before the sender's last retry. A
+///   handler may take longer: its lease is renewed while it runs.
+/// - The [`retention`](Self::retention) (3 days by default) must be longer than the period over
+///   which the sender retries.
 #[derive(Clone)]
 pub struct Dedup {
     store: Arc<dyn DedupStore>,
@@ -100,82 +84,75 @@ pub struct Dedup {
     lease: Duration,
     retention: Duration,
     store_timeout: Duration,
-    tasks: Arc<run::Tasks>,
+    /// Number of handlers that run.
+    running: Arc<watch::Sender<usize>>,
+}
+
+/// The result of [`Dedup::run_once`].
+///
+/// As an HTTP response: the handler's own response, 200 for a duplicate, and 503 with
+/// `Retry-After` for a delivery in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// The delivery was new. Contains the handler's value.
+    Handled(T),
+    /// The delivery was handled before. The handler did not run.
+    Duplicate,
+    /// Another attempt is being handled. The sender should retry later.
+    InFlight {
+        /// Time until the lease of the other attempt ends, unless it is renewed.
+        retry_after: Duration,
+    },
+}
+
+/// The error of [`Dedup::run_once`]: the delivery was not handled.
+///
+/// As an HTTP response: the handler's own error response, or 503 with `Retry-After` if the store
+/// failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DedupError<E> {
+    /// The handler failed. The delivery is released, so its retry is handled.
+    #[error("the handler failed")]
+    Handler(#[source] E),
+    /// The store failed, or did not respond in time, before the handler ran.
+    #[error("the de-duplication store failed")]
+    Store(#[source] BoxError),
 }
 
 impl Dedup {
-    /// Creates a `Dedup` with a lease of 30 seconds, a retention of 3 days and a store
-    /// timeout of half a second.
-    pub fn new(store: impl DedupStore) -> Self {
-        // Three times as long as the email service waits for a response, and short
-        // enough to end before the last of three retries with back-off.
-        const LEASE: Duration = Duration::from_secs(30);
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    /// Creates a `Dedup` with a lease of 30 seconds, a retention of 3 days and a store time-out of
+    /// half a second.
+    pub fn new(store: Arc<dyn DedupStore>) -> Self {
         Self {
-            store: Arc::new(store),
+            store,
             scope: None,
-            lease: LEASE,
-            retention: 3 * DAY,
+            lease: Duration::from_secs(30),
+            retention: Duration::from_secs(3 * 24 * 60 * 60),
             store_timeout: Duration::from_millis(500),
-            tasks: Arc::new(run::Tasks::new()),
+            running: Arc::new(watch::Sender::new(0)),
         }
     }
 
-    /// Returns a `Dedup` with the same store that keeps its deliveries apart from those
-    /// of other scopes. Default: no scope.
-    ///
-    /// A delivery's `id` is unique only within the account that sent it. Without a scope,
-    /// a delivery of one tenant counts as a duplicate of another tenant's delivery with
-    /// the same event and `id`. Use one scope for each tenant:
-    ///
-    /// ```
-    /// use axum::extract::Path;
-    /// use axum::{Extension, http::StatusCode, response::IntoResponse};
-    /// use webhook_verify::MailDelivery;
-    /// use webhook_verify::dedup::Dedup;
-    ///
-    /// // POST /tenants/{tenant}/hooks
-    /// async fn receive(
-    ///     Path(tenant): Path<String>,
-    ///     Extension(dedup): Extension<Dedup>,
-    ///     delivery: MailDelivery,
-    /// ) -> impl IntoResponse {
-    ///     dedup.scope(tenant).run_once(delivery, handle).await
-    /// }
-    ///
-    /// async fn handle(delivery: MailDelivery) -> Result<StatusCode, StatusCode> {
-    ///     Ok(StatusCode::NO_CONTENT)
-    /// }
-    /// # let _: axum::routing::MethodRouter = axum::routing::post(async || ());
-    /// ```
-    ///
-    /// If two endpoints of one application share a store and must both handle a
-    /// delivery, give each its own scope:
-    ///
-    /// ```
-    /// use webhook_verify::dedup::{Dedup, MemoryStore};
-    ///
-    /// let dedup = Dedup::new(MemoryStore::new());
-    /// let billing = dedup.scope("billing"); // for POST /billing/hooks
-    /// let search = dedup.scope("search"); // for POST /search/hooks
-    /// # drop((billing, search));
-    /// ```
-    ///
-    /// It replaces an earlier scope.
+    /// Creates a `Dedup` with a new [`MemoryStore`].
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(MemoryStore::new()))
+    }
+
+    /// Returns a `Dedup` with the same store that keeps its deliveries apart from those of other
+    /// scopes, for two endpoints of one application that must both handle a delivery. The
+    /// deliveries of different [tenants](Delivery::tenant) are always apart.
     #[must_use]
     pub fn scope(&self, scope: impl Into<Arc<str>>) -> Self {
         Self { scope: Some(scope.into()), ..self.clone() }
     }
 
-    /// Sets after which time without a renewal a delivery counts as abandoned. Default:
-    /// 30 seconds.
+    /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
+    /// seconds.
     ///
-    /// While a handler runs, its lease is renewed three times in this duration. If its
-    /// process crashes, retries get a 503 response until the lease ends. The lease must
-    /// therefore end before the sender's last retry, or the delivery is lost.
-    ///
-    /// A handler that never returns keeps its lease: limit its duration with
-    /// `tokio::time::timeout`.
+    /// While a handler runs, its lease is renewed three times in this duration. If its process
+    /// crashes, retries get a 503 response until the lease ends. The lease must therefore end
+    /// before the sender's last retry, or the delivery is lost. A handler that never returns keeps
+    /// its lease: limit its duration with `tokio::time::timeout`.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -184,91 +161,218 @@ impl Dedup {
 
     /// Sets how long a handled delivery is remembered. Default: 3 days.
     ///
-    /// It must be longer than the period over which the sender retries. A
-    /// delivery replayed after that is handled again, unless
-    /// `Receiver::max_age` rejects it.
+    /// A delivery that a `Receiver` accepted is remembered at least for the receiver's
+    /// [`max_age`](crate::Receiver::max_age), so that no replay is both accepted and handled again.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
     }
 
-    /// Sets how long an operation of the store may take. Default: 500 milliseconds.
-    ///
-    /// If a claim takes longer, the handler does not run, and the sender gets a 503
-    /// response. The claim is released in the background, in case the store executes it
-    /// later.
+    /// Sets how long an operation of the store may take. Default: 500 milliseconds. If a claim
+    /// takes longer, the handler does not run, and the sender gets a 503 response.
     #[must_use]
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.store_timeout = timeout;
         self
     }
 
-    /// Runs `handler` in a task of its own, unless the delivery was handled before or is
-    /// being handled.
+    /// Runs `handler` in a task of its own, unless the delivery was handled before or is being
+    /// handled.
     ///
-    /// `Ok` completes the delivery, whatever the value. Return `Err` if the
-    /// sender should retry: an `Ok` that contains a 500 response loses the
-    /// delivery, because its retry is then a duplicate.
-    ///
-    /// The handler finishes even if the returned future is dropped, which is what servers
-    /// do if the sender disconnects. Its error is then logged with `tracing`.
+    /// `Ok` completes the delivery, whatever the value. Return `Err` if the sender should retry:
+    /// an `Ok` that contains a 500 response loses the delivery, because its retry is then a
+    /// duplicate.
     ///
     /// # Errors
     ///
-    /// [`DedupError::Handler`] if the handler failed, [`DedupError::Store`] if the
-    /// store failed before the handler ran. If the store fails after the handler
-    /// ran, the failure is logged, the operation is repeated in the background, and the
-    /// handler's result is returned.
+    /// [`DedupError::Handler`] if the handler failed, [`DedupError::Store`] if the store failed
+    /// before the handler ran. If the store fails after the handler ran, the failure is logged, the
+    /// operation is repeated in the background, and the handler's result is returned.
     ///
     /// # Panics
     ///
-    /// If the handler panics: the delivery is released and the panic is resumed. Also
-    /// outside of a tokio runtime with a timer.
-    pub async fn run_once<D, F, Fut, T, E>(
+    /// If the handler panics: the delivery is released and the panic is resumed. Also outside of a
+    /// tokio runtime with a timer.
+    pub async fn run_once<F, Fut, T, E>(
         &self,
-        delivery: D,
+        delivery: Delivery,
         handler: F,
     ) -> Result<Outcome<T>, DedupError<E>>
     where
-        D: Keyed + Send + 'static,
-        F: FnOnce(D) -> Fut + Send + 'static,
+        F: FnOnce(Delivery) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
-        self.run_detached(self.scoped(delivery.key()), move || handler(delivery)).await
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (dedup, running) = (self.clone(), Running::new(&self.running));
+        // Goes on if the returned future is dropped, which servers do if the sender disconnects.
+        let task = async move {
+            let ended = dedup.claim_and_handle(delivery, handler).await;
+            drop(running);
+            let failed = !matches!(ended, Ok(Ok(_)));
+            if sender.send(ended).is_err() && failed {
+                tracing::error!("handling a webhook delivery failed after its sender disconnected");
+            }
+        };
+        tokio::spawn(task.in_current_span());
+        match receiver.await {
+            Ok(Ok(handled)) => handled,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // The runtime shuts down, and this task with it.
+            Err(_) => pending().await,
+        }
     }
 
-    /// Forgets a handled delivery, so that a repeated delivery is handled again, for
-    /// example after a defect in the handler was fixed. Returns whether it was remembered.
-    ///
-    /// A delivery in flight is not affected. The key belongs to this `Dedup`'s
-    /// [`scope`](Self::scope).
+    /// Forgets a handled delivery, so that a repeated delivery is handled again, for example after
+    /// a defect in the handler was fixed. Returns whether it was remembered. `key` is its
+    /// [`Delivery::key`].
     ///
     /// # Errors
     ///
-    /// The error of the store, or a timeout.
-    pub async fn forget(&self, key: &DeliveryKey) -> Result<bool, BoxError> {
-        let key = self.scoped(key.clone());
+    /// The error of the store, or a time-out.
+    pub async fn forget(&self, key: &str) -> Result<bool, BoxError> {
+        let key = self.scoped(key);
         self.within_timeout(self.store.forget(&key)).await
     }
 
     /// Waits until no handler runs.
     ///
-    /// Call it after your server has stopped, and before the process exits: a handler
-    /// whose sender has disconnected is not part of the server's graceful shutdown. With
-    /// actix-web, call it before the server stops, because its workers own the handlers:
-    /// `pause` the server, then wait, then `stop` it.
+    /// Call it after your server has stopped, and before the process exits: a handler whose sender
+    /// has disconnected is not part of the server's graceful shutdown. With actix-web, call it
+    /// before the server stops, because its workers own the handlers: `pause` the server, then
+    /// wait, then `stop` it.
     pub async fn idle(&self) {
-        self.tasks.idle().await;
+        // Fails only if the sender is dropped, and `self` owns it.
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 
-    fn scoped(&self, key: DeliveryKey) -> DeliveryKey {
-        match &self.scope {
-            Some(scope) => key.scoped(scope),
-            None => key,
+    fn scoped(&self, key: &str) -> String {
+        self.scope.as_deref().map_or_else(|| key.to_owned(), |scope| scoped(scope, key))
+    }
+
+    async fn claim_and_handle<F, Fut, T, E>(
+        &self,
+        delivery: Delivery,
+        handler: F,
+    ) -> Result<Result<Outcome<T>, DedupError<E>>, Box<dyn Any + Send>>
+    where
+        F: FnOnce(Delivery) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let ticket = Ticket::new(self.scoped(delivery.key()));
+        let accepted_for = delivery.accepted_for.map(|age| age.saturating_add(MAX_CLOCK_SKEW));
+        let retention = self.retention.max(accepted_for.unwrap_or_default());
+        match self.within_timeout(self.store.claim(&ticket, self.lease)).await {
+            Ok(Claim::New) => {}
+            Ok(Claim::InFlight { retry_after }) => {
+                return Ok(Ok(Outcome::InFlight { retry_after }));
+            }
+            Ok(Claim::Done) => return Ok(Ok(Outcome::Duplicate)),
+            Err(error) => {
+                // The store may still execute the claim.
+                self.repeat(End::Release, ticket);
+                return Ok(Err(DedupError::Store(error)));
+            }
         }
+        // A task of its own, so that a panic of the handler releases the claim.
+        let mut task = tokio::spawn(async move { handler(delivery).await }.in_current_span());
+        let handled = tokio::select! {
+            biased;
+            handled = &mut task => handled,
+            never = self.keep_renewed(&ticket) => match never {},
+        };
+        match handled {
+            Ok(Ok(value)) => {
+                // The delivery is handled. A store failure must not make the sender repeat it.
+                self.end(End::Complete(retention), ticket).await;
+                Ok(Ok(Outcome::Handled(value)))
+            }
+            Ok(Err(error)) => {
+                self.end(End::Release, ticket).await;
+                Ok(Err(DedupError::Handler(error)))
+            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => {
+                    self.end(End::Release, ticket).await;
+                    Err(panic)
+                }
+                // The runtime shuts down.
+                Err(_) => pending().await,
+            },
+        }
+    }
+
+    /// Renews the lease three times in its duration.
+    async fn keep_renewed(&self, ticket: &Ticket) -> Infallible {
+        let interval = (self.lease / 3).max(Duration::from_millis(1));
+        loop {
+            sleep(interval).await;
+            match self.within_timeout(self.store.renew(ticket, self.lease)).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!(
+                        "the lease of a webhook delivery ended while its handler ran, \
+                         and another handler has claimed it"
+                    );
+                    return pending().await;
+                }
+                Err(error) => tracing::warn!(
+                    error = ?LogText(&error),
+                    "failed to renew the lease of a webhook delivery"
+                ),
+            }
+        }
+    }
+
+    async fn end(&self, end: End, ticket: Ticket) {
+        match self.try_end(end, &ticket).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(
+                "a webhook delivery was handled, but another handler has claimed it since"
+            ),
+            Err(error) => {
+                tracing::error!(
+                    error = ?LogText(&error),
+                    done = matches!(end, End::Complete(_)),
+                    "failed to end the claim of a webhook delivery; retrying until its lease ends"
+                );
+                self.repeat(end, ticket);
+            }
+        }
+    }
+
+    async fn try_end(&self, end: End, ticket: &Ticket) -> Result<bool, BoxError> {
+        match end {
+            End::Complete(retention) => {
+                self.within_timeout(self.store.complete(ticket, retention)).await
+            }
+            End::Release => self.within_timeout(self.store.release(ticket)).await.map(|()| true),
+        }
+    }
+
+    /// Ends a claim in the background, until the store has done it or the lease has ended.
+    fn repeat(&self, end: End, ticket: Ticket) {
+        const MAX_DELAY: Duration = Duration::from_secs(5);
+        let dedup = self.clone();
+        let task = async move {
+            let started = Instant::now();
+            let mut delay = Duration::from_millis(50);
+            while dedup.try_end(end, &ticket).await.is_err() && started.elapsed() < dedup.lease {
+                sleep(delay).await;
+                delay = (2 * delay).min(MAX_DELAY);
+            }
+        };
+        tokio::spawn(task.in_current_span());
+    }
+
+    async fn within_timeout<T>(&self, operation: StoreFuture<'_, T>) -> Result<T, BoxError> {
+        timeout(self.store_timeout, operation).await.unwrap_or_else(|_| {
+            Err(format!("no response within {} ms", self.store_timeout.as_millis()).into())
+        })
     }
 }
 
@@ -280,5 +384,29 @@ impl fmt::Debug for Dedup {
             .field("retention", &self.retention)
             .field("store_timeout", &self.store_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+/// How a claim ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// Remembered for this long.
+    Complete(Duration),
+    Release,
+}
+
+/// Counts as a running handler until it is dropped.
+struct Running(Arc<watch::Sender<usize>>);
+
+impl Running {
+    fn new(running: &Arc<watch::Sender<usize>>) -> Self {
+        running.send_modify(|running| *running += 1);
+        Self(Arc::clone(running))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.send_modify(|running| *running -= 1);
     }
 }

@@ -1,109 +1,82 @@
-//! The common part of the framework adapters: checks, limits and rejections.
+//! The common part of the framework adapters.
 //!
-//! Every adapter checks in the same order: signature header, announced size, verifier,
-//! body up to the limits, signature, envelope, age. The body is not read if the header
-//! is malformed, and not parsed before its signature is verified.
+//! Every adapter checks in the same order: signature header, announced size, verifier, body up to
+//! the limits, signature, envelope, age. The body is not read if the header is malformed, and not
+//! parsed before its signature is verified.
 
 #[cfg(feature = "actix")]
-pub(crate) mod actix;
-pub(crate) mod any;
+mod actix;
 #[cfg(feature = "axum")]
 pub(crate) mod axum;
-#[cfg(feature = "_body")]
-pub(crate) mod body;
-#[cfg(feature = "http")]
-pub(crate) mod http;
-#[cfg(any(feature = "_body", feature = "actix"))]
-mod incoming;
-#[cfg(feature = "lambda")]
-pub(crate) mod lambda;
-mod rejection;
-pub(crate) mod resolver;
-#[cfg(feature = "tower")]
-pub(crate) mod tower;
-#[cfg(any(feature = "_body", feature = "actix"))]
-mod unverified;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 
-pub use any::{AnyDelivery, AnyReceiver};
-pub use rejection::Rejection;
-pub use resolver::{RequestHead, RequestParts};
-
+use crate::delivery::{Delivery, EventHeader};
 use crate::log_text::LogText;
-use crate::{
-    BodyBytes, BoxError, Delivery, Extraction, HeaderEvent, Mail, Scheme, Timestamp, Verified,
-    Verifier,
-};
-#[cfg(any(feature = "http", feature = "lambda"))]
-use crate::{BodyTooLarge, Signature};
-use resolver::Verifiers;
+use crate::rejection::Rejection;
+use crate::signature::Signature;
+use crate::verifier::Verifier;
 
-/// A verified delivery of the extraction service, as the adapters provide it.
-pub type ExtractionDelivery = Delivery<Extraction, Bytes>;
+/// An error of your own, of a resolver or of a store.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A verified delivery of the email service, as the adapters provide it.
-pub type MailDelivery = Delivery<Mail, Bytes>;
-
-/// A webhook endpoint: a [`Verifier`] with the limits that the framework adapters
-/// enforce.
+/// A webhook endpoint: a [`Verifier`] with the limits that the framework adapters enforce.
 ///
-/// Create one per scheme at startup and pass it to your framework: as the router's
-/// state in axum, as app data in actix-web, to a `VerifyLayer` on tower, or call
-/// `receive` or `receive_lambda` yourself. Clones are cheap.
+/// Create it once at startup and pass it to your framework: as the router's state in axum, as app
+/// data in actix-web, or call `receive` with an `http::Request`. Clones are cheap.
 ///
 /// For each request, the adapters check in this order:
 ///
 /// 1. Exactly one well-formed signature header: otherwise 401.
-/// 2. The announced size of the body is within [`body_limit`](Self::body_limit):
-///    otherwise 413.
-/// 3. With [`resolving`](Self::resolving), that there is a verifier for the request:
-///    otherwise 401, or 503 if your function fails.
-/// 4. The body, read up to the limit and within
-///    [`body_timeout`](Self::body_timeout): 413 if it is larger, 408 if it takes longer,
-///    401 if it cannot be read completely, and 503 if it has waited longest and all bodies
-///    together exceed [`unverified_limit`](Self::unverified_limit).
+/// 2. The announced size of the body is within [`body_limit`](Self::body_limit): otherwise 413.
+/// 3. With [`resolving`](Self::resolving), that there is a verifier for the request: otherwise
+///    401, or 503 if your function fails.
+/// 4. The body, read up to the limit and within [`body_timeout`](Self::body_timeout): 413 if it is
+///    larger, 408 if it takes longer, 401 if it cannot be read completely.
 /// 5. The signature: 401 if it does not match.
-/// 6. The envelope: 400 if the signed body is not a delivery.
-/// 7. The age, if [`max_age`](Self::max_age) is set: 400 if it is out of range.
+/// 6. That the signed body is a delivery, and its [age](Self::max_age): otherwise 400.
 ///
-/// A limit of the framework for the size of a body applies too: axum's
-/// `DefaultBodyLimit`, a registered `PayloadConfig` of actix-web, and the body limits of
-/// tower-http.
-///
-/// A rejection has an empty body, and its reason is logged with `tracing` at level
-/// `WARN`.
+/// A rejection has an empty body, and its reason is logged with `tracing` at level `WARN`.
 ///
 /// ```
-/// use std::time::Duration;
-/// use webhook_verify::{MailVerifier, Receiver, Secret};
+/// use webhook_verify::{Receiver, Secret, Verifier};
 ///
 /// # fn main() -> Result<(), webhook_verify::SecretError> {
-/// let receiver = Receiver::new(MailVerifier::new(Secret::new("whsec_3f1c")?))
-///     .body_limit(256 * 1024)
-///     .max_age(Duration::from_secs(3600));
+/// let receiver =
+///     Receiver::new(Verifier::email(Secret::new("whsec_3f1c")?)).body_limit(256 * 1024);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Receiver<S> {
-    verifiers: Verifiers<S>,
+pub struct Receiver {
+    verifiers: Verifiers,
     body_limit: usize,
-    body_timeout: Option<Duration>,
-    unverified_limit: usize,
-    #[cfg(any(feature = "_body", feature = "actix"))]
-    unverified: Arc<unverified::Unverified>,
+    body_timeout: Duration,
     max_age: Option<Duration>,
-    clock: fn() -> Timestamp,
+    /// Whether a delivery without a readable `created` is rejected.
+    needs_created: bool,
+    clock: Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>,
     event_header: Option<Arc<str>>,
-    event_header_is_fallback: bool,
 }
 
-impl<S: Scheme> Receiver<S> {
+#[derive(Clone)]
+enum Verifiers {
+    One(Verifier),
+    Resolved(Arc<dyn Fn(RequestHead) -> Resolving + Send + Sync>),
+}
+
+type Resolving = Pin<Box<dyn Future<Output = Result<Option<(String, Verifier)>, BoxError>> + Send>>;
+
+/// How far the sender's clock may be ahead of this machine's.
+pub(crate) const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+
+impl Receiver {
     /// The default of [`body_limit`](Self::body_limit): 1 MiB.
     pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
 
@@ -111,37 +84,39 @@ impl<S: Scheme> Receiver<S> {
     /// service. The reference of the extraction service names none.
     pub const DEFAULT_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// The default of [`unverified_limit`](Self::unverified_limit): 8 MiB.
-    pub const DEFAULT_UNVERIFIED_LIMIT: usize = 8 * 1024 * 1024;
+    /// The default of [`max_age`](Self::max_age): one day, in which all retries of a service fit.
+    pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Creates a receiver with the default limits and no maximum age.
-    pub fn new(verifier: Verifier<S>) -> Self {
+    /// Creates a receiver with the default limits.
+    pub fn new(verifier: Verifier) -> Self {
         Self::with_verifiers(Verifiers::One(verifier))
     }
 
-    /// Creates a receiver that resolves the verifier of each request, for example of the
-    /// tenant in its path.
+    /// Creates a receiver that looks up tenant and verifier of each request, for example by a name
+    /// in its path.
     ///
-    /// `resolve` is called after the signature header was checked and before the body is
-    /// read. It returns `Ok(None)` if nobody can have signed the request, which gets a 401
-    /// response. An error is logged and gets a 503 response with `Retry-After`.
+    /// `resolve` is called once for each request, after the signature header was checked and
+    /// before the body is read. It returns the tenant's name and its verifier, or `Ok(None)` if
+    /// nobody can have signed the request, which gets a 401 response. An error is logged and gets
+    /// a 503 response with `Retry-After`.
     ///
-    /// Cache the verifiers. Use one [scope](crate::dedup::Dedup::scope) of de-duplication
-    /// for each tenant.
+    /// A handler takes the tenant from [`Delivery::tenant`] and must not read it from the request
+    /// again: a framework decodes a path (`m%61in`) that the resolver sees as it was received, and
+    /// both could come to different tenants. [`Delivery::key`] begins with the tenant.
     ///
     /// ```
     /// use std::collections::HashMap;
     /// use std::sync::Arc;
-    /// use webhook_verify::{MailVerifier, Receiver};
+    /// use webhook_verify::{Receiver, Verifier};
     ///
     /// // POST /tenants/{tenant}/hooks
-    /// fn receiver(verifiers: HashMap<String, MailVerifier>) -> Receiver<webhook_verify::Mail> {
+    /// fn receiver(verifiers: HashMap<String, Verifier>) -> Receiver {
     ///     let verifiers = Arc::new(verifiers);
     ///     Receiver::resolving(move |head| {
     ///         let verifiers = verifiers.clone();
     ///         async move {
-    ///             let tenant = head.path().split('/').nth(2);
-    ///             Ok(tenant.and_then(|tenant| verifiers.get(tenant)).cloned())
+    ///             let Some(tenant) = head.path().split('/').nth(2) else { return Ok(None) };
+    ///             Ok(verifiers.get(tenant).map(|verifier| (tenant.to_owned(), verifier.clone())))
     ///         }
     ///     })
     /// }
@@ -150,205 +125,313 @@ impl<S: Scheme> Receiver<S> {
     pub fn resolving<F, Fut>(resolve: F) -> Self
     where
         F: Fn(RequestHead) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Option<Verifier<S>>, BoxError>> + Send + 'static,
+        Fut: Future<Output = Result<Option<(String, Verifier)>, BoxError>> + Send + 'static,
     {
-        Self::with_verifiers(Verifiers::resolving(resolve))
+        Self::with_verifiers(Verifiers::Resolved(Arc::new(move |head| Box::pin(resolve(head)))))
     }
 
-    fn with_verifiers(verifiers: Verifiers<S>) -> Self {
+    fn with_verifiers(verifiers: Verifiers) -> Self {
         Self {
             verifiers,
             body_limit: Self::DEFAULT_BODY_LIMIT,
-            body_timeout: Some(Self::DEFAULT_BODY_TIMEOUT),
-            unverified_limit: Self::DEFAULT_UNVERIFIED_LIMIT,
-            #[cfg(any(feature = "_body", feature = "actix"))]
-            unverified: Arc::default(),
-            max_age: None,
-            clock: Timestamp::now,
-            event_header: S::EVENT_HEADER.map(Into::into),
-            event_header_is_fallback: false,
+            body_timeout: Self::DEFAULT_BODY_TIMEOUT,
+            max_age: Some(Self::DEFAULT_MAX_AGE),
+            needs_created: false,
+            clock: Arc::new(Utc::now),
+            event_header: None,
         }
     }
 
-    /// Sets the maximum size of a body in bytes. Default: 1 MiB. Larger bodies are
-    /// rejected with 413.
+    /// Sets the maximum size of a body in bytes. Default: 1 MiB. A larger body is rejected with
+    /// 413. axum's `DefaultBodyLimit` (2 MB unless set) applies too.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
         self
     }
 
-    /// Sets the time in which a body must arrive completely. Default: 10 seconds. `None`
-    /// removes the limit.
-    ///
-    /// A slower body is rejected with 408. It applies to the adapters that read the body:
-    /// axum, actix-web and tower. With tower outside of a tokio runtime, which has the
-    /// timer, set `None`. There is no limit on `wasm32-unknown-unknown`.
+    /// Sets the time in which a body must arrive completely. Default: 10 seconds. A slower body
+    /// is rejected with 408.
     #[must_use]
-    pub fn body_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.body_timeout = timeout.into();
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.body_timeout = timeout;
         self
     }
 
-    /// Sets the maximum memory for bodies that have not arrived completely, in bytes and
-    /// for all requests together. Default: 8 MiB, and always enough for one body of the
-    /// maximum size.
+    /// Sets how long after its signed `created` time a delivery is accepted. `None` removes the
+    /// limit. Default: one day.
     ///
-    /// A signature can be verified only when the body is complete, so everyone can make a
-    /// receiver store bytes. When the limit is reached, the body that has waited longest is
-    /// rejected with 503. Clones of a receiver share the memory. It applies to the
-    /// adapters that read the body: axum, actix-web and tower.
+    /// Neither service signs the time of a request, so this limits how long a captured delivery
+    /// can be replayed; within it, only de-duplication prevents a replay, and `Dedup` remembers
+    /// every delivery at least as long. Choose a value longer than the period over which the
+    /// sender retries, or late retries are lost.
     ///
-    /// With actix-web, each body also counts for the 192 KiB that actix-web buffers for its
-    /// connection, so the default is enough for 42 bodies that arrive at the same time.
+    /// An older delivery is rejected with 400, as is one that is dated more than five minutes in
+    /// the future. A delivery without a readable `created` is accepted under the default, because
+    /// the email service does not document the field, and rejected once this is set.
     #[must_use]
-    pub fn unverified_limit(mut self, bytes: usize) -> Self {
-        self.unverified_limit = bytes;
+    pub fn max_age(mut self, max_age: impl Into<Option<Duration>>) -> Self {
+        self.max_age = max_age.into();
+        self.needs_created = self.max_age.is_some();
         self
     }
 
-    /// Sets the maximum age of a delivery. Default: unlimited.
+    /// Sets the clock for [`max_age`](Self::max_age), for tests. Default: the system's clock.
     ///
-    /// A delivery is rejected with 400 if its signed `created` time is missing, or
-    /// more than `max_age` before or after the current time. Choose a value longer
-    /// than the period over which the sender retries, or late retries are lost.
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use chrono::{DateTime, Utc};
+    /// use webhook_verify::{Receiver, Secret, Verifier};
+    ///
+    /// # fn main() -> Result<(), webhook_verify::SecretError> {
+    /// // A test moves this clock, for example to the time of the sandbox.
+    /// let now = Arc::new(Mutex::new(Utc::now()));
+    /// let clock = now.clone();
+    /// let receiver = Receiver::new(Verifier::email(Secret::new("whsec_3f1c")?))
+    ///     .clock(move || *clock.lock().unwrap());
+    /// *now.lock().unwrap() += chrono::TimeDelta::hours(23);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn max_age(mut self, max_age: Duration) -> Self {
-        self.max_age = Some(max_age);
+    pub fn clock(mut self, now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(now);
         self
     }
 
-    /// Sets the clock for [`max_age`](Self::max_age), for tests. Default: the
-    /// system clock.
-    #[must_use]
-    pub fn clock(mut self, now: fn() -> Timestamp) -> Self {
-        self.clock = now;
-        self
-    }
-
-    /// Sets the name of the header that names the event, and allows it as a
-    /// fallback.
-    ///
-    /// If a body names no event, the event is taken from this header
-    /// ([`HeaderEvent::Fallback`]). The header is **not signed**. Without this
-    /// setting, the scheme's [`EVENT_HEADER`](Scheme::EVENT_HEADER) is compared
-    /// with the body and never used as a fallback.
-    ///
-    /// See `docs/undocumented/email-service.md#delivery-payload`.
+    /// Sets the name of the header that names the event if the body does not. It is **not
+    /// signed**. Without this setting, the header `X-Service-Event` of the extraction service is
+    /// compared with the body and never used in its place.
     #[must_use]
     pub fn event_header(mut self, name: impl Into<Arc<str>>) -> Self {
         self.event_header = Some(name.into());
-        self.event_header_is_fallback = true;
         self
     }
 
-    /// The verifier, unless it is resolved for each request.
-    fn verifier(&self) -> Option<&Verifier<S>> {
-        match &self.verifiers {
-            Verifiers::One(verifier) => Some(verifier),
-            Verifiers::Resolved(_) => None,
-        }
-    }
-
-    /// Verifies a complete body.
-    #[cfg(any(feature = "http", feature = "lambda"))]
-    async fn verify_complete<B: BodyBytes>(
+    /// Verifies a request whose body is complete, of any framework. `path` and `query` are for
+    /// [`resolving`](Self::resolving) only.
+    ///
+    /// # Errors
+    ///
+    /// The [`Rejection`], which is logged.
+    pub async fn receive_parts<'a>(
         &self,
-        parts: &impl RequestParts,
-        body: B,
-    ) -> Result<Verified<S, B>, Rejection> {
-        let signature = Signature::from_header_values(parts.values(S::SIGNATURE_HEADER))?;
-        if body.as_ref().len() > self.body_limit {
-            return Err(BodyTooLarge { limit: self.body_limit }.into());
-        }
-        let verified = self.verifier_for(parts).await?.verify_signature(&signature, body)?;
-        Ok(self.with_event_header_of(verified, parts))
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        path: &str,
+        query: Option<&str>,
+        body: impl Into<Bytes>,
+    ) -> Result<Delivery, Rejection> {
+        let head = Head { headers: headers.into_iter().collect(), path, query };
+        let body = body.into();
+        let length = Some(body.len() as u64);
+        self.receive_with(head, length, async || Ok(body)).await
     }
 
-    /// Parses the envelope of a verified body and checks the age.
-    fn parse<B: BodyBytes>(&self, verified: Verified<S, B>) -> Result<Delivery<S, B>, Rejection> {
-        let delivery = verified.into_delivery()?;
-        if let Some(max_age) = self.max_age {
-            delivery.check_age((self.clock)(), max_age)?;
+    /// Checks in the order of all adapters. `read` reads the body.
+    async fn receive_with(
+        &self,
+        head: Head<'_>,
+        announced: Option<u64>,
+        read: impl AsyncFnOnce() -> Result<Bytes, Rejection>,
+    ) -> Result<Delivery, Rejection> {
+        let received = async {
+            let signature = Signature::from_headers(head.headers.iter().copied())?;
+            if announced.is_some_and(|length| length > self.body_limit as u64) {
+                return Err(Rejection::TooLarge { limit: self.body_limit });
+            }
+            let (tenant, verifier) = self.verifier_for(&head).await?;
+            verifier.check_service(&signature)?;
+            let body = read().await?;
+            let matched = verifier.verify_bytes(&signature, &body)?;
+            let header = self.event_header_value(&signature, &head);
+            let header = header
+                .as_ref()
+                .map(|(value, is_fallback)| EventHeader { value, is_fallback: *is_fallback });
+            let delivery = Delivery::parse(&signature, body, matched, header.as_ref())?;
+            let delivery = self.check_age(delivery)?;
+            Ok(match tenant {
+                Some(tenant) => delivery.with_tenant(tenant.into()),
+                None => delivery,
+            })
+        };
+        let received = received.await;
+        match &received {
+            // An unsigned event is not logged.
+            Ok(delivery) => tracing::debug!(
+                service = %delivery.service(),
+                event = ?delivery.event_is_signed().then(|| LogText(delivery.event())),
+                matched_secret = delivery.matched_secret(),
+                header_differs = delivery.different_header_event().is_some(),
+                "webhook delivery verified"
+            ),
+            Err(rejection) => tracing::warn!(
+                status = rejection.status(),
+                reason = %rejection,
+                "webhook delivery rejected"
+            ),
         }
-        if let HeaderEvent::Different(_) = delivery.header_event() {
-            // The header is not authenticated, so its value is not logged.
-            tracing::warn!(
-                scheme = S::NAME,
-                event = ?LogText(event_for_log(&delivery)),
-                "the unsigned event header of a verified delivery names a different event"
-            );
+        received
+    }
+
+    async fn verifier_for(&self, head: &Head<'_>) -> Result<(Option<String>, Verifier), Rejection> {
+        let resolve = match &self.verifiers {
+            Verifiers::One(verifier) => return Ok((None, verifier.clone())),
+            Verifiers::Resolved(resolve) => resolve,
+        };
+        match resolve(head.to_owned()).await {
+            Ok(Some((tenant, verifier))) => Ok((Some(tenant), verifier)),
+            Ok(None) => Err(Rejection::UnknownTenant),
+            Err(error) => {
+                tracing::error!(
+                    error = ?LogText(&error),
+                    "failed to resolve the verifier of a webhook delivery"
+                );
+                Err(Rejection::ResolverFailed)
+            }
         }
-        tracing::debug!(
-            scheme = S::NAME,
-            event = ?LogText(event_for_log(&delivery)),
-            matched_secret = delivery.matched_secret(),
-            "webhook delivery verified"
-        );
+    }
+
+    /// The value of the event header, and whether it names the event if the body does not.
+    /// Several values are joined, which matches no event name.
+    fn event_header_value(&self, signature: &Signature, head: &Head<'_>) -> Option<(String, bool)> {
+        let documented = signature.service().event_header();
+        let name = self.event_header.as_deref().or(documented)?;
+        let named = head.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let values: Vec<_> = named.map(|(_, value)| String::from_utf8_lossy(value)).collect();
+        (!values.is_empty()).then(|| (values.join(", "), self.event_header.is_some()))
+    }
+
+    fn check_age(&self, mut delivery: Delivery) -> Result<Delivery, Rejection> {
+        let Some(max_age) = self.max_age else { return Ok(delivery) };
+        let Some(created) = delivery.created_at() else {
+            return if self.needs_created { Err(Rejection::UnknownAge) } else { Ok(delivery) };
+        };
+        let age = (self.clock)() - created;
+        if age.to_std().is_ok_and(|age| age > max_age) {
+            return Err(Rejection::TooOld);
+        }
+        if (-age).to_std().is_ok_and(|ahead| ahead > MAX_CLOCK_SKEW) {
+            return Err(Rejection::InTheFuture);
+        }
+        delivery.accepted_for = Some(max_age);
         Ok(delivery)
     }
+}
 
-    /// Adds the values of the event header to the verified body.
-    fn with_event_header_of<B: BodyBytes>(
-        &self,
-        verified: Verified<S, B>,
-        parts: &impl RequestParts,
-    ) -> Verified<S, B> {
-        let values = self.event_header.as_deref().map(|name| parts.values(name));
-        match join_values(&values.unwrap_or_default()) {
-            Some(value) if self.event_header_is_fallback => verified.with_event_header(value),
-            Some(value) => verified.with_compared_event_header(&value),
-            None => verified,
-        }
-    }
+#[cfg(feature = "http")]
+impl Receiver {
+    /// Receives a request of hyper, tower, tonic, `lambda_http` and other servers that use the
+    /// crate `http`: reads its body within the limits, and verifies it.
+    ///
+    /// # Errors
+    ///
+    /// The [`Rejection`], which is logged. Respond with its [`status`](Rejection::status).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with a timer.
+    pub async fn receive<B>(&self, request: http::Request<B>) -> Result<Delivery, Rejection>
+    where
+        B: http_body::Body,
+        B::Error: Into<BoxError>,
+    {
+        use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
-    /// Logs the reason of a rejection, which the sender must not see.
-    fn log<T>(&self, result: Result<T, Rejection>) -> Result<T, Rejection> {
-        log_rejection(S::NAME, &result);
-        result
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let (path, query) = (parts.uri.path(), parts.uri.query());
+        let head = Head { headers: headers.collect(), path, query };
+        let announced = body.size_hint().exact();
+        let limit = self.body_limit;
+        let read = async || {
+            let body = Limited::new(body, limit);
+            match tokio::time::timeout(self.body_timeout, body.collect()).await {
+                Ok(Ok(body)) => Ok(body.to_bytes()),
+                Ok(Err(error)) if is_too_large::<LengthLimitError>(&*error) => {
+                    Err(Rejection::TooLarge { limit })
+                }
+                Ok(Err(_)) => Err(Rejection::Unreadable),
+                Err(_) => Err(Rejection::Timeout { timeout: self.body_timeout }),
+            }
+        };
+        self.receive_with(head, announced, read).await
     }
 }
 
-fn log_rejection<T>(scheme: &str, result: &Result<T, Rejection>) {
-    if let Err(rejection) = result {
-        tracing::warn!(
-            scheme,
-            status = rejection.status(),
-            reason = %rejection,
-            "webhook delivery rejected"
-        );
-    }
+/// Whether the error, or one that caused it, is that of a limit.
+#[cfg(feature = "http")]
+fn is_too_large<Limit: std::error::Error + 'static>(
+    error: &(dyn std::error::Error + 'static),
+) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .any(<dyn std::error::Error>::is::<Limit>)
 }
 
-impl<S: Scheme> From<Verifier<S>> for Receiver<S> {
-    fn from(verifier: Verifier<S>) -> Self {
+impl From<Verifier> for Receiver {
+    fn from(verifier: Verifier) -> Self {
         Self::new(verifier)
     }
 }
 
-impl<S: Scheme> fmt::Debug for Receiver<S> {
+impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
-            .field("verifiers", &self.verifiers)
             .field("body_limit", &self.body_limit)
             .field("body_timeout", &self.body_timeout)
-            .field("unverified_limit", &self.unverified_limit)
             .field("max_age", &self.max_age)
             .field("event_header", &self.event_header)
             .finish_non_exhaustive()
     }
 }
 
-/// The values of the event header as one text. Several values are joined, which
-/// matches no event name, so they are reported as different from the body's event.
-fn join_values(values: &[&[u8]]) -> Option<Vec<u8>> {
-    (!values.is_empty()).then(|| values.join(&b", "[..]))
+/// The head of a request, as the adapters pass it.
+struct Head<'a> {
+    headers: Vec<(&'a str, &'a [u8])>,
+    path: &'a str,
+    query: Option<&'a str>,
 }
 
-/// The event name if it is signed.
-fn event_for_log<S: Scheme, B: BodyBytes>(delivery: &Delivery<S, B>) -> &str {
-    match delivery.header_event() {
-        HeaderEvent::Fallback => "from an unsigned header",
-        _ => delivery.event().as_ref(),
+impl Head<'_> {
+    fn to_owned(&self) -> RequestHead {
+        let headers = self.headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        RequestHead {
+            headers: headers.collect(),
+            path: self.path.to_owned(),
+            query: self.query.map(str::to_owned),
+        }
+    }
+}
+
+/// The head of a request, for [`Receiver::resolving`]. Nothing in it is signed.
+#[derive(Clone)]
+pub struct RequestHead {
+    path: String,
+    query: Option<String>,
+    headers: Vec<(String, Vec<u8>)>,
+}
+
+impl RequestHead {
+    /// The path of the request, percent-encoded as it was received. In a nested axum router, the
+    /// part of the path that the router sees.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The query of the request, without the question mark.
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// The first value of a header, if it is valid UTF-8. Names are case-insensitive.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut named = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        named.next().and_then(|(_, value)| str::from_utf8(value).ok())
+    }
+}
+
+/// Shows the path only: a query or a header may contain a token.
+impl fmt::Debug for RequestHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestHead").field("path", &self.path).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,7 @@
 //! The signing secret: never empty, never printed, zeroized on drop.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
-use core::str::FromStr;
+use std::fmt;
+use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
@@ -76,14 +74,12 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// [`SecretEnvError`] if the variable is not set or its value is not a valid
-    /// secret. The error contains the variable's name and nothing of its value.
-    #[cfg(feature = "std")]
-    pub fn from_env(name: &str) -> Result<Self, SecretEnvError> {
+    /// [`SecretError::Variable`], which contains the variable's name and nothing of its value.
+    pub fn from_env(name: &str) -> Result<Self, SecretError> {
         let value = std::env::var_os(name).ok_or(SecretError::NotSet);
-        value
-            .and_then(|value| Self::new(value.into_encoded_bytes()))
-            .map_err(|reason| SecretEnvError { name: name.into(), reason })
+        value.and_then(|value| Self::new(value.into_encoded_bytes())).map_err(|reason| {
+            SecretError::Variable { name: name.to_owned(), reason: Box::new(reason) }
+        })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -123,7 +119,7 @@ impl<'de> serde::Deserialize<'de> for Secret {
 }
 
 /// A value is not a valid [`Secret`], or the number of secrets is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
     /// The secret is empty, or consists of zero bytes only, which is the same
@@ -153,28 +149,14 @@ pub enum SecretError {
     /// Both services have the same secret. Use a separate secret for each webhook.
     #[error("both services have the same signing secret")]
     Shared,
-}
-
-/// An environment variable does not contain a valid [`Secret`].
-#[cfg(feature = "std")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name}: {reason}")]
-pub struct SecretEnvError {
-    name: String,
-    reason: SecretError,
-}
-
-#[cfg(feature = "std")]
-impl SecretEnvError {
-    /// The variable's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The reason.
-    pub fn reason(&self) -> SecretError {
-        self.reason
-    }
+    /// An environment variable does not contain a valid secret.
+    #[error("{name}: {reason}")]
+    Variable {
+        /// The variable's name.
+        name: String,
+        /// What is wrong with its value.
+        reason: Box<SecretError>,
+    },
 }
 
 fn has_surrounding_whitespace(bytes: &[u8]) -> bool {
@@ -183,14 +165,11 @@ fn has_surrounding_whitespace(bytes: &[u8]) -> bool {
         return true;
     }
     // No-break spaces and similar characters come with text copied from a web page.
-    core::str::from_utf8(bytes).is_ok_and(|text| text.trim().len() != text.len())
+    str::from_utf8(bytes).is_ok_and(|text| text.trim().len() != text.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
-    use alloc::string::ToString as _;
-
     use super::*;
 
     #[test]
@@ -220,12 +199,10 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "std")]
     #[test]
     fn the_error_of_a_missing_variable_names_it() {
         let error = Secret::from_env("SVC_NO_SUCH_SECRET").unwrap_err();
         assert_eq!(error.to_string(), "SVC_NO_SUCH_SECRET: the environment variable is not set");
-        assert_eq!((error.name(), error.reason()), ("SVC_NO_SUCH_SECRET", SecretError::NotSet));
         // Cargo sets this one for every test.
         assert!(Secret::from_env("CARGO_PKG_NAME").is_ok());
     }

@@ -1,143 +1,254 @@
-//! Parses and formats signature headers.
+//! The two signature schemes: both are HMAC-SHA256 over the raw body, in headers of different
+//! names and formats. This module alone computes and compares tags.
 
-use core::fmt;
-use core::hash::{Hash, Hasher};
-use core::marker::PhantomData;
+use std::fmt;
+use std::str::FromStr;
 
-use crate::mac::tags_equal;
-use crate::{Scheme, VerifyError};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
 
-/// A well-formed signature of scheme `S`, parsed from a header and not yet
-/// verified.
+use crate::rejection::Rejection;
+use crate::secret::Secret;
+
+/// One of the two services that send webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// The email service: `Mail-Signature: <hex>`.
+    Email,
+    /// The extraction service: `X-Service-Signature: sha256=<hex>`.
+    Extraction,
+}
+
+impl Service {
+    /// Both services.
+    pub const ALL: [Self; 2] = [Self::Email, Self::Extraction];
+
+    /// The service's name: `email` or `extraction`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Extraction => "extraction",
+        }
+    }
+
+    /// The name of the header that carries the signature.
+    pub const fn signature_header(self) -> &'static str {
+        match self {
+            Self::Email => "Mail-Signature",
+            Self::Extraction => "X-Service-Signature",
+        }
+    }
+
+    /// The name of the header that names the event, if the service's reference defines one. This
+    /// header is **not signed**.
+    pub const fn event_header(self) -> Option<&'static str> {
+        match self {
+            Self::Email => None,
+            Self::Extraction => Some("X-Service-Event"),
+        }
+    }
+
+    /// The text before the hex digits.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Email => "",
+            Self::Extraction => "sha256=",
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Parses the [`name`](Service::name).
+impl FromStr for Service {
+    type Err = UnknownService;
+
+    fn from_str(name: &str) -> Result<Self, UnknownService> {
+        Self::ALL.into_iter().find(|service| service.name() == name).ok_or(UnknownService)
+    }
+}
+
+/// The text is not the name of a [`Service`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown service; use email or extraction")]
+pub struct UnknownService;
+
+/// A well-formed signature that is not verified yet.
 ///
-/// The header must consist of the scheme's exact prefix and 64 hex digits in
-/// either case. Whitespace, quotes, lists and other prefixes are errors.
+/// The header must consist of the service's exact prefix and 64 hex digits in either case.
+/// Whitespace, quotes, lists and other prefixes are errors.
 ///
 /// ```
-/// use webhook_verify::{Extraction, Mail, Signature};
+/// use webhook_verify::{Service, Signature};
 ///
 /// let digits = "7f".repeat(32);
-/// assert!(Signature::<Mail>::parse(&digits).is_ok());
-/// assert!(Signature::<Extraction>::parse(format!("sha256={digits}")).is_ok());
-/// assert!(Signature::<Extraction>::parse(&digits).is_err());
-/// assert!(Signature::<Extraction>::parse(format!("md5={digits}")).is_err());
+/// assert!(Signature::parse(Service::Email, &digits).is_ok());
+/// assert!(Signature::parse(Service::Extraction, format!("sha256={digits}")).is_ok());
+/// assert!(Signature::parse(Service::Extraction, format!("md5={digits}")).is_err());
 /// ```
 #[derive(Clone, Copy)]
-pub struct Signature<S> {
+pub struct Signature {
+    service: Service,
     tag: [u8; 32],
-    scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Signature<S> {
-    /// Parses the value of a signature header.
+impl Signature {
+    /// Parses the value of a service's signature header.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MalformedSignature`] if the value does not match the format.
-    pub fn parse(header: impl AsRef<[u8]>) -> Result<Self, VerifyError> {
-        let prefix = S::SIGNATURE_PREFIX.as_bytes();
-        let digits = header.as_ref().strip_prefix(prefix).ok_or(VerifyError::MalformedSignature)?;
+    /// [`Rejection::MalformedSignature`] if the value does not have the service's format.
+    pub fn parse(service: Service, value: impl AsRef<[u8]>) -> Result<Self, Rejection> {
+        let digits = value.as_ref().strip_prefix(service.prefix().as_bytes());
         let mut tag = [0; 32];
-        hex::decode_to_slice(digits, &mut tag).map_err(|_| VerifyError::MalformedSignature)?;
-        Ok(Self::from_tag(tag))
+        hex::decode_to_slice(digits.ok_or(Rejection::MalformedSignature)?, &mut tag)
+            .map_err(|_| Rejection::MalformedSignature)?;
+        Ok(Self { service, tag })
     }
 
-    /// Parses the signature from all values of the signature header, of which
-    /// there must be exactly one.
+    /// Finds and parses the signature among all headers of a request. There must be exactly one
+    /// header with a signature: otherwise a proxy and the receiver could see different ones.
     ///
-    /// Pass in every value of that header, for example
-    /// `headers.get_all(S::SIGNATURE_HEADER)`. Picking the first or the last of
-    /// several would allow a proxy and the receiver to see different signatures.
+    /// ```
+    /// # use webhook_verify::Signature;
+    /// # fn f(headers: &http::HeaderMap) -> Result<(), webhook_verify::Rejection> {
+    /// let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    /// let signature = Signature::from_headers(headers)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MissingSignature`] if there is no value,
-    /// [`VerifyError::DuplicateSignature`] if there is more than one, and the
-    /// errors of [`parse`](Self::parse).
-    pub fn from_header_values<V: AsRef<[u8]>>(
-        values: impl IntoIterator<Item = V>,
-    ) -> Result<Self, VerifyError> {
-        let mut values = values.into_iter();
-        let value = values.next().ok_or(VerifyError::MissingSignature)?;
-        if values.next().is_some() {
-            return Err(VerifyError::DuplicateSignature);
+    /// [`Rejection::MissingSignature`], [`Rejection::DuplicateSignature`] or
+    /// [`Rejection::MalformedSignature`].
+    pub fn from_headers<'a>(
+        headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Self, Rejection> {
+        let mut found = headers.into_iter().filter_map(|(name, value)| {
+            let is_of = |service: &Service| name.eq_ignore_ascii_case(service.signature_header());
+            Some((Service::ALL.into_iter().find(is_of)?, value))
+        });
+        let (service, value) = found.next().ok_or(Rejection::MissingSignature)?;
+        match found.next() {
+            Some(_) => Err(Rejection::DuplicateSignature),
+            None => Self::parse(service, value),
         }
-        Self::parse(value)
     }
 
-    pub(crate) fn from_tag(tag: [u8; 32]) -> Self {
-        Self { tag, scheme: PhantomData }
+    /// Signs a body as a service does, to test a receiver or to send deliveries. `Display` is the
+    /// value of the [header](Service::signature_header).
+    ///
+    /// ```
+    /// use webhook_verify::{Secret, Service, Signature};
+    ///
+    /// let secret = Secret::new("whsec_3f1c")?;
+    /// let value = Signature::sign(Service::Extraction, &secret, "{}").to_string();
+    /// assert!(value.starts_with("sha256="));
+    /// # Ok::<(), webhook_verify::SecretError>(())
+    /// ```
+    pub fn sign(service: Service, secret: &Secret, body: impl AsRef<[u8]>) -> Self {
+        Self { service, tag: HmacKey::new(secret.as_bytes()).tag(body.as_ref()) }
     }
 
-    pub(crate) fn tag(&self) -> &[u8; 32] {
-        &self.tag
+    /// The service whose header this is.
+    pub fn service(&self) -> Service {
+        self.service
+    }
+
+    /// The verified tag in hex digits. It identifies byte-identical bodies.
+    pub(crate) fn hex(&self) -> String {
+        hex::encode(self.tag)
+    }
+
+    /// Whether the key signed the body. Takes the same time wherever the tags differ.
+    pub(crate) fn is_of(&self, key: &HmacKey, body: &[u8]) -> bool {
+        self.is_tag(&key.tag(body))
+    }
+
+    pub(crate) fn is_tag(&self, tag: &[u8; 32]) -> bool {
+        self.tag.ct_eq(tag).into()
     }
 }
 
-/// Formats the header's value, with lowercase hex digits.
-impl<S: Scheme> fmt::Display for Signature<S> {
+impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", S::SIGNATURE_PREFIX, Hex(&self.tag))
+        write!(f, "{}{}", self.service.prefix(), self.hex())
     }
 }
 
-impl<S: Scheme> fmt::Debug for Signature<S> {
+impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signature").field("scheme", &S::NAME).finish_non_exhaustive()
+        f.debug_struct("Signature").field("service", &self.service).finish_non_exhaustive()
     }
 }
 
-/// The HMAC-SHA256 tag of a verified body.
-///
-/// Byte-identical bodies have the same tag, so it identifies a delivery that has
-/// no `id`. `Display` prints 64 lowercase hex digits. Tags are compared in
-/// constant time.
-#[derive(Clone, Copy)]
-pub struct Tag([u8; 32]);
+/// HMAC-SHA256 keyed with a secret. Keying hashes two blocks, so it is done once, and the keyed
+/// state is cloned for every body. The features `zeroize` of `hmac` and `sha2` overwrite it on drop.
+#[derive(Clone)]
+pub(crate) struct HmacKey(Hmac<Sha256>);
 
-impl Tag {
-    pub(crate) fn new(tag: [u8; 32]) -> Self {
-        Self(tag)
+impl HmacKey {
+    pub(crate) fn new(secret: &[u8]) -> Self {
+        Self(Hmac::new_from_slice(secret).expect("HMAC accepts keys of any length"))
     }
 
-    /// The tag as bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
+    pub(crate) fn tag(&self, body: &[u8]) -> [u8; 32] {
+        let mut mac = self.clone();
+        mac.update(body);
+        mac.finish()
     }
-}
 
-/// Compares in constant time, so that a comparison does not reveal how many bytes match.
-impl PartialEq for Tag {
-    fn eq(&self, other: &Self) -> bool {
-        tags_equal(&self.0, &other.0)
+    pub(crate) fn update(&mut self, chunk: &[u8]) {
+        self.0.update(chunk);
     }
-}
 
-impl Eq for Tag {}
-
-impl Hash for Tag {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+    pub(crate) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into_bytes().into()
     }
 }
 
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hex(&self.0).fmt(f)
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sha2::Digest as _;
+
+    use super::*;
+
+    /// HMAC as RFC 2104 defines it, on top of SHA-256 only.
+    fn rfc_2104(key: &[u8], body: &[u8]) -> [u8; 32] {
+        let mut block = [0; 64];
+        if key.len() <= block.len() {
+            block[..key.len()].copy_from_slice(key);
+        } else {
+            block[..32].copy_from_slice(&Sha256::digest(key));
+        }
+        let inner = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x36)).chain_update(body);
+        let outer = Sha256::new_with_prefix(block.map(|byte| byte ^ 0x5C));
+        outer.chain_update(inner.finalize()).finalize().into()
     }
-}
 
-impl fmt::Debug for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tag({self})")
+    proptest! {
+        #[test]
+        fn tags_match_rfc_2104(key: Vec<u8>, body in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(HmacKey::new(&key).tag(&body), rfc_2104(&key, &body));
+        }
     }
-}
 
-/// Formats 32 bytes as 64 lowercase hex digits.
-pub(crate) struct Hex<'a>(pub(crate) &'a [u8; 32]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    #[test]
+    fn tags_that_differ_in_any_bit_are_not_equal() {
+        let tag = std::array::from_fn(|i| i as u8);
+        let signature = Signature { service: Service::Email, tag };
+        assert!(signature.is_tag(&tag.clone()));
+        for bit in 0..256 {
+            let mut other = tag;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!signature.is_tag(&other), "bit {bit}");
+        }
     }
 }

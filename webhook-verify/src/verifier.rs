@@ -1,235 +1,278 @@
-//! Verifies complete bodies.
+//! Verifies bodies.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt;
-use core::marker::PhantomData;
-use core::ops::Deref;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::mac::{HmacKey, tags_equal};
-use crate::{
-    BodyBytes, Extraction, Mail, Scheme, Secret, SecretError, Signature, Tag, Verified, VerifyError,
-};
+use bytes::Bytes;
 
-/// Verifies deliveries of the extraction service.
-pub type ExtractionVerifier = Verifier<Extraction>;
+use crate::delivery::Delivery;
+use crate::rejection::Rejection;
+use crate::secret::{Secret, SecretError};
+use crate::signature::{HmacKey, Service, Signature};
 
-/// Verifies deliveries of the email service.
-pub type MailVerifier = Verifier<Mail>;
-
-/// Maximum number of secrets that a [`Verifier`] accepts at the same time.
+/// Maximum number of secrets of one service that a [`Verifier`] accepts at the same time.
 pub const MAX_SECRETS: usize = 4;
 
-/// Verifies the signatures of webhook deliveries.
+/// Verifies the signatures of webhook deliveries of one service, or of both.
 ///
-/// A verifier belongs to one [`Scheme`], as [`ExtractionVerifier`] or
-/// [`MailVerifier`], and has one secret, or up to [`MAX_SECRETS`] during a
-/// rotation. Create it once and reuse it: the part of the computation that
-/// depends only on the secret is done on creation. Clones are cheap and share
-/// their secrets, so that [`replace`](Self::replace) affects all of them. Verification does not allocate, and compares signatures in
-/// constant time.
+/// It has one secret for each service, or up to [`MAX_SECRETS`] during a rotation. Create it once
+/// and reuse it: the part of the computation that depends only on the secret is done on creation.
+/// Clones are cheap and share their secrets, so that [`replace`](Self::replace) affects all of
+/// them. Signatures are compared in constant time.
 ///
-/// Pass in the body as the exact bytes that were received. JSON that was parsed
-/// and serialized again is a different body. In a web framework, use the adapter
-/// for it instead (`Receiver`): it reads the body for you and enforces limits.
+/// Pass in the body as the exact bytes that were received: JSON that was parsed and serialized
+/// again is a different body. In a web framework, use a `Receiver` instead, which reads the body
+/// for you and enforces limits.
 ///
 /// ```
-/// use webhook_verify::{ExtractionEvent, ExtractionSigner, ExtractionVerifier, Secret};
+/// use webhook_verify::{Event, Secret, Verifier};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let body = br#"{"event":"extraction.completed","id":"7c0e","data":{},"created":"2026-01-01T00:00:00Z"}"#;
-/// # let header = ExtractionSigner::new(&Secret::new("whsec_3f1c")?).sign(body).to_string();
-/// let verifier = ExtractionVerifier::new(Secret::new("whsec_3f1c")?);
-///
-/// let delivery = verifier.verify(&header, body)?.into_delivery()?;
-/// assert_eq!(*delivery.event(), ExtractionEvent::Completed);
-/// assert!(verifier.verify(&header, b"{}").is_err());
+/// # let secret = Secret::new("whsec_3f1c")?;
+/// # let body = r#"{"event":"email.bounced","id":"7c0e","data":{},"created":"2026-01-01T00:00:00Z"}"#;
+/// # let header = webhook_verify::Signature::sign(webhook_verify::Service::Email, &secret, body).to_string();
+/// let verifier = Verifier::email(secret);
+/// let delivery = verifier.verify(&header, body)?;
+/// assert_eq!(*delivery.event(), Event::EmailBounced);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Verifier<S> {
-    #[cfg(feature = "std")]
-    keys: Arc<std::sync::RwLock<Arc<[HmacKey]>>>,
-    #[cfg(not(feature = "std"))]
-    keys: Arc<[HmacKey]>,
-    scheme: PhantomData<S>,
+pub struct Verifier {
+    keys: Arc<RwLock<Arc<Keys>>>,
 }
 
-impl<S: Scheme> Verifier<S> {
-    /// Creates a verifier with one secret.
+/// The keys of each service, the newest first.
+#[derive(Clone, Default)]
+struct Keys {
+    email: Vec<HmacKey>,
+    extraction: Vec<HmacKey>,
+}
+
+impl Verifier {
+    /// Verifies deliveries of the email service.
     #[expect(clippy::needless_pass_by_value, reason = "the caller should not keep the secret")]
-    pub fn new(secret: Secret) -> Self {
-        Self::from_keys([HmacKey::new(&secret)].into())
+    pub fn email(secret: Secret) -> Self {
+        let email = vec![HmacKey::new(secret.as_bytes())];
+        Self::from_keys(Keys { email, ..Keys::default() })
     }
 
-    /// Creates a verifier that accepts several secrets, the newest first.
+    /// Verifies deliveries of the extraction service.
+    #[expect(clippy::needless_pass_by_value, reason = "the caller should not keep the secret")]
+    pub fn extraction(secret: Secret) -> Self {
+        let extraction = vec![HmacKey::new(secret.as_bytes())];
+        Self::from_keys(Keys { extraction, ..Keys::default() })
+    }
+
+    /// Verifies deliveries of one service with several secrets, the newest first.
     ///
-    /// Use it to rotate a secret: accept both the new and the old one until the
-    /// last delivery signed with the old one has arrived. Secrets are tried in
-    /// order, so a delivery that the newest did not sign, such as a forged one,
-    /// costs one MAC computation per secret tried.
-    ///
-    /// ```
-    /// use webhook_verify::{MailVerifier, Secret};
-    ///
-    /// # fn main() -> Result<(), webhook_verify::SecretError> {
-    /// let new = Secret::new("whsec_3f1c")?;
-    /// let old = Secret::new("whsec_9a80")?;
-    /// let verifier = MailVerifier::with_secrets([new, old])?;
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Use it to rotate a secret: accept both the new and the old one until the last delivery
+    /// that was signed with the old one has arrived. A delivery that the newest did not sign costs
+    /// one computation for each secret tried.
     ///
     /// # Errors
     ///
-    /// [`SecretError::NoSecrets`] if there is no secret,
-    /// [`SecretError::TooManySecrets`] if there are more than [`MAX_SECRETS`].
+    /// [`SecretError::NoSecrets`], or [`SecretError::TooManySecrets`] if there are more than
+    /// [`MAX_SECRETS`].
     pub fn with_secrets(
+        service: Service,
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<Self, SecretError> {
-        Ok(Self::from_keys(keys_of(newest_first)?))
+        let mut keys = Keys::default();
+        *keys.of_mut(service) = keys_of(newest_first)?;
+        Ok(Self::from_keys(keys))
     }
 
-    /// Replaces the secrets of this verifier and all its clones, the newest first, to
-    /// rotate a secret without a restart.
-    ///
-    /// A verification in progress, such as that of a body that is still arriving, uses the
-    /// secrets that it began with.
-    ///
-    /// ```
-    /// use webhook_verify::{MailSigner, MailVerifier, Secret};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let old = Secret::new("whsec_9a80")?;
-    /// let verifier = MailVerifier::new(old.clone());
-    /// let in_the_receiver = verifier.clone();
-    ///
-    /// let new = Secret::new("whsec_3f1c")?;
-    /// let header = MailSigner::new(&new).sign("{}").to_string();
-    /// verifier.replace([new, old])?;
-    /// assert!(in_the_receiver.verify(header, "{}").is_ok());
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Verifies the deliveries of both services, for one endpoint that receives both.
     ///
     /// # Errors
     ///
-    /// The errors of [`with_secrets`](Self::with_secrets). The secrets are then not
-    /// replaced.
-    #[cfg(feature = "std")]
+    /// [`SecretError::Shared`] if they have a secret in common. Both schemes compute the same MAC,
+    /// so a delivery of one service would verify as one of the other.
+    pub fn and(self, other: &Self) -> Result<Self, SecretError> {
+        let mut keys = (*self.keys()).clone();
+        let others = other.keys();
+        keys.email.extend(others.email.iter().cloned());
+        keys.extraction.extend(others.extraction.iter().cloned());
+        keys.check()?;
+        Ok(Self::from_keys(keys))
+    }
+
+    /// Replaces the secrets of a service, the newest first, in this verifier and all its clones:
+    /// a rotation without a restart.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`with_secrets`](Self::with_secrets) and [`and`](Self::and). Nothing is
+    /// replaced then.
     pub fn replace(
         &self,
+        service: Service,
         newest_first: impl IntoIterator<Item = Secret>,
     ) -> Result<(), SecretError> {
-        let keys = keys_of(newest_first)?;
-        *self.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner) = keys;
+        let new = keys_of(newest_first)?;
+        let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = (**current).clone();
+        *keys.of_mut(service) = new;
+        keys.check()?;
+        *current = Arc::new(keys);
         Ok(())
     }
 
-    /// Verifies a body against the value of its signature header.
+    /// Verifies a body against the value of its signature header, and parses the delivery.
     ///
-    /// The body can be borrowed or owned (`&[u8]`, `Vec<u8>`, `Bytes`) and is
-    /// returned in the [`Verified`].
+    /// The formats of the two headers differ, so the value tells which service signed.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::MalformedSignature`] if the header does not have the
-    /// scheme's format, [`VerifyError::Mismatch`] if no secret produces this
-    /// signature.
-    pub fn verify<B: BodyBytes>(
+    /// [`Rejection::MalformedSignature`], [`Rejection::Mismatch`], or a reason why the verified
+    /// body is not a delivery.
+    pub fn verify(
         &self,
         header: impl AsRef<[u8]>,
-        body: B,
-    ) -> Result<Verified<S, B>, VerifyError> {
-        self.verify_signature(&Signature::parse(header)?, body)
+        body: impl Into<Bytes>,
+    ) -> Result<Delivery, Rejection> {
+        let header = header.as_ref();
+        let signature = Signature::parse(Service::Extraction, header)
+            .or_else(|_| Signature::parse(Service::Email, header))?;
+        self.check_service(&signature).map_err(|_| Rejection::MalformedSignature)?;
+        self.verify_signature(&signature, body)
     }
 
-    /// Verifies a body against all values of the signature header, of which
-    /// there must be exactly one.
+    /// Verifies a body against a parsed signature, and parses the delivery.
     ///
     /// # Errors
     ///
-    /// The errors of [`Signature::from_header_values`] and
-    /// [`verify`](Self::verify).
-    pub fn verify_header_values<B: BodyBytes, V: AsRef<[u8]>>(
+    /// [`Rejection::MissingSignature`] if this verifier has no secret of the service,
+    /// [`Rejection::Mismatch`], or a reason why the verified body is not a delivery.
+    pub fn verify_signature(
         &self,
-        values: impl IntoIterator<Item = V>,
-        body: B,
-    ) -> Result<Verified<S, B>, VerifyError> {
-        self.verify_signature(&Signature::from_header_values(values)?, body)
+        signature: &Signature,
+        body: impl Into<Bytes>,
+    ) -> Result<Delivery, Rejection> {
+        let body = body.into();
+        let matched_secret = self.verify_bytes(signature, &body)?;
+        Delivery::parse(signature, body, matched_secret, None)
     }
 
-    /// Verifies a body against a parsed signature.
+    /// Verifies a body that need not be a delivery, without copying it. Returns the index of the
+    /// secret that signed it; 0 is the newest.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::Mismatch`] if no secret produces this signature.
-    pub fn verify_signature<B: BodyBytes>(
-        &self,
-        signature: &Signature<S>,
-        body: B,
-    ) -> Result<Verified<S, B>, VerifyError> {
-        let bytes = body.as_ref();
+    /// [`Rejection::MissingSignature`] if this verifier has no secret of the service, and
+    /// [`Rejection::Mismatch`].
+    pub fn verify_bytes(&self, signature: &Signature, body: &[u8]) -> Result<usize, Rejection> {
+        let keys = self.keys();
+        let keys = keys.of(signature.service());
         // Which secret matched is not confidential, so the search can stop early.
-        let matched_secret = self
-            .keys()
-            .iter()
-            .position(|key| tags_equal(&key.tag(bytes), signature.tag()))
-            .ok_or(VerifyError::Mismatch)?;
-        Ok(Verified::new(body, Tag::new(*signature.tag()), matched_secret))
+        match keys.iter().position(|key| signature.is_of(key, body)) {
+            Some(matched) => Ok(matched),
+            None if keys.is_empty() => Err(Rejection::MissingSignature),
+            None => Err(Rejection::Mismatch),
+        }
     }
 
-    /// The number of secrets that this verifier accepts.
-    pub fn secret_count(&self) -> usize {
-        self.keys().len()
+    /// Starts to verify a large body that arrives in chunks. Do not use what arrived before
+    /// [`StreamVerifier::finish`] has returned `Ok`.
+    pub fn stream(&self, signature: &Signature) -> StreamVerifier {
+        StreamVerifier { signature: *signature, macs: self.keys().of(signature.service()).to_vec() }
     }
 
-    #[cfg(feature = "std")]
-    pub(crate) fn keys(&self) -> impl Deref<Target = [HmacKey]> {
-        self.keys.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    /// Refuses a signature of a service that this verifier has no secret of.
+    pub(crate) fn check_service(&self, signature: &Signature) -> Result<(), Rejection> {
+        match self.keys().of(signature.service()).is_empty() {
+            true => Err(Rejection::MissingSignature),
+            false => Ok(()),
+        }
     }
 
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn keys(&self) -> impl Deref<Target = [HmacKey]> {
-        &*self.keys
+    fn from_keys(keys: Keys) -> Self {
+        Self { keys: Arc::new(RwLock::new(Arc::new(keys))) }
     }
 
-    #[cfg(feature = "std")]
-    fn from_keys(keys: Arc<[HmacKey]>) -> Self {
-        Self { keys: Arc::new(keys.into()), scheme: PhantomData }
-    }
-
-    #[cfg(not(feature = "std"))]
-    fn from_keys(keys: Arc<[HmacKey]>) -> Self {
-        Self { keys, scheme: PhantomData }
-    }
-
-    /// Whether a secret of this verifier is also one of the other's.
-    #[cfg(feature = "_receiver")]
-    pub(crate) fn shares_a_secret_with<Other: Scheme>(&self, other: &Verifier<Other>) -> bool {
-        // Keys are equal if they produce equal tags.
-        let tags = |keys: &[HmacKey]| keys.iter().map(|key| key.tag(b"")).collect::<Vec<_>>();
-        let others = tags(&other.keys());
-        tags(&self.keys()).iter().any(|tag| others.iter().any(|other| tags_equal(tag, other)))
+    fn keys(&self) -> Arc<Keys> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Arc<[HmacKey]>, SecretError> {
-    let keys: Vec<_> =
-        newest_first.into_iter().take(MAX_SECRETS + 1).map(|s| HmacKey::new(&s)).collect();
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.keys();
+        f.debug_struct("Verifier")
+            .field("email_secrets", &keys.email.len())
+            .field("extraction_secrets", &keys.extraction.len())
+            .finish()
+    }
+}
+
+impl Keys {
+    fn of(&self, service: Service) -> &[HmacKey] {
+        match service {
+            Service::Email => &self.email,
+            Service::Extraction => &self.extraction,
+        }
+    }
+
+    fn of_mut(&mut self, service: Service) -> &mut Vec<HmacKey> {
+        match service {
+            Service::Email => &mut self.email,
+            Service::Extraction => &mut self.extraction,
+        }
+    }
+
+    fn check(&self) -> Result<(), SecretError> {
+        if self.email.len().max(self.extraction.len()) > MAX_SECRETS {
+            return Err(SecretError::TooManySecrets);
+        }
+        // Keys are equal if they produce equal tags.
+        let is_shared = |key: &HmacKey| {
+            let signature = Signature::parse(Service::Email, hex::encode(key.tag(b"")));
+            signature.is_ok_and(|tag| self.extraction.iter().any(|other| tag.is_of(other, b"")))
+        };
+        if self.email.iter().any(is_shared) { Err(SecretError::Shared) } else { Ok(()) }
+    }
+}
+
+fn keys_of(newest_first: impl IntoIterator<Item = Secret>) -> Result<Vec<HmacKey>, SecretError> {
+    let secrets = newest_first.into_iter().take(MAX_SECRETS + 1);
+    let keys: Vec<_> = secrets.map(|secret| HmacKey::new(secret.as_bytes())).collect();
     match keys.len() {
         0 => Err(SecretError::NoSecrets),
-        1..=MAX_SECRETS => Ok(keys.into()),
+        1..=MAX_SECRETS => Ok(keys),
         _ => Err(SecretError::TooManySecrets),
     }
 }
 
-impl<S: Scheme> fmt::Debug for Verifier<S> {
+/// Verifies a body chunk by chunk. Created by [`Verifier::stream`].
+#[must_use = "call `finish` to verify the body"]
+pub struct StreamVerifier {
+    signature: Signature,
+    /// One for each secret, with the chunks so far.
+    macs: Vec<HmacKey>,
+}
+
+impl StreamVerifier {
+    /// Adds the next chunk of the body, of any size.
+    pub fn update(&mut self, chunk: impl AsRef<[u8]>) {
+        for mac in &mut self.macs {
+            mac.update(chunk.as_ref());
+        }
+    }
+
+    /// Verifies all chunks together. Returns the index of the secret that signed them.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejection::Mismatch`] if no secret did.
+    pub fn finish(self) -> Result<usize, Rejection> {
+        let tags = self.macs.into_iter().map(HmacKey::finish);
+        { tags }.position(|tag| self.signature.is_tag(&tag)).ok_or(Rejection::Mismatch)
+    }
+}
+
+impl fmt::Debug for StreamVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier")
-            .field("scheme", &S::NAME)
-            .field("secrets", &self.secret_count())
-            .finish()
+        f.debug_struct("StreamVerifier").field("signature", &self.signature).finish_non_exhaustive()
     }
 }

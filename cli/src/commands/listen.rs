@@ -99,7 +99,8 @@ pub struct Listen {
 
 /// How deliveries are verified, and the file of the secret.
 struct Checking {
-    check: Check,
+    /// `None` with `--insecure`.
+    check: Option<Check>,
     secret_file: Option<PathBuf>,
     /// The same file, if it is the session's own.
     session_secret: Option<SessionSecret>,
@@ -284,7 +285,7 @@ impl Listen {
         session: Option<&session::Session>,
     ) -> Result<Checking, Failure> {
         if self.insecure {
-            let check = Check::Nothing;
+            let check = None;
             return Ok(Checking { check, secret_file: None, session_secret: None });
         }
         if let Some(session) = session {
@@ -292,7 +293,7 @@ impl Listen {
                 Failure::other("the response to the creation of the webhook has no signing secret")
             })?;
             let secret = secret.expose().as_bytes();
-            let check = Check::new(service, usable(secret)?, secret);
+            let check = Some(Check::new(service, usable(secret)?, secret));
             let stored =
                 SessionSecret::store(&context.settings.data_dir, service.as_str(), secret)?;
             let secret_file = Some(stored.path().to_owned());
@@ -309,7 +310,7 @@ impl Listen {
         // Recorded for `svc replay`, which needs a UTF-8 path.
         let secret_file =
             absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
-        let check = Check::new(service, usable(&secret)?, &secret);
+        let check = Some(Check::new(service, usable(&secret)?, &secret));
         Ok(Checking { check, secret_file, session_secret: None })
     }
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme};
 
 use super::verify::{ServiceName, read_secret, usable};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::signing;
 
 /// Sign a body as a service would and print the header
 #[derive(Args, Debug)]
@@ -42,15 +42,7 @@ impl Sign {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let secret = usable(&read_secret(context, &self.secret_file)?)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        let (header, signature) = match self.service {
-            ServiceName::Email => {
-                (Mail::SIGNATURE_HEADER, MailSigner::new(&secret).sign(&body).to_string())
-            }
-            ServiceName::Extraction => (
-                Extraction::SIGNATURE_HEADER,
-                ExtractionSigner::new(&secret).sign(&body).to_string(),
-            ),
-        };
+        let (header, signature) = signing::sign(self.service.into(), &secret, &body);
         let line = format!("{header}: {signature}");
         context.out.done(&line, &Output { header, signature: &signature, line: &line })
     }

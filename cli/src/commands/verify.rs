@@ -6,11 +6,12 @@ use clap::{Args, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
-use webhook_verify::diagnose::{Case, Diagnosis};
-use webhook_verify::{Extraction, Mail, Scheme, Secret, Verifier, VerifyError};
+use webhook_verify::{Rejection, Secret, Signature, Verifier};
 
 use crate::context::Context;
+use crate::diagnose::{Case, Diagnosis, Mistake};
 use crate::failure::Failure;
+use crate::signing::scheme;
 
 /// Verify the signature of a webhook delivery
 ///
@@ -94,28 +95,25 @@ pub struct Output {
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        match self.service {
-            ServiceName::Email => self.check::<Mail>(context),
-            ServiceName::Extraction => self.check::<Extraction>(context),
-        }
-    }
-
-    fn check<S: Scheme>(self, context: &Context) -> Result<(), Failure> {
+        let service = scheme(self.service.into());
         let secret = read_secret(context, &self.secret_file)?;
-        let verifier = Verifier::<S>::new(usable(&secret)?);
+        let verifier = Verifier::with_secrets(service, [usable(&secret)?])
+            .map_err(|error| Failure::input(error.to_string()))?;
         let read = |option: &str, paths: &[PathBuf]| -> Result<Vec<_>, Failure> {
             paths.iter().map(|path| secret_in(context, option, path)).collect()
         };
         let old = read("--old-secret-file", &self.old_secret_file)?;
         let other = read("--other-secret-file", &self.other_secret_file)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        let signature = header_value::<S>(&self.signature)?.to_owned();
-        match verifier.verify(&signature, body.as_slice()) {
+        let value = header_value(service, &self.signature)?;
+        let verified = Signature::parse(service, value)
+            .and_then(|signature| verifier.verify_bytes(&signature, &body));
+        match verified {
             Ok(_) => context.out.done("the signature matches", &Output { verified: true }),
             Err(error) => {
-                let case = Case::<S>::new(signature, body, secret);
-                let case = old.into_iter().fold(case, Case::old_secret);
-                let case = other.into_iter().fold(case, Case::other_scheme_secret);
+                let case = Case::new(service, value.as_bytes(), &body, &secret)
+                    .secrets(Mistake::OldSecret, &old)
+                    .secrets(Mistake::OtherSchemeSecret, &other);
                 Err(explained(error, case.diagnose()))
             }
         }
@@ -123,39 +121,37 @@ impl Verify {
 }
 
 /// The value of a header that is given as a whole line, as `svc sign` prints it.
-fn header_value<S: Scheme>(signature: &str) -> Result<&str, Failure> {
+fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&str, Failure> {
     let Some((name, value)) = signature.split_once(':') else { return Ok(signature) };
-    if name.trim().eq_ignore_ascii_case(S::SIGNATURE_HEADER) {
-        return Ok(value.trim());
-    }
-    let other = match S::SIGNATURE_HEADER == Mail::SIGNATURE_HEADER {
-        true => (Extraction::SIGNATURE_HEADER, "extraction"),
-        false => (Mail::SIGNATURE_HEADER, "email"),
-    };
-    if name.trim().eq_ignore_ascii_case(other.0) {
-        return Err(Failure::usage(format!(
+    let named = webhook_verify::Service::ALL
+        .into_iter()
+        .find(|other| name.trim().eq_ignore_ascii_case(other.signature_header()));
+    match named {
+        Some(named) if named == service => Ok(value.trim()),
+        Some(other) => Err(Failure::usage(format!(
             "--signature: {} is not the header of this service",
-            other.0
+            other.signature_header()
         ))
-        .hint(format!("use --service {}", other.1)));
+        .hint(format!("use --service {other}"))),
+        None => Ok(signature),
     }
-    Ok(signature)
 }
 
 /// The failure with its explanation and advice.
-fn explained(error: VerifyError, diagnosis: Diagnosis) -> Failure {
+fn explained(error: Rejection, diagnosis: Diagnosis) -> Failure {
     let failure = Failure::check(error.to_string()).code("signature_mismatch");
     match diagnosis {
         Diagnosis::Explained(mistakes) => {
             let mut failure = failure;
-            let details = failure.details_mut();
-            for mistake in &mistakes {
-                details.fields.push((mistake.code().to_owned(), mistake.to_string()));
-            }
+            let fields = mistakes.iter().map(|m| (m.code().to_owned(), m.to_string()));
+            failure.details_mut().fields.extend(fields);
             let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
             failure.hint(advice.join("\n"))
         }
         Diagnosis::Unexplained(hints) if !hints.is_empty() => {
+            let mut failure = failure;
+            let fields = hints.iter().map(|h| (h.code().to_owned(), h.to_string()));
+            failure.details_mut().fields.extend(fields);
             let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
             failure.hint(advice.collect::<Vec<_>>().join("\n"))
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
-use webhook_verify::{MailSigner, MailVerifier, Secret};
+use webhook_verify::{Secret, Signature, Verifier};
 
 use crate::support::{self, Home, Run, Service, Watchdog, accept, http_response};
 
@@ -100,7 +100,8 @@ impl Drop for RunningListen {
 }
 
 fn sign(body: &str) -> String {
-    MailSigner::new(&Secret::new(SECRET).expect("a secret")).sign(body).to_string()
+    Signature::sign(webhook_verify::Service::Email, &Secret::new(SECRET).expect("a secret"), body)
+        .to_string()
 }
 
 fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
@@ -241,10 +242,10 @@ fn a_sandbox_session_receives_events_and_removes_its_webhook() {
 
     let secret_file = listening.ready["secret_file"].as_str().expect("a file").to_owned();
     let secret = std::fs::read_to_string(&secret_file).expect("the secret");
-    let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
+    let verifier = Verifier::email(Secret::new(secret).expect("a secret"));
     for request in app.requests() {
         let signature = header(&request, "mail-signature").expect("signed");
-        assert!(verifier.verify(signature, body(&request)).is_ok());
+        assert!(verifier.verify(signature, body(&request).to_owned()).is_ok());
     }
     assert_eq!(home.sandbox_json(&["webhooks", "list"]).as_array().map(Vec::len), Some(1));
     let run = listening.interrupt();

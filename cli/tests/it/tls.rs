@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
-use webhook_verify::{MailSigner, Secret};
+use webhook_verify::{Secret, Service, Signature};
 
 use crate::support::{Home, TIME_LIMIT, Watchdog, http_response, limit_time};
 
@@ -196,7 +196,8 @@ fn deliveries_are_forwarded_and_replayed_over_tls() {
         };
         let address = next()["listening"].as_str().expect("an address").replace("http://", "");
         let body = r#"{"event":"email.sent","id":"1"}"#;
-        let signature = MailSigner::new(&Secret::new("whsec_1").expect("a secret")).sign(body);
+        let signature =
+            Signature::sign(Service::Email, &Secret::new("whsec_1").expect("a secret"), body);
         let mut stream = TcpStream::connect(address).expect("it listens");
         write!(
             stream,

@@ -6,26 +6,27 @@
 use std::error::Error;
 
 use actix_web::dev::ServerHandle;
+use actix_web::http::StatusCode;
 use actix_web::rt::System;
 use actix_web::{App, HttpServer, Responder, web};
-use webhook_verify::dedup::{Dedup, MemoryStore};
-use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret};
+use webhook_verify::dedup::Dedup;
+use webhook_verify::{Delivery, Receiver, Secret, Verifier};
 
 /// Called with verified deliveries only. The extractor rejects other requests.
-async fn receive(dedup: web::Data<Dedup>, delivery: ExtractionDelivery) -> impl Responder {
+async fn receive(dedup: web::Data<Dedup>, delivery: Delivery) -> impl Responder {
     dedup.run_once(delivery, handle).await
 }
 
 /// Runs to its end even if the service disconnects. Return an error to make the service
 /// retry the delivery.
-async fn handle(delivery: ExtractionDelivery) -> Result<(), std::io::Error> {
+async fn handle(delivery: Delivery) -> Result<StatusCode, std::io::Error> {
     println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
-    Ok(())
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
-    let dedup = web::Data::new(Dedup::new(MemoryStore::new()));
+    let receiver = Receiver::new(Verifier::extraction(Secret::from_env("WEBHOOK_SECRET")?));
+    let dedup = web::Data::new(Dedup::in_memory());
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     System::new().block_on(async move {

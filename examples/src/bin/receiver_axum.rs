@@ -10,19 +10,17 @@ use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
-use webhook_verify::dedup::{Dedup, MemoryStore};
-use webhook_verify::{
-    Extraction, ExtractionDelivery, ExtractionEvent, ExtractionVerifier, Receiver, Secret,
-};
+use webhook_verify::dedup::Dedup;
+use webhook_verify::{Delivery, Event, Receiver, Secret, Verifier};
 
 /// The state of the application. The extractor takes the receiver from it.
 #[derive(Clone)]
 struct App {
-    receiver: Receiver<Extraction>,
+    receiver: Receiver,
     dedup: Dedup,
 }
 
-impl FromRef<App> for Receiver<Extraction> {
+impl FromRef<App> for Receiver {
     fn from_ref(app: &App) -> Self {
         app.receiver.clone()
     }
@@ -33,14 +31,14 @@ impl FromRef<App> for Receiver<Extraction> {
 /// `run_once` runs the handler to its end even if the service disconnects. Its result
 /// becomes a 200 response for a delivery that was handled before, and a 503 response for
 /// one that is being handled.
-async fn receive(State(app): State<App>, delivery: ExtractionDelivery) -> impl IntoResponse {
+async fn receive(State(app): State<App>, delivery: Delivery) -> impl IntoResponse {
     app.dedup.run_once(delivery, handle).await
 }
 
 /// Return an error to make the service retry the delivery.
-async fn handle(delivery: ExtractionDelivery) -> Result<StatusCode, StatusCode> {
+async fn handle(delivery: Delivery) -> Result<StatusCode, StatusCode> {
     match delivery.event() {
-        ExtractionEvent::Completed | ExtractionEvent::Failed => {
+        Event::ExtractionCompleted | Event::ExtractionFailed => {
             println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
         }
         other => println!("unknown event {other}"),
@@ -50,8 +48,8 @@ async fn handle(delivery: ExtractionDelivery) -> Result<StatusCode, StatusCode> 
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
-    let dedup = Dedup::new(MemoryStore::new());
+    let receiver = Receiver::new(Verifier::extraction(Secret::from_env("WEBHOOK_SECRET")?));
+    let dedup = Dedup::in_memory();
     let app = Router::new()
         .route("/hooks", post(receive))
         .with_state(App { receiver, dedup: dedup.clone() });

@@ -15,8 +15,8 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use serde::Deserialize;
-use webhook_verify::dedup::{Dedup, MemoryStore};
-use webhook_verify::{MailDelivery, MailEvent, MailVerifier, Receiver, Secret};
+use webhook_verify::dedup::Dedup;
+use webhook_verify::{Delivery, Event, Receiver, Secret, Verifier};
 
 /// The fields of a delivery's `data` that this program uses.
 #[derive(Deserialize)]
@@ -25,17 +25,17 @@ struct Data {
 }
 
 /// Called with verified deliveries only. The extractor rejects other requests.
-async fn receive(Extension(dedup): Extension<Dedup>, delivery: MailDelivery) -> impl IntoResponse {
+async fn receive(Extension(dedup): Extension<Dedup>, delivery: Delivery) -> impl IntoResponse {
     dedup.run_once(delivery, handle).await
 }
 
 /// Runs to its end even if the service disconnects. Return an error to make the service
 /// retry the delivery.
-async fn handle(delivery: MailDelivery) -> Result<StatusCode, StatusCode> {
+async fn handle(delivery: Delivery) -> Result<StatusCode, StatusCode> {
     let data = delivery.data::<Data>().map_err(|_| StatusCode::UNPROCESSABLE_ENTITY)?;
     let recipient = data.recipient.as_deref().unwrap_or("-");
     match delivery.event() {
-        MailEvent::Bounced | MailEvent::Complained | MailEvent::Failed => {
+        Event::EmailBounced | Event::EmailComplained | Event::EmailFailed => {
             // In your program, remove the address from your lists here.
             println!("{}: do not write to {recipient} again", delivery.event());
         }
@@ -46,10 +46,10 @@ async fn handle(delivery: MailDelivery) -> Result<StatusCode, StatusCode> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let receiver = Receiver::new(MailVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
+    let receiver = Receiver::new(Verifier::email(Secret::from_env("WEBHOOK_SECRET")?));
     let app = Router::new()
         .route("/hooks", post(receive))
-        .layer(Extension(Dedup::new(MemoryStore::new())))
+        .layer(Extension(Dedup::in_memory()))
         .with_state(receiver);
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());

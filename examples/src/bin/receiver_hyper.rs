@@ -1,5 +1,5 @@
-//! Receives deliveries of the extraction service with hyper and the tower layers.
-//! Other frameworks built on tower work the same way.
+//! Receives deliveries of the extraction service with hyper. Other servers that use the crate
+//! `http` work the same way: tower services, tonic, Lambda.
 //!
 //! `WEBHOOK_SECRET=… ADDR=127.0.0.1:3000 cargo run -p svc-examples --bin receiver-hyper`
 #![expect(clippy::print_stdout, reason = "the example prints what it receives")]
@@ -9,41 +9,52 @@ use std::error::Error;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::{Empty, Full};
+use http_body_util::Empty;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tower::ServiceBuilder;
-use webhook_verify::dedup::{Dedup, DedupLayer, MemoryStore};
-use webhook_verify::{ExtractionDelivery, ExtractionVerifier, Receiver, Secret, VerifyLayer};
+use webhook_verify::dedup::{Dedup, Outcome};
+use webhook_verify::{Delivery, Receiver, Secret, Verifier};
 
-/// Called once for each verified delivery. It runs to its end even if the service
-/// disconnects. A status other than 2xx makes the service retry the delivery.
-async fn receive(request: Request<Full<Bytes>>) -> Result<Response<Empty<Bytes>>, Infallible> {
-    let mut response = Response::new(Empty::new());
-    match request.extensions().get::<ExtractionDelivery>() {
-        Some(delivery) => println!("{} {}", delivery.event(), delivery.id().unwrap_or("-")),
-        // Only reached if `VerifyLayer` is missing.
-        None => *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR,
+/// The status of the response.
+async fn receive(receiver: &Receiver, dedup: &Dedup, request: Request<Incoming>) -> StatusCode {
+    let delivery = match receiver.receive(request).await {
+        Ok(delivery) => delivery,
+        Err(rejection) => return StatusCode::from_u16(rejection.status()).unwrap_or_default(),
+    };
+    match dedup.run_once(delivery, handle).await {
+        Ok(Outcome::Handled(status)) => status,
+        Ok(Outcome::Duplicate) => StatusCode::OK,
+        Ok(Outcome::InFlight { .. }) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
-    Ok(response)
+}
+
+/// Called once for each verified delivery. It runs to its end even if the service disconnects.
+/// Return an error to make the service retry the delivery.
+async fn handle(delivery: Delivery) -> Result<StatusCode, std::io::Error> {
+    println!("{} {}", delivery.event(), delivery.id().unwrap_or("-"));
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
-    let service = ServiceBuilder::new()
-        .layer(VerifyLayer::new(receiver))
-        .layer(DedupLayer::new(Dedup::new(MemoryStore::new())))
-        .service_fn(receive);
+    let receiver = Receiver::new(Verifier::extraction(Secret::from_env("WEBHOOK_SECRET")?));
+    let dedup = Dedup::in_memory();
 
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
     loop {
         let (connection, _) = listener.accept().await?;
-        let service = TowerToHyperService::new(service.clone());
+        let (receiver, dedup) = (receiver.clone(), dedup.clone());
         tokio::spawn(async move {
+            let service = service_fn(async |request| {
+                let status = receive(&receiver, &dedup, request).await;
+                let mut response = Response::new(Empty::<Bytes>::new());
+                *response.status_mut() = status;
+                Ok::<_, Infallible>(response)
+            });
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(connection), service);

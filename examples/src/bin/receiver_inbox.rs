@@ -11,23 +11,23 @@ use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use webhook_inbox::{Inbox, Sqlite};
-use webhook_verify::{Extraction, ExtractionDelivery, ExtractionVerifier, Receiver, Secret};
+use webhook_verify::{Delivery, Receiver, Secret, Verifier};
 
 /// The state of the application. The extractor takes the receiver from it.
 #[derive(Clone)]
 struct App {
-    receiver: Receiver<Extraction>,
+    receiver: Receiver,
     inbox: Inbox<Sqlite>,
 }
 
-impl FromRef<App> for Receiver<Extraction> {
+impl FromRef<App> for Receiver {
     fn from_ref(app: &App) -> Self {
         app.receiver.clone()
     }
 }
 
 /// Called with verified deliveries only. After a 503 response, the service delivers again.
-async fn receive(State(app): State<App>, delivery: ExtractionDelivery) -> StatusCode {
+async fn receive(State(app): State<App>, delivery: Delivery) -> StatusCode {
     match app.inbox.accept(&delivery).await {
         Ok(_) => StatusCode::OK,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Ok(()) // an error rolls back, and the delivery is attempted again later
     }));
 
-    let receiver = Receiver::new(ExtractionVerifier::new(Secret::from_env("WEBHOOK_SECRET")?));
+    let receiver = Receiver::new(Verifier::extraction(Secret::from_env("WEBHOOK_SECRET")?));
     let app = App { receiver, inbox: inbox.clone() };
     let app = Router::new().route("/hooks", post(receive)).with_state(app);
 

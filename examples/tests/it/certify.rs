@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::SECRET;
-use crate::lambda::FunctionUrl;
 use crate::program::Program;
 
 #[test]
@@ -31,24 +30,10 @@ fn every_receiver_passes() {
             scope.spawn(move || {
                 let mut receiver = Program::start(program, environment);
                 let url = receiver.next_line();
-                assert_eq!(certify(&url, service, secret_file, &[]), 0, "{program}");
+                assert_eq!(certify(&url, service, secret_file), 0, "{program}");
             });
         }
     });
-}
-
-/// AWS collects the body before it calls the function, so its deadline is not the function's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_lambda_function_passes() {
-    let function = FunctionUrl::start().await;
-    let url = function.url.clone();
-    let certify = move || {
-        let secret_file = secret_file("certify-lambda-secret.txt");
-        certify(&url, "extraction", &secret_file, &["--skip", "body-deadline"])
-    };
-    // A thread of its own, because `svc` starts a runtime.
-    let code = tokio::task::spawn_blocking(certify).await.unwrap();
-    assert_eq!(code, 0);
 }
 
 fn secret_file(name: &str) -> PathBuf {
@@ -58,9 +43,9 @@ fn secret_file(name: &str) -> PathBuf {
 }
 
 /// Runs without output; a failure is reported on standard error.
-fn certify(url: &str, service: &str, secret_file: &Path, more: &[&str]) -> u8 {
+fn certify(url: &str, service: &str, secret_file: &Path) -> u8 {
     let args = ["svc", "certify", url, "--service", service, "--strict", "--jq", "empty"];
-    let mut args: Vec<OsString> = args.iter().chain(more).map(OsString::from).collect();
+    let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
     args.extend(["--secret-file".into(), secret_file.into()]);
     svc_cli::run_args(&args)
 }

@@ -4,22 +4,23 @@
 
 mod against_the_server;
 mod certify;
-mod lambda;
 mod memory;
 mod program;
 mod sending;
 mod servers;
 
-use webhook_verify::{ExtractionSigner, Secret};
+use webhook_verify::chrono::Utc;
+use webhook_verify::{Secret, Service, Signature};
 
 const SECRET: &str = "whsec_c0ffee";
 
 fn signature(body: &[u8]) -> String {
-    ExtractionSigner::new(&Secret::new(SECRET).unwrap()).sign(body).to_string()
+    Signature::sign(Service::Extraction, &Secret::new(SECRET).unwrap(), body).to_string()
 }
 
 fn body(id: &str) -> String {
+    let created = Utc::now().to_rfc3339();
     format!(
-        r#"{{"event":"extraction.completed","id":"{id}","data":{{"name":"Ünsal"}},"created":"2026-03-01T09:30:00Z"}}"#
+        r#"{{"event":"extraction.completed","id":"{id}","data":{{"name":"Ünsal"}},"created":"{created}"}}"#
     )
 }

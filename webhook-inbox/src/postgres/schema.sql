@@ -2,7 +2,7 @@ CREATE TABLE IF NOT EXISTS webhook_inbox (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key         text NOT NULL UNIQUE,  -- scope, service, event and the delivery's id
     scope       text,
-    service     text NOT NULL CHECK (service IN ('extraction', 'mail')),
+    service     text NOT NULL CHECK (service IN ('extraction', 'email')),
     event       text NOT NULL,
     body        bytea NOT NULL,
     received_at timestamptz NOT NULL DEFAULT clock_timestamp(),

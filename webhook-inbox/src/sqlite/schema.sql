@@ -3,7 +3,7 @@ CREATE TABLE IF NOT EXISTS webhook_inbox (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     key         TEXT NOT NULL UNIQUE,  -- scope, service, event and the delivery's id
     scope       TEXT,
-    service     TEXT NOT NULL CHECK (service IN ('extraction', 'mail')),
+    service     TEXT NOT NULL CHECK (service IN ('extraction', 'email')),
     event       TEXT NOT NULL,
     body        BLOB NOT NULL,
     received_at INTEGER NOT NULL,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::NoTls;
 use webhook_inbox::{Accepted, ErrorKind, Inbox};
-use webhook_verify::{AnyEvent, MailEvent};
+use webhook_verify::Event;
 
 use crate::support::{
     Bench, PostgresBench, SqliteBench, always_ok, delivery, eventually, quick, verified,
@@ -41,7 +41,7 @@ with_each_database! {
         let check = std::sync::Arc::new(|job: &webhook_inbox::Job| {
             let expected = job.scope().map(|scope| format!("{scope}/mail:email.bounced:id:1"));
             let expected = expected.unwrap_or_else(|| "mail:email.bounced:id:1".to_owned());
-            assert_eq!(job.delivery().key().as_str(), expected);
+            assert_eq!(job.delivery().key(), expected);
             Ok(())
         });
         let _worker = B::run(quick(&inbox), check);
@@ -282,7 +282,7 @@ async fn a_locked_database_is_reported() {
 #[tokio::test]
 async fn the_body_is_read_back_typed() {
     #[derive(Debug, PartialEq)]
-    struct Seen(AnyEvent, Option<String>, u32);
+    struct Seen(Event, Option<String>, u32);
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
     inbox.accept(&delivery("1")).await.unwrap();
@@ -294,7 +294,7 @@ async fn the_body_is_read_back_typed() {
     tokio::select! {
         ended = worker => panic!("{ended:?}"),
         seen = receiver.recv() => {
-            let event = AnyEvent::Mail(MailEvent::Bounced);
+            let event = Event::EmailBounced;
             assert_eq!(seen, Some(Seen(event, Some("1".to_owned()), 1)));
         }
     }

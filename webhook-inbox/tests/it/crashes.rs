@@ -17,7 +17,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio_postgres::NoTls;
 use webhook_inbox::{Database, Inbox};
-use webhook_verify::{Mail, MailDelivery, MailSigner, MailVerifier, Receiver, Secret};
+use webhook_verify::{Delivery, Receiver, Secret, Service, Signature, Verifier};
 
 use crate::support::{
     Bench, PostgresBench, SECRET, SqliteBench, always_ok, body, eventually, quick,
@@ -174,8 +174,8 @@ impl Sender {
     }
 
     pub(crate) async fn send(&mut self, to: usize, body: &str) {
-        let signer = MailSigner::new(&Secret::new(SECRET).unwrap());
-        let signature = signer.sign(body).to_string();
+        let secret = Secret::new(SECRET).unwrap();
+        let signature = Signature::sign(Service::Email, &secret, body).to_string();
         loop {
             match self.attempt(to, body, &signature).await {
                 Ok(true) => return,
@@ -243,18 +243,18 @@ fn receiver() {
 
 #[derive(Clone)]
 struct App<D> {
-    receiver: Receiver<Mail>,
+    receiver: Receiver,
     inbox: Inbox<D>,
 }
 
-impl<D> FromRef<App<D>> for Receiver<Mail> {
+impl<D> FromRef<App<D>> for Receiver {
     fn from_ref(app: &App<D>) -> Self {
         app.receiver.clone()
     }
 }
 
 async fn serve<D: Database>(inbox: Inbox<D>) {
-    let receiver = Receiver::new(MailVerifier::new(Secret::new(SECRET).unwrap()));
+    let receiver = Receiver::new(Verifier::email(Secret::new(SECRET).unwrap()));
     let app = Router::new().route("/hooks", post(receive::<D>)).with_state(App { receiver, inbox });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let printed = writeln!(std::io::stdout(), "\n{}", listener.local_addr().unwrap());
@@ -264,7 +264,7 @@ async fn serve<D: Database>(inbox: Inbox<D>) {
 
 async fn receive<D: Database>(
     State(app): State<App<D>>,
-    delivery: MailDelivery,
+    delivery: Delivery,
 ) -> Result<StatusCode, StatusCode> {
     let accepted = app.inbox.accept(&delivery).await;
     accepted.map(|_| StatusCode::OK).map_err(|_| StatusCode::SERVICE_UNAVAILABLE)

@@ -21,7 +21,7 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
             Some("free") => tx.pragma_update(None, "max_page_count", 1_000_000)?,
             _ => {}
         }
-        tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+        tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
         Ok(())
     }));
     inbox.accept(&delivery("fill")).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_locked_database_uses_no_attempt() {
         |tx, job, ()| {
             // The next handlers do not wait for the lock.
             tx.busy_timeout(Duration::ZERO)?;
-            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
             Ok(())
         },
     ));

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 use webhook_inbox::{BoxError, Database, Error, Inbox, Job, Postgres, Sqlite, Worker};
-use webhook_verify::{MailDelivery, MailSigner, MailVerifier, Secret};
+use webhook_verify::{Delivery, Secret, Service, Signature, Verifier};
 
 use crate::postgres::Server;
 
@@ -21,15 +21,15 @@ pub(crate) fn body(id: &str) -> String {
     format!(r#"{{"event":"email.bounced","id":"{id}","data":{{"to":"ada@example.test"}}}}"#)
 }
 
-pub(crate) fn delivery(id: &str) -> MailDelivery {
+pub(crate) fn delivery(id: &str) -> Delivery {
     verified(&body(id))
 }
 
-pub(crate) fn verified(body: &str) -> MailDelivery {
+pub(crate) fn verified(body: &str) -> Delivery {
     let secret = Secret::new(SECRET).unwrap();
-    let header = MailSigner::new(&secret).sign(body).to_string();
+    let header = Signature::sign(Service::Email, &secret, body).to_string();
     let body = bytes::Bytes::copy_from_slice(body.as_bytes());
-    MailVerifier::new(secret).verify(header, body).unwrap().into_delivery().unwrap()
+    Verifier::email(secret).verify(header, body).unwrap()
 }
 
 /// A handler's behavior, after it has written the delivery's key to the table `handled`.
@@ -128,7 +128,7 @@ impl Bench for SqliteBench {
 
     fn run(worker: Worker<Sqlite>, then: Behavior) -> JoinHandle<Result<(), Error>> {
         tokio::spawn(worker.run(move |tx, job| {
-            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key().as_str()])?;
+            tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
             then(job)
         }))
     }
@@ -204,7 +204,7 @@ impl Bench for PostgresBench {
 
     fn run(worker: Worker<Postgres>, then: Behavior) -> JoinHandle<Result<(), Error>> {
         tokio::spawn(worker.run(async move |tx, job| {
-            let key = job.delivery().key().as_str();
+            let key = job.delivery().key();
             tx.execute("INSERT INTO handled VALUES ($1)", &[&key]).await?;
             then(job)
         }))

@@ -13,7 +13,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
-use webhook_verify::{ExtractionSigner, ExtractionVerifier, Secret};
+use webhook_verify::{Secret, Service, Signature, Verifier};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const SIZES: [(&str, usize); 5] = [
@@ -59,11 +59,15 @@ fn candidate<'a>(name: &'static str, run: Box<dyn Fn() + 'a>) -> Candidate<'a> {
     Candidate { name, run }
 }
 
+fn parse_ours(header: &str) -> Signature {
+    Signature::parse(Service::Extraction, header).unwrap()
+}
+
 struct Case<'a> {
     body: &'a [u8],
     header: String,
-    verifier: ExtractionVerifier,
-    rotating: ExtractionVerifier,
+    verifier: Verifier,
+    rotating: Verifier,
     plain: Hmac<Sha256>,
     ring: ring::hmac::Key,
     aws: aws_lc_rs::hmac::Key,
@@ -76,13 +80,13 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(body: &'a [u8]) -> Self {
         let secret = || Secret::new(SECRET).unwrap();
-        let header = ExtractionSigner::new(&secret()).sign(body).to_string();
+        let header = Signature::sign(Service::Extraction, &secret(), body).to_string();
         let newest = Secret::new("another").unwrap();
         let standard = standardwebhooks::Webhook::new(SECRET).unwrap();
         Self {
             body,
-            verifier: ExtractionVerifier::new(secret()),
-            rotating: ExtractionVerifier::with_secrets([newest, secret()]).unwrap(),
+            verifier: Verifier::extraction(secret()),
+            rotating: Verifier::with_secrets(Service::Extraction, [newest, secret()]).unwrap(),
             plain: Hmac::new_from_slice(SECRET.as_bytes()).unwrap(),
             ring: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes()),
             aws: aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, SECRET.as_bytes()),
@@ -99,17 +103,17 @@ impl<'a> Case<'a> {
             candidate(
                 OURS,
                 Box::new(|| {
+                    let signature = parse_ours(black_box(&self.header));
                     black_box(
-                        self.verifier
-                            .verify(black_box(&self.header), black_box(self.body))
-                            .unwrap(),
+                        self.verifier.verify_bytes(&signature, black_box(self.body)).unwrap(),
                     );
                 }),
             ),
             candidate(
                 STREAMING,
                 Box::new(|| {
-                    let mut stream = self.verifier.verify_stream(black_box(&self.header)).unwrap();
+                    let signature = parse_ours(black_box(&self.header));
+                    let mut stream = self.verifier.stream(&signature);
                     for chunk in black_box(self.body).chunks(CHUNK) {
                         stream.update(chunk);
                     }
@@ -119,10 +123,9 @@ impl<'a> Case<'a> {
             candidate(
                 "this crate, the older of two",
                 Box::new(|| {
+                    let signature = parse_ours(black_box(&self.header));
                     black_box(
-                        self.rotating
-                            .verify(black_box(&self.header), black_box(self.body))
-                            .unwrap(),
+                        self.rotating.verify_bytes(&signature, black_box(self.body)).unwrap(),
                     );
                 }),
             ),

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, RedisResult};
 
-use super::{Claim, DedupStore, StoreFuture, Ticket};
-use crate::{BoxError, DeliveryKey};
+use super::store::{Claim, DedupStore, StoreFuture, Ticket};
+use crate::receiver::BoxError;
 
 /// Keeps the states of deliveries in Redis or Valkey, shared by several processes.
 ///
@@ -18,21 +18,22 @@ use crate::{BoxError, DeliveryKey};
 /// [`DedupError::Store`](super::DedupError::Store), which the adapters turn into a 503
 /// response. Once Redis is back, so is the receiver.
 ///
-/// Each operation is one script over one key, so it is atomic in a cluster too.
+/// Each operation is one script over one key, so it is atomic.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use std::sync::Arc;
 /// use webhook_verify::dedup::{Dedup, RedisStore};
 ///
 /// let client = redis::Client::open("redis://127.0.0.1/")?;
-/// let dedup = Dedup::new(RedisStore::new(client)?);
+/// let dedup = Dedup::new(Arc::new(RedisStore::new(client)?));
 /// # redis::RedisResult::Ok(())
 /// # }).unwrap();
 /// ```
 ///
 /// For TLS, enable a TLS feature of the crate `redis`.
-pub struct RedisStore<C = ConnectionManager> {
-    connection: C,
+pub struct RedisStore {
+    connection: ConnectionManager,
     prefix: Arc<str>,
 }
 
@@ -53,15 +54,8 @@ impl RedisStore {
             .set_max_delay(MAX_DELAY)
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(None);
-        Ok(Self::with_connection(ConnectionManager::new_lazy_with_config(client, config)?))
-    }
-}
-
-impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
-    /// Creates a store with a connection of another type, such as a cluster connection.
-    /// It must reconnect by itself: a `MultiplexedConnection` does not.
-    pub fn with_connection(connection: C) -> Self {
-        Self { connection, prefix: "webhook:".into() }
+        let connection = ConnectionManager::new_lazy_with_config(client, config)?;
+        Ok(Self { connection, prefix: "webhook:".into() })
     }
 
     /// Sets the prefix of the keys. Default: `webhook:`.
@@ -74,7 +68,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
         self
     }
 
-    fn script(&self, script: &str, key: &DeliveryKey) -> Cmd {
+    fn script(&self, script: &str, key: &str) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command.arg(script).arg(1).arg(format!("{}{key}", self.prefix));
         command
@@ -85,7 +79,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisStore<C> {
     }
 }
 
-impl<C: ConnectionLike + Clone + Send + Sync + 'static> DedupStore for RedisStore<C> {
+impl DedupStore for RedisStore {
     fn claim<'a>(&'a self, ticket: &'a Ticket, lease: Duration) -> StoreFuture<'a, Claim> {
         Box::pin(async move {
             let mut command = self.script(CLAIM, ticket.key());
@@ -125,12 +119,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> DedupStore for RedisStor
         })
     }
 
-    fn forget<'a>(&'a self, key: &'a DeliveryKey) -> StoreFuture<'a, bool> {
+    fn forget<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.run(&self.script(FORGET, key)).await })
     }
 }
 
-impl<C> fmt::Debug for RedisStore<C> {
+impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore").field("prefix", &self.prefix).finish_non_exhaustive()
     }
@@ -146,8 +140,7 @@ fn millis(duration: Duration) -> u64 {
 /// The value of a key is the token of the current claim, or `done`. Tokens are hex
 /// digits, so `done` cannot be a token.
 ///
-/// The scripts are idempotent, because a cluster connection repeats a
-/// command whose response was lost. A repeated claim must recognize its own token.
+/// A repeated claim recognizes its own token.
 const CLAIM: &str = "
 local state = redis.call('GET', KEYS[1])
 if not state or state == ARGV[1] then

@@ -7,22 +7,18 @@ use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{Cmd, Pipeline, RedisFuture, Value};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use webhook_verify::DeliveryKey;
-use webhook_verify::dedup::{Claim, Dedup, DedupStore, Outcome, RedisStore, Ticket};
+use webhook_verify::Delivery;
+use webhook_verify::dedup::{
+    Claim, Dedup, DedupError, DedupStore as _, Outcome, RedisStore, Ticket,
+};
 
-use crate::dedup::{claim, claim_new, delivery};
-
-type Store = RedisStore<MultiplexedConnection>;
-
-const LEASE: Duration = Duration::from_secs(3600);
-const BODY: &str = r#"{"event":"email.sent","id":"1"}"#;
+use crate::dedup::{BODY, check_store, delivery};
 
 /// A Redis server on its own Unix socket, so that tests need no free port. It is
 /// killed on drop.
@@ -59,13 +55,9 @@ impl Server {
         redis::Client::open(url).unwrap()
     }
 
-    pub(crate) async fn connection(&self) -> MultiplexedConnection {
-        self.client().get_multiplexed_async_connection().await.unwrap()
-    }
-
     /// A store with its own connection, as in a separate process.
-    async fn store(&self) -> Store {
-        RedisStore::with_connection(self.connection().await)
+    fn store(&self) -> RedisStore {
+        RedisStore::new(self.client()).unwrap()
     }
 }
 
@@ -103,211 +95,64 @@ async fn spawn(directory: &Path) -> Option<Child> {
     panic!("redis-server exited before it was ready");
 }
 
+async fn handle(_: Delivery) -> Result<(), Infallible> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn redis_keeps_the_rules() {
+    let Some(server) = Server::start().await else { return };
+    check_store(&server.store(), tokio::time::sleep).await;
+}
+
 #[tokio::test]
 async fn processes_share_the_states() {
     let Some(server) = Server::start().await else { return };
-    let (here, there) = (server.store().await, server.store().await);
-    let key = delivery(BODY).key();
+    let (here, there) =
+        (Dedup::new(Arc::new(server.store())), Dedup::new(Arc::new(server.store())));
+    assert_eq!(here.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert_eq!(there.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Duplicate);
+    // Programs with other prefixes are apart.
+    let other = Dedup::new(Arc::new(server.store().prefix("other:")));
+    assert_eq!(other.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+    assert!(there.forget(delivery(BODY).key()).await.unwrap());
+    assert_eq!(here.run_once(delivery(BODY), handle).await.unwrap(), Outcome::Handled(()));
+}
 
-    let ticket = claim_new(&here, &key, LEASE).await;
-    let Claim::InFlight { retry_after } = claim(&there, &key, LEASE).await.1 else {
-        panic!("should be in flight")
+/// Keys and tokens are arguments of a script, never part of one.
+#[tokio::test]
+async fn keys_are_not_interpreted() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store();
+    for key in ["", "'", "\r\nDEL *\r\n", "{a}", "\0", "ü", &"x".repeat(400)] {
+        let ticket = Ticket::new(key);
+        assert_eq!(store.claim(&ticket, Duration::MAX).await.unwrap(), Claim::New, "{key:?}");
+        assert!(store.complete(&ticket, Duration::MAX).await.unwrap());
+        assert!(store.forget(key).await.unwrap());
+    }
+}
+
+/// While Redis is away, or does not answer, no handler runs. Once it is back, so is the receiver.
+#[tokio::test]
+async fn an_outage_of_redis_is_survived() {
+    let Some(mut server) = Server::start().await else { return };
+    let dedup = Dedup::new(Arc::new(server.store()));
+    let handled = async || dedup.run_once(delivery(BODY), handle).await;
+    assert_eq!(handled().await.unwrap(), Outcome::Handled(()));
+    server.signal("STOP").await;
+    assert!(matches!(handled().await, Err(DedupError::Store(_))));
+    server.signal("CONT").await;
+    let back = async |expected: Outcome<()>| {
+        let again = async {
+            while handled().await.ok() != Some(expected.clone()) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), again).await.expect("Redis is back");
     };
-    assert!(retry_after <= LEASE && retry_after > LEASE / 2, "{retry_after:?}");
-
-    here.release(&ticket).await.unwrap();
-    let ticket = claim_new(&there, &key, LEASE).await;
-    assert!(there.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(claim(&here, &key, LEASE).await.1, Claim::Done);
-    // A done delivery cannot be released.
-    there.release(&ticket).await.unwrap();
-    assert_eq!(claim(&here, &key, LEASE).await.1, Claim::Done);
-
-    // A different prefix is a separate set of deliveries.
-    let other = server.store().await.prefix("other:");
-    claim_new(&other, &key, LEASE).await;
-}
-
-#[tokio::test]
-async fn an_expired_ticket_changes_nothing() {
-    let Some(server) = Server::start().await else { return };
-    let (here, there) = (server.store().await, server.store().await);
-    let key = delivery(BODY).key();
-    for (first, second) in [(&here, &there), (&here, &here)] {
-        check_expired_ticket(&server, &key, first, second).await;
-    }
-}
-
-async fn check_expired_ticket(server: &Server, key: &DeliveryKey, here: &Store, there: &Store) {
-    let expired = claim_new(here, key, LEASE).await;
-    // Simulates the end of the lease.
-    expire(server).await;
-    let current = claim_new(there, key, LEASE).await;
-
-    assert!(!here.complete(&expired, LEASE).await.unwrap());
-    here.release(&expired).await.unwrap();
-    assert!(!here.renew(&expired, LEASE).await.unwrap());
-    assert!(matches!(claim(here, key, LEASE).await.1, Claim::InFlight { .. }));
-    assert!(there.renew(&current, LEASE).await.unwrap());
-    assert!(there.complete(&current, LEASE).await.unwrap());
-    assert!(here.complete(&expired, LEASE).await.unwrap(), "completing a done delivery succeeds");
-    assert_eq!(claim(here, key, LEASE).await.1, Claim::Done);
-    assert!(here.forget(key).await.unwrap());
-    assert!(!here.forget(key).await.unwrap());
-    claim_new(here, key, LEASE).await;
-    assert!(!here.forget(key).await.unwrap(), "a delivery in flight is not forgotten");
-    expire(server).await;
-}
-
-async fn expire(server: &Server) {
-    let mut connection = server.connection().await;
-    let deleted: i64 = redis::cmd("DEL")
-        .arg("webhook:mail:email.sent:id:1")
-        .query_async(&mut connection)
-        .await
-        .unwrap();
-    assert_eq!(deleted, 1);
-}
-
-#[tokio::test]
-async fn keys_have_an_expiry() {
-    let Some(server) = Server::start().await else { return };
-    let store = server.store().await;
-    let key = delivery(BODY).key();
-    let mut connection = server.connection().await;
-    let mut expires_in = async || -> i64 {
-        redis::cmd("PTTL")
-            .arg("webhook:mail:email.sent:id:1")
-            .query_async(&mut connection)
-            .await
-            .unwrap()
-    };
-
-    let ticket = claim_new(&store, &key, LEASE).await;
-    assert!((1_800_000..=3_600_000).contains(&expires_in().await));
-    store.complete(&ticket, 24 * LEASE).await.unwrap();
-    assert!((43_200_000..=86_400_000).contains(&expires_in().await));
-
-    // Zero and unlimited durations are accepted.
-    for extreme in [Duration::ZERO, Duration::from_millis(u64::MAX), Duration::MAX] {
-        let key = delivery(r#"{"event":"email.sent","id":"odd"}"#).key();
-        let (ticket, _) = claim(&store, &key, extreme).await;
-        store.release(&ticket).await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn only_one_of_many_concurrent_attempts_runs() {
-    let Some(server) = Server::start().await else { return };
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..20 {
-        let dedup = Dedup::new(server.store().await);
-        tasks.spawn(async move {
-            dedup.run_once(delivery(BODY), async |_| Ok::<_, Infallible>(())).await.unwrap()
-        });
-    }
-    let outcomes = tasks.join_all().await;
-    assert_eq!(
-        outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Handled(()))).count(),
-        1,
-        "{outcomes:?}"
-    );
-}
-
-#[tokio::test]
-async fn handles_a_flushed_database() {
-    let Some(server) = Server::start().await else { return };
-    let (here, there) = (server.store().await, server.store().await);
-    let mut connection = server.connection().await;
-    let mut flush = async || {
-        let flushed: String = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
-        assert_eq!(flushed, "OK");
-    };
-    let key = delivery(BODY).key();
-
-    // The claim is lost, and no other handler has claimed the delivery since.
-    let ticket = claim_new(&here, &key, LEASE).await;
-    flush().await;
-    assert!(here.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(claim(&there, &key, LEASE).await.1, Claim::Done);
-    // The done state is lost too, and the old ticket cannot affect a new claim.
-    flush().await;
-    here.release(&ticket).await.unwrap();
-    let current = claim_new(&there, &key, LEASE).await;
-    assert!(!here.complete(&ticket, LEASE).await.unwrap());
-    assert!(there.complete(&current, LEASE).await.unwrap());
-}
-
-/// Sends every command twice, like a cluster connection that lost the first response.
-#[derive(Clone)]
-struct RepeatingConnection(MultiplexedConnection);
-
-impl ConnectionLike for RepeatingConnection {
-    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        Box::pin(async move {
-            self.0.req_packed_command(command).await?;
-            self.0.req_packed_command(command).await
-        })
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        pipeline: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        self.0.req_packed_commands(pipeline, offset, count)
-    }
-
-    fn get_db(&self) -> i64 {
-        self.0.get_db()
-    }
-}
-
-#[tokio::test]
-async fn scripts_are_idempotent() {
-    let Some(server) = Server::start().await else { return };
-    let store = RedisStore::with_connection(RepeatingConnection(server.connection().await));
-    let key = delivery(BODY).key();
-    for _ in 0..2 {
-        let ticket = claim_new(&store, &key, LEASE).await;
-        assert!(matches!(claim(&store, &key, LEASE).await.1, Claim::InFlight { .. }));
-        store.release(&ticket).await.unwrap();
-    }
-    let ticket = claim_new(&store, &key, LEASE).await;
-    assert!(store.complete(&ticket, LEASE).await.unwrap());
-    assert_eq!(claim(&store, &key, LEASE).await.1, Claim::Done);
-}
-
-/// Any `id` becomes part of exactly one key. A foreign value under that key is an
-/// error.
-#[tokio::test]
-async fn ids_cannot_inject_commands() {
-    let Some(server) = Server::start().await else { return };
-    let store = server.store().await;
-    let mut connection = server.connection().await;
-    let ids =
-        ["x\r\nFLUSHALL\r\n", "x' 'PX' 1", "{a}", "a*?[b]", "\0", "1\" \"2", "]] return 1 --[["];
-    for (previous, id) in ids.iter().enumerate() {
-        let body = serde_json::json!({"event": "email.sent", "id": id}).to_string();
-        let key = delivery(&body).key();
-        assert_eq!(claim(&store, &key, LEASE).await.1, Claim::New, "{id:?}");
-        let exists: bool = redis::cmd("EXISTS")
-            .arg(format!("webhook:mail:email.sent:id:{id}"))
-            .query_async(&mut connection)
-            .await
-            .unwrap();
-        let keys: usize = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
-        assert_eq!((exists, keys), (true, previous + 1), "{id:?}");
-    }
-
-    let key = delivery(BODY).key();
-    let list: i64 = redis::cmd("RPUSH")
-        .arg("webhook:mail:email.sent:id:1")
-        .arg("done")
-        .query_async(&mut connection)
-        .await
-        .unwrap();
-    assert_eq!(list, 1);
-    assert!(store.claim(&Ticket::new(key), LEASE).await.is_err());
+    back(Outcome::Duplicate).await;
+    server.stop().await;
+    assert!(matches!(handled().await, Err(DedupError::Store(_))));
+    server.restart().await;
+    back(Outcome::Handled(())).await;
 }

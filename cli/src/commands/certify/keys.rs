@@ -4,7 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use svc_sdk::Service;
-use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
+use webhook_verify::Secret;
+
+use crate::signing;
 
 /// A key to sign with.
 pub(super) enum Key {
@@ -51,18 +53,16 @@ pub(super) fn other_keys(secret: &[u8]) -> Vec<(&'static str, Key)> {
 
 /// The signature of a body, as the service writes it.
 pub(super) fn sign(service: Service, secret: &Secret, body: &[u8]) -> String {
-    match service {
-        Service::Email => MailSigner::new(secret).sign(body).to_string(),
-        _ => ExtractionSigner::new(secret).sign(body).to_string(),
-    }
+    signing::sign(service, secret, body).1
 }
 
 /// The name of a service's signature header, and the text before its digits.
 pub(super) fn header_of(service: Service) -> (&'static str, &'static str) {
-    match service {
-        Service::Email => (Mail::SIGNATURE_HEADER, Mail::SIGNATURE_PREFIX),
-        _ => (Extraction::SIGNATURE_HEADER, Extraction::SIGNATURE_PREFIX),
-    }
+    let prefix = match service {
+        Service::Email => "",
+        _ => "sha256=",
+    };
+    (signing::scheme(service).signature_header(), prefix)
 }
 
 fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {

@@ -2,61 +2,48 @@
 
 use hyper::header::HeaderMap;
 use svc_sdk::Service;
-use webhook_verify::diagnose::{Case, Diagnosis};
-use webhook_verify::{Extraction, Mail, Scheme, Secret, Signature, Verifier, VerifyError};
+use webhook_verify::{Rejection, Secret, Signature, Verifier};
 
-pub(super) enum Check {
-    Mail(Signed<Mail>),
-    Extraction(Signed<Extraction>),
-    /// `--insecure`
-    Nothing,
-}
+use crate::diagnose::{Case, Diagnosis};
+use crate::signing::scheme;
 
-pub(super) struct Signed<S: Scheme> {
-    verifier: Verifier<S>,
+pub(super) struct Check {
+    service: webhook_verify::Service,
+    verifier: Verifier,
     /// The bytes of the file, to explain a mismatch.
     secret: Vec<u8>,
 }
 
 impl Check {
     pub(super) fn new(service: Service, usable: Secret, secret: &[u8]) -> Self {
-        let secret = secret.to_vec();
-        match service {
-            Service::Email => Self::Mail(Signed { verifier: Verifier::new(usable), secret }),
-            _ => Self::Extraction(Signed { verifier: Verifier::new(usable), secret }),
-        }
-    }
-
-    pub(super) fn verifies(&self) -> bool {
-        !matches!(self, Self::Nothing)
+        let service = scheme(service);
+        let verifier = match service {
+            webhook_verify::Service::Email => Verifier::email(usable),
+            webhook_verify::Service::Extraction => Verifier::extraction(usable),
+        };
+        Self { service, verifier, secret: secret.to_vec() }
     }
 
     /// Checks the headers before the body is read.
     pub(super) fn admits(&self, headers: &HeaderMap) -> Result<(), String> {
-        match self {
-            Self::Mail(_) => admits::<Mail, Extraction>(headers, "extraction"),
-            Self::Extraction(_) => admits::<Extraction, Mail>(headers, "email"),
-            Self::Nothing => Ok(()),
+        let signature = self.signature(headers).map_err(|error| error.to_string())?;
+        match signature.service() {
+            service if service == self.service => Ok(()),
+            other => {
+                Err(format!("the delivery is signed by the {other} service: use --service {other}"))
+            }
         }
     }
 
     /// Verifies the signature of the body.
     pub(super) fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), String> {
-        match self {
-            Self::Mail(signed) => signed.verify(headers, body),
-            Self::Extraction(signed) => signed.verify(headers, body),
-            Self::Nothing => Ok(()),
-        }
-    }
-}
-
-impl<S: Scheme> Signed<S> {
-    fn verify(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), String> {
-        let verified = signature::<S>(headers)
-            .and_then(|signature| self.verifier.verify_signature(&signature, body));
+        let verified = self
+            .signature(headers)
+            .and_then(|signature| self.verifier.verify_bytes(&signature, body));
         let Err(error) = verified else { return Ok(()) };
-        let header = headers.get(S::SIGNATURE_HEADER).map_or(&b""[..], |value| value.as_bytes());
-        let why = match Case::<S>::new(header, body, &*self.secret).diagnose() {
+        let header = headers.get(self.service.signature_header());
+        let header = header.map_or(&b""[..], |value| value.as_bytes());
+        let why = match Case::new(self.service, header, body, &self.secret).diagnose() {
             Diagnosis::Explained(mistakes) => {
                 mistakes.iter().map(|mistake| mistake.advice()).collect::<Vec<_>>().join("; ")
             }
@@ -64,18 +51,10 @@ impl<S: Scheme> Signed<S> {
         };
         Err(format!("{error}: {why}"))
     }
-}
 
-/// `O` is the scheme of the other service and `other` its name.
-fn admits<S: Scheme, O: Scheme>(headers: &HeaderMap, other: &str) -> Result<(), String> {
-    signature::<S>(headers).map(drop).map_err(|error| {
-        if error == VerifyError::MissingSignature && headers.contains_key(O::SIGNATURE_HEADER) {
-            return format!("the delivery is signed by the {other} service: use --service {other}");
-        }
-        error.to_string()
-    })
-}
-
-fn signature<S: Scheme>(headers: &HeaderMap) -> Result<Signature<S>, VerifyError> {
-    Signature::from_header_values(headers.get_all(S::SIGNATURE_HEADER))
+    fn signature(&self, headers: &HeaderMap) -> Result<Signature, Rejection> {
+        Signature::from_headers(
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())),
+        )
+    }
 }

@@ -5,7 +5,6 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use uuid::Uuid;
-use webhook_verify::{Extraction, Scheme as _};
 
 /// The documented events of both services.
 pub const EVENTS: [&str; 10] = [
@@ -42,7 +41,7 @@ pub fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
     ];
     match service {
         Service::Extraction => {
-            headers.push(header(Extraction::EVENT_HEADER.unwrap_or_default(), text("event")));
+            headers.push(header("X-Service-Event", text("event")));
         }
         _ => {
             headers.push(header("Mail-Event", text("event")));

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
-use webhook_verify::{Extraction, ExtractionSigner, Mail, MailSigner, Scheme as _, Secret};
+use webhook_verify::{Secret, Service, Signature};
 
 use crate::support::TIME_LIMIT;
 
@@ -295,8 +295,8 @@ fn signatures(headers: &HeaderMap) -> Vec<(String, String)> {
 
 fn header_of(service: &str) -> (&'static str, &'static str) {
     match service {
-        "email" => (Mail::SIGNATURE_HEADER, Mail::SIGNATURE_PREFIX),
-        _ => (Extraction::SIGNATURE_HEADER, Extraction::SIGNATURE_PREFIX),
+        "email" => ("Mail-Signature", ""),
+        _ => ("X-Service-Signature", "sha256="),
     }
 }
 
@@ -310,7 +310,7 @@ fn sign_with_no_key(body: &[u8]) -> String {
 fn sign(service: &str, secret: &str, body: &[u8]) -> String {
     let secret = Secret::new(secret).expect("a secret");
     match service {
-        "email" => MailSigner::new(&secret).sign(body).to_string(),
-        _ => ExtractionSigner::new(&secret).sign(body).to_string(),
+        "email" => Signature::sign(Service::Email, &secret, body).to_string(),
+        _ => Signature::sign(Service::Extraction, &secret, body).to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! `svc replay`, and the records that it reads.
 
 use serde_json::{Value, json};
-use webhook_verify::{MailVerifier, Secret};
+use webhook_verify::{Secret, Verifier};
 
 use super::{BODY, RunningListen, SECRET, body, header, sign};
 use crate::support::{Home, Service, http_response};
@@ -28,8 +28,8 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     for (request, secret) in requests.iter().zip([SECRET, SECRET, "whsec_new"]) {
         assert_eq!(body(request), BODY);
         let signature = header(request, "mail-signature").expect("signed");
-        let verifier = MailVerifier::new(Secret::new(secret).expect("a secret"));
-        assert!(verifier.verify(signature, body(request)).is_ok(), "{secret}");
+        let verifier = Verifier::email(Secret::new(secret).expect("a secret"));
+        assert!(verifier.verify(signature, body(request).to_owned()).is_ok(), "{secret}");
     }
     assert_eq!(home.run(&["replay", "rec_0"]).code, 5);
 
@@ -73,9 +73,9 @@ fn each_session_replays_with_its_own_secret() {
     let requests = app.requests();
     assert_eq!(requests.len(), 4);
     for (request, (_, _, secret)) in requests.iter().zip(sessions.iter().cycle()) {
-        let verifier = MailVerifier::new(Secret::new(secret.as_str()).expect("a secret"));
+        let verifier = Verifier::email(Secret::new(secret.as_str()).expect("a secret"));
         let signature = header(request, "mail-signature").expect("signed");
-        assert!(verifier.verify(signature, body(request)).is_ok(), "{request}");
+        assert!(verifier.verify(signature, body(request).to_owned()).is_ok(), "{request}");
     }
     #[cfg(unix)]
     {

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{Candidate, Mistake};
-use crate::{Extraction, Mail, Scheme, Signature};
+use webhook_verify::{Service, Signature};
 
-pub(super) fn candidates<S: Scheme>(header: &[u8]) -> Vec<Candidate<[u8; 32]>> {
+pub(super) fn candidates(service: Service, header: &[u8]) -> Vec<Candidate<[u8; 32]>> {
     let mut candidates: Vec<Candidate<[u8; 32]>> = Vec::new();
     let mut add = |mistake, tag: Option<[u8; 32]>| {
         if let Some(tag) = tag
@@ -16,12 +16,12 @@ pub(super) fn candidates<S: Scheme>(header: &[u8]) -> Vec<Candidate<[u8; 32]>> {
         }
     };
 
-    add(None, parse::<S>(header));
+    add(None, parse(service, header));
     add(Some(Mistake::OtherSchemeHeader), parse_any_scheme(header));
     let bare = unquote(header);
     add(Some(Mistake::HeaderWhitespace), parse_any_scheme(bare));
     let last = bare.rsplit(|byte| matches!(byte, b'=' | b':')).next().unwrap_or(bare);
-    add(Some(Mistake::HeaderPrefix), parse::<Mail>(last.trim_ascii()));
+    add(Some(Mistake::HeaderPrefix), parse(Service::Email, last.trim_ascii()));
     let text = bare.strip_prefix(b"sha256=").unwrap_or(bare);
     let decoded = STANDARD.decode(text).ok().and_then(|tag| tag.try_into().ok());
     add(Some(Mistake::HeaderBase64), decoded);
@@ -31,12 +31,14 @@ pub(super) fn candidates<S: Scheme>(header: &[u8]) -> Vec<Candidate<[u8; 32]>> {
     candidates
 }
 
-fn parse<S: Scheme>(header: &[u8]) -> Option<[u8; 32]> {
-    Signature::<S>::parse(header).ok().map(|signature| *signature.tag())
+fn parse(service: Service, header: &[u8]) -> Option<[u8; 32]> {
+    let signature = Signature::parse(service, header).ok()?.to_string();
+    let digits = signature.rsplit('=').next().unwrap_or_default();
+    hex::decode(digits).ok()?.try_into().ok()
 }
 
 fn parse_any_scheme(header: &[u8]) -> Option<[u8; 32]> {
-    parse::<Extraction>(header).or_else(|| parse::<Mail>(header))
+    parse(Service::Extraction, header).or_else(|| parse(Service::Email, header))
 }
 
 fn unquote(header: &[u8]) -> &[u8] {

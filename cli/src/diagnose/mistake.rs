@@ -5,16 +5,12 @@ use std::fmt;
 macro_rules! described {
     ($(#[$doc:meta])* $name:ident { $($variant:ident: $code:literal, $description:literal, $advice:literal;)+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name {
             $(#[doc = concat!("`", $code, "`: ", $description, ".")] $variant,)+
         }
 
         impl $name {
-            /// All values.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
             /// A stable name for programs.
             pub fn code(self) -> &'static str {
                 match self {

@@ -2,14 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use zeroize::Zeroizing;
 
 use super::{Candidate, Mistake};
-use crate::{Secret, SecretError};
+use webhook_verify::{Secret, SecretError};
 
-type Key = Zeroizing<Vec<u8>>;
+type Key = Vec<u8>;
 
-pub(super) fn candidates(secret: &[u8], others: &[(Mistake, Key)]) -> Vec<Candidate<Key>> {
+pub(super) fn candidates(secret: &[u8], others: &[(Mistake, &[u8])]) -> Vec<Candidate<Key>> {
     let mut candidates: Vec<Candidate<Key>> = vec![(mistake_as_given(secret), key(secret))];
     let mut add = |mistake, key: Key| {
         if !candidates.iter().any(|(_, known)| *known == key) {
@@ -18,7 +17,7 @@ pub(super) fn candidates(secret: &[u8], others: &[(Mistake, Key)]) -> Vec<Candid
     };
 
     for (mistake, other) in others {
-        add(*mistake, other.clone());
+        add(*mistake, key(other));
         add(*mistake, key(trim(other)));
     }
     if let Some(rest) = secret.strip_prefix(b"\xEF\xBB\xBF") {
@@ -52,7 +51,7 @@ fn mistake_as_given(secret: &[u8]) -> Option<Mistake> {
 }
 
 fn key(bytes: &[u8]) -> Key {
-    Zeroizing::new(bytes.to_vec())
+    bytes.to_vec()
 }
 
 fn trim(secret: &[u8]) -> &[u8] {
@@ -69,9 +68,9 @@ fn decode(secret: &[u8]) -> Vec<Key> {
     let mut keys: Vec<Key> = after_prefix.map(key).into_iter().collect();
     for text in [Some(secret), after_prefix].into_iter().flatten() {
         for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
-            keys.extend(engine.decode(text).ok().map(Zeroizing::new));
+            keys.extend(engine.decode(text).ok());
         }
-        keys.extend(hex::decode(text).ok().map(Zeroizing::new));
+        keys.extend(hex::decode(text).ok());
     }
     keys
 }
