@@ -33,12 +33,12 @@ impl Scopes {
         self.0 == 0
     }
 
-    #[cfg(feature = "client")]
+    
     pub(crate) const fn bits(self) -> u8 {
         self.0
     }
 
-    #[cfg(feature = "client")]
+    
     pub(crate) const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
