@@ -149,8 +149,9 @@
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
 //!
 //! Without a TLS feature, only `http` base URLs work, and `build` says so. `rustls` enables
-//! reqwest without a TLS provider: another `reqwest::Client` of the same program needs a TLS
-//! feature of reqwest in its own dependencies, as it would without this crate.
+//! reqwest without a default TLS provider: `reqwest::Client::new()` elsewhere in the program
+//! panics unless the program enables a TLS feature of reqwest itself, or installs a provider
+//! (`rustls::crypto::CryptoProvider::install_default`).
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

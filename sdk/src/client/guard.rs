@@ -144,6 +144,25 @@ impl RecipientGuard {
         Ok(is_set.then_some(guard))
     }
 
+    /// Checks the rules and the address of a redirect, as the builder's `build` does, and that
+    /// the limits allow a recipient now: the function of [`count_with`](Self::count_with) is
+    /// called with 0.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), which names the invalid rule, or
+    /// [`ErrorKind::RecipientGuard`](crate::ErrorKind::RecipientGuard), which names the limit.
+    pub fn check(&self) -> Result<(), Error> {
+        ActiveGuard::new(self.clone())?;
+        if self.max_per_run == Some(0) {
+            return Err(refuse(InvalidInput::new("max_per_run", "the limit is 0")));
+        }
+        match self.count.as_ref().map(|count| count(0)) {
+            Some(Err(problem)) => Err(refuse(InvalidInput::new("recipients", problem))),
+            _ => Ok(()),
+        }
+    }
+
     /// Splits the text of `SVC_ALLOW_RECIPIENTS` into rules.
     fn split_rules(text: &str) -> impl Iterator<Item = String> {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());

@@ -22,6 +22,9 @@ use crate::email::EmailRecord;
 use crate::error::{Error, ErrorKind, Outcome, Stopped, Target};
 use crate::operation::Operation;
 
+/// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Sends a request and retries it where that is safe, until the deadline.
@@ -57,8 +60,7 @@ pub(super) async fn send<'a>(
             Ok(key) => key,
             Err(error) => break error,
         };
-        let spread = shared.settings.back_off.after(call.limited);
-        if let Err(end) = shared.pauses.wait(pause, spread, call.latest_start()).await {
+        if let Err(end) = shared.pauses.wait(pause, timeout, call.latest_start()).await {
             break last_error.unwrap_or_else(|| held_back(end));
         }
         let started = Instant::now();
@@ -95,6 +97,8 @@ pub(super) async fn send<'a>(
         let (error, wait) = call.decide(failure, error, pause);
         call.notify(elapsed, Err((&error, wait)));
         match wait {
+            // A timer would wait at least a millisecond.
+            Some(Duration::ZERO) => {}
             Some(wait) => sleep(wait).await,
             None if may_be_processed
                 && error.kind() == &ErrorKind::Conflict
@@ -175,7 +179,8 @@ impl Progress<'_> {
         let wait = match invited {
             // Zero says nothing about the time.
             true if requested.is_zero() => {
-                settings.back_off.after(self.limited).mul_f64(0.5 + jitter / 2.0)
+                let most = settings.back_off.after(self.limited).max(MIN_PAUSE);
+                most.mul_f64(0.5 + jitter / 2.0)
             }
             true => Duration::ZERO,
             false => settings.back_off.after(counted).mul_f64(jitter).max(requested),

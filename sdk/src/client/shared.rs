@@ -250,13 +250,14 @@ impl Pauses {
         *end = until.max(*end);
     }
 
-    /// Waits until the key may be used, and then at random up to `spread`, because a service
-    /// would refuse most calls that start at the same moment. Returns the end of the pause if
-    /// it is not before `latest`.
+    /// Waits until the key may be used, and then for a random time, because a service would
+    /// refuse most calls that start at the same moment. The less time a call has left of its
+    /// `timeout`, the sooner it starts. Returns the end of the pause if it is not before
+    /// `latest`.
     pub(super) async fn wait(
         &self,
         key: u64,
-        spread: Duration,
+        timeout: Duration,
         latest: Instant,
     ) -> Result<(), Instant> {
         loop {
@@ -265,12 +266,16 @@ impl Pauses {
             if end >= latest {
                 return Err(end);
             }
-            let spread = spread.min((latest - end) / 2);
-            sleep_until(end + spread.mul_f64(fastrand::f64())).await;
+            let left = latest - end;
+            let share = left.as_secs_f64() / timeout.as_secs_f64();
+            sleep_until(end + left.mul_f64(share / MAX_SPREAD * fastrand::f64())).await;
             // Meanwhile, another call may have been told to wait longer.
         }
     }
 }
+
+/// A call that has all its time left starts within this part of it after a pause.
+const MAX_SPREAD: f64 = 40.0;
 
 /// The retry budget that all clones of a client share: ten successes pay for a retry.
 pub(super) struct RetryBudget {

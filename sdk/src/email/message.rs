@@ -217,9 +217,7 @@ impl Email {
         fields.serialize_entry("from", &self.from)?;
         fields.serialize_entry("to", &self.to)?;
         fields.serialize_entry("subject", &self.subject)?;
-        for (name, text) in
-            [("html", &self.html), ("text", &self.text), ("templateId", &self.template_id)]
-        {
+        for (name, text) in [("html", &self.html), ("text", &self.text)] {
             if let Some(text) = text {
                 fields.serialize_entry(name, text)?;
             }
@@ -229,15 +227,19 @@ impl Email {
                 fields.serialize_entry(name, list)?;
             }
         }
-        let objects =
-            [("headers", &self.headers), ("tags", &self.tags), ("variables", &self.variables)];
-        for (name, object) in objects {
+        for (name, object) in [("headers", &self.headers), ("tags", &self.tags)] {
             if !object.is_empty() {
                 fields.serialize_entry(name, object)?;
             }
         }
         if let Some(at) = &self.scheduled_at {
             fields.serialize_entry("scheduledAt", at)?;
+        }
+        if let Some(id) = &self.template_id {
+            fields.serialize_entry("templateId", id)?;
+        }
+        if !self.variables.is_empty() {
+            fields.serialize_entry("variables", &self.variables)?;
         }
         // A typed field wins: a name may occur once.
         for (name, value) in self.extra.iter().filter(|(name, _)| !self.is_set(name)) {
