@@ -8,7 +8,6 @@ mod list;
 mod record;
 mod sanitize;
 
-
 pub(crate) use cursor::parse_value;
 
 pub(crate) use cursor::{JsonCursor, parse_lenient};

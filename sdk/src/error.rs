@@ -43,7 +43,7 @@ use crate::scope::Scope;
 /// ways to handle errors.
 ///
 /// ```
-/// # 
+/// #
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
 /// use svc_sdk::{ErrorKind, Outcome};
 ///
@@ -301,7 +301,6 @@ impl Error {
     }
 }
 
-
 impl Error {
     pub(crate) fn config(problem: impl Into<String>) -> Self {
         Self::new(ErrorKind::config(problem), Outcome::NotSent)
@@ -498,7 +497,12 @@ mod tests {
         for (length, is_kept) in [(KEPT_BODY, true), (KEPT_BODY + 1, false)] {
             let body = Bytes::from(vec![b'x'; length]);
             let error = Error::new(ErrorKind::Invalid, Outcome::Refused);
-            let error = error.with_response_parts(StatusCode::UNPROCESSABLE_ENTITY, HeaderMap::new(), None, body.clone());
+            let error = error.with_response_parts(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                HeaderMap::new(),
+                None,
+                body.clone(),
+            );
             assert_eq!(error.body().len(), KEPT_BODY);
             assert_eq!(body.is_unique(), !is_kept);
         }

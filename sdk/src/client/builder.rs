@@ -228,10 +228,7 @@ impl<C> ClientBuilder<C> {
     /// Adds a callback that runs after every attempt, for logs and metrics. It blocks
     /// the call, so it should return quickly. If this is called more than once, all
     /// callbacks run, in that order.
-    pub fn on_attempt(
-        mut self,
-        observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_attempt(mut self, observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) -> Self {
         self.observers.push(Arc::new(observe));
         self
     }
@@ -296,10 +293,7 @@ impl<C> ClientBuilder<C> {
     /// ```
     pub fn configure_http(
         mut self,
-        configure: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder
-        + Send
-        + Sync
-        + 'static,
+        configure: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync + 'static,
     ) -> Self {
         self.http.configure = Some(Arc::new(configure));
         self

@@ -270,7 +270,9 @@ impl<T: CallOutput> IntoFuture for Call<T> {
         Box::pin(async move {
             let request = self.request?;
             if let Some(guard) = &self.shared.guard {
-                guard.count(request.recipients).map_err(|error| error.with_target(request.target))?;
+                guard
+                    .count(request.recipients)
+                    .map_err(|error| error.with_target(request.target))?;
             }
             match send(&self.shared, &request, &self.options).await {
                 Ok(response) => T::from_response(&response),

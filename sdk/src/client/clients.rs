@@ -329,7 +329,6 @@ impl EmailClientBuilder {
     }
 }
 
-
 /// Builds an [`ExtractionClient`], see [`ClientBuilder`].
 pub type ExtractionClientBuilder = ClientBuilder<ExtractionClient>;
 
@@ -342,7 +341,8 @@ impl ExtractionClientBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a variable is missing; the error
     /// names it.
     pub fn from_env() -> Result<Self, Error> {
-        let (url, key) = from_env("SVC_EXTRACTION_URL", "SVC_EXTRACTION_KEY", |name| std::env::var(name))?;
+        let (url, key) =
+            from_env("SVC_EXTRACTION_URL", "SVC_EXTRACTION_KEY", |name| std::env::var(name))?;
         let builder = Self::new(url, key);
         Ok(builder)
     }

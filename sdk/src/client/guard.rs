@@ -249,7 +249,10 @@ impl ActiveGuard {
         for (name, value) in &email.headers {
             let field = || format!("headers.{}", shown(name));
             if RECIPIENT_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str()) {
-                return refused(field(), "a header that names recipients; use `to`, `cc` or `bcc`".into());
+                return refused(
+                    field(),
+                    "a header that names recipients; use `to`, `cc` or `bcc`".into(),
+                );
             }
             if has_line_end(name) || value.as_str().is_some_and(has_line_end) {
                 return refused(field(), LINE_END.into());

@@ -53,7 +53,16 @@ pub(super) async fn send<'a>(
     let success = |success: Success, attempts, already_gone| {
         let Success { status, headers, body } = success;
         let elapsed = start.elapsed();
-        Ok(ResponseParts { shared, request, status, headers, body, attempts, elapsed, already_gone })
+        Ok(ResponseParts {
+            shared,
+            request,
+            status,
+            headers,
+            body,
+            attempts,
+            elapsed,
+            already_gone,
+        })
     };
     let error = loop {
         let (key, pause) = match shared.current_key() {

@@ -111,7 +111,8 @@ mod ring {
             let before = extra.len();
             for certificate in CertificateDer::pem_slice_iter(bundle) {
                 extra.push(certificate.map_err(|error| {
-                    Error::config("the CA bundle contains an invalid certificate").with_source(error)
+                    Error::config("the CA bundle contains an invalid certificate")
+                        .with_source(error)
                 })?);
             }
             if extra.len() == before {
@@ -182,7 +183,13 @@ mod ring {
             ocsp_response: &[u8],
             now: UnixTime,
         ) -> Result<ServerCertVerified, rustls::Error> {
-            self.inner()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            self.inner()?.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            )
         }
 
         fn verify_tls12_signature(

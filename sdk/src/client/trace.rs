@@ -1,8 +1,8 @@
 //! A tracing span for every attempt, with OpenTelemetry's attribute names for HTTP clients
 //! plus the operation and its scope. Spans never contain a body, API key, id or query.
 
-use tracing::{Instrument as _, Span};
 use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::attempt::{Failed, Success};
 use super::payload::Request;

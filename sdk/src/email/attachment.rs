@@ -71,7 +71,10 @@ impl Attachment {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self::new(filename, Source::Path(PathSource { path: path.into(), length: metadata.len() })))
+        Ok(Self::new(
+            filename,
+            Source::Path(PathSource { path: path.into(), length: metadata.len() }),
+        ))
     }
 
     fn new(filename: impl Into<String>, source: Source) -> Self {

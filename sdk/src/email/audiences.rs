@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-
 use super::check_extra;
 
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
@@ -23,7 +22,6 @@ record! {
         pub name: Option<String> = "name";
     }
 }
-
 
 impl Resource for Audience {
     const NOUN: &'static str = "an audience";
@@ -72,7 +70,6 @@ impl<T: Into<String>> From<T> for NewAudience {
 pub struct Audiences {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
-
 
 impl Audiences {
     /// Creates an audience. `audience` can be a name.

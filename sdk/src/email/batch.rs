@@ -5,7 +5,6 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-
 use super::Email;
 use super::EmailRecord;
 use crate::FieldProblem;
@@ -44,7 +43,6 @@ pub(crate) struct BatchPlan {
     /// The emails that are not sent.
     rejected: Vec<(usize, InvalidInput)>,
 }
-
 
 impl BatchPlan {
     /// Sends all emails.
@@ -245,7 +243,6 @@ impl Refusal {
     }
 }
 
-
 impl BatchResponse {
     pub(crate) fn read(body: &Bytes, plan: &BatchPlan) -> Result<Self, DecodeError> {
         parse_lenient(body, |text| {
@@ -270,13 +267,11 @@ impl BatchResponse {
     }
 }
 
-
 impl FromResponse for BatchResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Self::read(&response.body, response.batch()).map_err(|bad| response.decode_error(bad))
     }
 }
-
 
 impl BatchItem {
     /// The result of an email that was not sent.
@@ -290,7 +285,6 @@ impl BatchItem {
         Self { index: Some(*index), outcome: BatchOutcome::Refused(refusal) }
     }
 }
-
 
 record! {
     /// The fields that tell whether an item was accepted.
@@ -308,7 +302,6 @@ struct Item {
     email: EmailRecord,
     about: ItemFields,
 }
-
 
 impl Record for Item {
     const TYPED: &'static [&'static str] = &{
@@ -346,7 +339,6 @@ impl Record for Item {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NonEmpty(bool);
 
-
 impl Field for NonEmpty {
     const HOLDS_VALUES: bool = true;
 
@@ -366,7 +358,6 @@ impl Field for NonEmpty {
         Some(Self(!object.is_empty()))
     }
 }
-
 
 fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
     match cursor.peek() {

@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-
 use super::check_extra;
 
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
@@ -13,7 +12,6 @@ use crate::decode::record;
 use crate::request::request_type;
 
 use crate::{Error, List, Operation};
-
 
 pub use super::contact_pages::{ContactPages, ContactStream};
 
@@ -34,7 +32,6 @@ record! {
         pub subscribed: Option<bool> = "subscribed";
     }
 }
-
 
 impl Resource for Contact {
     const NOUN: &'static str = "a contact";
@@ -210,7 +207,6 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
 pub struct Contacts {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
-
 
 impl Contacts {
     /// Adds a contact to an audience. `contact` can be an email address.

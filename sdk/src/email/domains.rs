@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-
 use super::check_extra;
 use crate::Extra;
 
@@ -36,7 +35,6 @@ record! {
         pub verified: Option<bool> = "verified";
     }
 }
-
 
 impl Resource for Domain {
     const NOUN: &'static str = "a domain";
@@ -68,7 +66,6 @@ record! {
         pub dmarc_verified: Option<bool> = "dmarc_verified";
     }
 }
-
 
 impl Resource for Verification {
     const NOUN: &'static str = "the result of a verification";
@@ -185,7 +182,6 @@ impl<T: Into<String>> From<T> for NewDomain {
 pub struct Domains {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
-
 
 impl Domains {
     /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish, see

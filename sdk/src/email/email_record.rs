@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-
 use crate::client::Resource;
 use crate::decode::{record, text_enum};
 
@@ -41,7 +40,6 @@ record! {
         pub updated_at: Option<DateTime<Utc>> = "updatedAt" | "updated_at";
     }
 }
-
 
 impl Resource for EmailRecord {
     const NOUN: &'static str = "an email";

@@ -198,7 +198,6 @@ impl Email {
             _ => false,
         }
     }
-
 }
 
 /// Writes all fields but the attachments: these are written as they are sent.

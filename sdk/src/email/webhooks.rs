@@ -5,7 +5,6 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-
 use super::check_extra;
 
 use crate::client::{Call, Deleted, FromResponse, Payload, Resource, ResponseParts, Shared};
@@ -33,7 +32,6 @@ record! {
         pub signing_secret: Option<Secret> = "signingSecret", secret;
     }
 }
-
 
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
@@ -166,13 +164,11 @@ impl Serialize for WebhookTest {
     }
 }
 
-
 impl FromResponse for WebhookTest {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Self::read(&response.body).map_err(|bad| response.decode_error(bad))
     }
 }
-
 
 impl WebhookTest {
     /// Finds the endpoint's status: the first integer from 100 to 599, preferring
@@ -224,7 +220,6 @@ fn as_status(value: &Value) -> Option<StatusCode> {
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
-
 
 impl Webhooks {
     /// Creates a webhook. Only this response contains its `signing_secret`, so store it.

@@ -1,6 +1,5 @@
 //! Parses error response bodies, in any of the common formats.
 
-
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -34,7 +33,6 @@ impl FieldProblem {
         (!name.is_empty() && name.len() <= 64 && name.bytes().all(is_part)).then_some(name)
     }
 }
-
 
 impl From<&InvalidInput> for FieldProblem {
     fn from(invalid: &InvalidInput) -> Self {
@@ -80,7 +78,6 @@ impl ErrorReport {
         })
     }
 }
-
 
 impl ErrorReport {
     pub(crate) fn read(body: &Bytes) -> Self {
@@ -211,9 +208,8 @@ impl ErrorReport {
         let texts = [self.code.as_deref(), self.message.as_deref(), details.as_deref()];
         self.about_scope |= texts.into_iter().flatten().any(|text| {
             let text = text.to_ascii_lowercase();
-            let names_scope = |scope: &Scope| {
-                scope.as_str().contains(':') && text.contains(scope.as_str())
-            };
+            let names_scope =
+                |scope: &Scope| scope.as_str().contains(':') && text.contains(scope.as_str());
             ["scope", "permission"].iter().any(|word| text.contains(word))
                 || Scope::ALL.iter().any(names_scope)
         });
@@ -266,7 +262,6 @@ pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
         || status.is_some_and(|status| matches!(status, "error" | "fail"))
 }
 
-
 fn field(item: &Value) -> Option<FieldProblem> {
     let object = item.as_object()?;
     let message = first_text(object, &MESSAGES).unwrap_or_default();
@@ -315,7 +310,6 @@ fn joined(value: Option<&Value>) -> Option<String> {
     let texts: Vec<&str> = value?.as_array()?.iter().filter_map(Value::as_str).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
-
 
 fn message_text(value: &Value) -> String {
     match value {

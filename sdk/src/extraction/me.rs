@@ -18,7 +18,6 @@ record! {
     }
 }
 
-
 impl Resource for Me {
     const NOUN: &'static str = "an organization";
 

@@ -25,7 +25,6 @@ record! {
     }
 }
 
-
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
 
@@ -52,7 +51,6 @@ new_webhook!("The parameters of a new webhook endpoint.", "The URL of the endpoi
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
-
 
 impl Webhooks {
     /// Registers an endpoint. Only this response contains its `secret`, so store it.

@@ -180,4 +180,3 @@ async fn retry_after_costs_no_budget() {
     }
     assert_eq!(call.await.unwrap().unwrap().attempts, 10);
 }
-

@@ -132,8 +132,7 @@ async fn an_earlier_ambiguous_attempt_makes_the_outcome_unknown() {
 async fn a_retried_cancel_treats_a_conflict_as_success_if_the_email_is_cancelled() {
     let get = |status: &str| response(200, &format!(r#"{{"id":"eml_1","status":"{status}"}}"#));
     for (status, is_cancelled) in [("cancelled", true), ("canceled", true), ("sent", false)] {
-        let server =
-            MockServer::start([response(502, ""), response(409, ""), get(status)]).await;
+        let server = MockServer::start([response(502, ""), response(409, ""), get(status)]).await;
         let client = server.email().back_off(Duration::ZERO, Duration::ZERO).build().unwrap();
         let cancelled = client.emails().cancel("eml_1").await;
         assert_eq!(cancelled.is_ok(), is_cancelled, "{cancelled:?}");

@@ -105,7 +105,7 @@ async fn rejects_webhook_urls_that_are_not_https_unless_allowed() {
     let update = WebhookUpdate::new().url("ftp://x.test");
 
     // The check follows the base URL: a service that is reached with http may call http.
-    let secure = || EmailClient::builder("https://mail.example", "k");
+    let secure = || svc_sdk::EmailClient::builder("https://mail.example", "k");
     let client = secure().build().unwrap();
     for error in [
         client.webhooks().create(&webhook).await.unwrap_err(),

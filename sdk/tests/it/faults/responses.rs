@@ -209,4 +209,3 @@ async fn does_not_reuse_a_connection_closed_while_idle() {
         settle().await;
     }
 }
-
