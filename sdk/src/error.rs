@@ -380,7 +380,6 @@ impl From<InvalidInput> for Error {
 }
 
 /// Size of the response body that an error keeps.
-
 const KEPT_BODY: usize = 64 * 1024;
 
 impl fmt::Display for Error {

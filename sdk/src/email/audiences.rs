@@ -65,7 +65,6 @@ impl<T: Into<String>> From<T> for NewAudience {
 }
 
 /// The operations on audiences. All of them require the scope `contacts:manage`.
-
 #[derive(Clone, Debug)]
 pub struct Audiences {
     pub(crate) shared: std::sync::Arc<Shared>,

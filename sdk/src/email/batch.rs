@@ -35,7 +35,6 @@ pub enum BatchShape {
 }
 
 /// Which emails of a batch are sent.
-
 #[derive(Default)]
 pub(crate) struct BatchPlan {
     /// Indices of the emails in the request.
@@ -296,7 +295,6 @@ record! {
 }
 
 /// An item of a response, whose fields are read in one pass.
-
 #[derive(Default, serde::Serialize)]
 struct Item {
     email: EmailRecord,
@@ -335,7 +333,6 @@ impl Record for Item {
 
 /// Whether a field is present and not empty. `"error": ""` and `"errors": []` are not
 /// errors: an accepted email must not be sent again because of them.
-
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NonEmpty(bool);
 

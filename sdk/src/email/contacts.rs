@@ -202,7 +202,6 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
 }
 
 /// The operations on contacts. All of them require the scope `contacts:manage`.
-
 #[derive(Clone, Debug)]
 pub struct Contacts {
     pub(crate) shared: std::sync::Arc<Shared>,
@@ -312,7 +311,6 @@ impl Contacts {
 }
 
 /// Which page of an audience's contacts to return.
-
 impl Call<List<Contact>> {
     /// Sets the number of the page. Usually the first page is 1
     /// (`docs/undocumented/email-service.md#contact-pages`).

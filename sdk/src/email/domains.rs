@@ -177,7 +177,6 @@ impl<T: Into<String>> From<T> for NewDomain {
 }
 
 /// The operations on domains. All of them require the scope `domains:manage`.
-
 #[derive(Clone, Debug)]
 pub struct Domains {
     pub(crate) shared: std::sync::Arc<Shared>,

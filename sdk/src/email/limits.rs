@@ -89,7 +89,6 @@ fn check_headers(headers: &Map<String, Value>) -> Result<(), InvalidInput> {
 }
 
 /// Checks the number of emails in a batch.
-
 pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
     if emails.is_empty() {
         return Err(InvalidInput::new("emails", "at least one email is required"));
@@ -102,7 +101,6 @@ pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
 
 /// Rejects a field in `extra` that is set as a typed field, too: a name must occur once in
 /// a JSON object.
-
 pub(crate) fn check_extra(
     extra: &Map<String, Value>,
     fields: &[(&str, bool)],

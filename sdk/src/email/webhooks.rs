@@ -215,7 +215,6 @@ fn as_status(value: &Value) -> Option<StatusCode> {
 }
 
 /// The operations on webhooks. All of them require the scope `webhooks:manage`.
-
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,

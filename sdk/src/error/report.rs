@@ -217,12 +217,10 @@ impl ErrorReport {
 }
 
 /// Fields that hold a code.
-
 const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
 
 /// Fields that hold a message, the most specific one first; `error`, which may also hold a
 /// code, is the last one.
-
 const MESSAGES: [&str; 11] = [
     "message",
     "error_description",
@@ -238,13 +236,11 @@ const MESSAGES: [&str; 11] = [
 ];
 
 /// Fields that hold problems of individual fields.
-
 const FIELD_LISTS: [&str; 7] =
     ["fields", "errors", "detail", "violations", "issues", "invalid_params", "invalid-params"];
 
 /// Whether the body of a response with a success status reports a failure: `{"error": …}`,
 /// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
-
 pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
     let is_set = |name: &str| match object.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -285,7 +281,6 @@ fn field(item: &Value) -> Option<FieldProblem> {
 }
 
 /// A path such as `["body", "to", 0]` as `to[0]`.
-
 fn joined_path(path: &[Value]) -> String {
     let mut text = String::new();
     for (index, part) in path.iter().enumerate() {
@@ -305,7 +300,6 @@ fn joined_path(path: &[Value]) -> String {
 }
 
 /// The texts of an array as one.
-
 fn joined(value: Option<&Value>) -> Option<String> {
     let texts: Vec<&str> = value?.as_array()?.iter().filter_map(Value::as_str).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
@@ -320,7 +314,6 @@ fn message_text(value: &Value) -> String {
 }
 
 /// The first of these fields with a string or number value.
-
 fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| match object.get(*key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

@@ -46,7 +46,6 @@ text_enum! {
 new_webhook!("The parameters of a new webhook endpoint.", "The URL of the endpoint.");
 
 /// The operations on webhook endpoints. All of them require the scope `full`.
-
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,

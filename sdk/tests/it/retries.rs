@@ -231,7 +231,7 @@ async fn retry_pauses_have_full_jitter() {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&waits);
     let hour = Duration::from_secs(3_600);
-    let client = server.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1);
+    let client = server.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1_000);
     let client =
         client.on_attempt(move |attempt| recorded.lock().unwrap().extend(attempt.retry_in));
     let client = client.build().unwrap();
