@@ -243,7 +243,7 @@ fn classify_error(error: reqwest::Error) -> Failed {
 /// Whether a connection failed because of TLS. The platform's library does not tell.
 fn is_tls(error: &reqwest::Error) -> bool {
     #[cfg(feature = "rustls")]
-    return causes(error).any(|cause| cause.is::<rustls::Error>());
+    return causes(error).any(<dyn StdError>::is::<rustls::Error>);
     #[cfg(not(feature = "rustls"))]
     causes(error).any(|_| false)
 }

@@ -276,7 +276,7 @@ async fn the_application_can_bring_its_http_client() {
     // As a program does whose own reqwest has no TLS feature.
     #[cfg(feature = "rustls")]
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = svc_sdk::reqwest::Client::builder().no_proxy().user_agent("own").build().unwrap();
+    let http = reqwest::Client::builder().no_proxy().user_agent("own").build().unwrap();
     let target = MockServer::json(200, r#"{"id":"x"}"#).await;
     let location = format!("Location: {}/elsewhere\r\n", target.url());
     let server = MockServer::start([

@@ -27,8 +27,6 @@ pub(super) enum Fault {
     ClosesAfterHead,
     /// Reads the head and a part of the body, then closes the connection.
     ClosesMidBody,
-    /// Reads the head, writes this, then discards the rest of the request.
-    EarlyResponse(String),
     /// Reads the complete request, writes this (possibly nothing), then closes the
     /// connection.
     Responds(String),
