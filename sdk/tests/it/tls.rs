@@ -49,12 +49,12 @@ pub(crate) async fn start() -> (String, String) {
     (format!("https://localhost:{port}"), pem)
 }
 
-/// A builder for each TLS library in this build.
 /// The platform's library does not tell why a connection failed.
 fn is_tls(kind: &ErrorKind) -> bool {
     kind == &ErrorKind::Tls || (cfg!(feature = "native-tls") && kind == &ErrorKind::Connect)
 }
 
+/// A builder for each TLS library in this build.
 fn builders(url: &str) -> Vec<EmailClientBuilder> {
     let builder = EmailClient::builder(url, "k").no_proxy();
     let builder = builder.back_off(Duration::ZERO, Duration::ZERO);
