@@ -6,6 +6,7 @@ pub mod env;
 pub mod files;
 pub mod flags;
 pub mod guard;
+mod hour;
 pub mod key;
 pub mod keyring;
 mod proxy;

@@ -1,62 +1,33 @@
 //! The HTTP clients: turn an operation into a request, send it, and decode the response.
 
-#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
-mod attachment_reader;
-mod attempt;
+pub(crate) mod attempt;
 #[cfg(feature = "blocking")]
 mod blocking;
-#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 mod body;
-mod builder;
-mod call;
-mod clients;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/connections.rs")]
+pub(crate) mod builder;
+pub(crate) mod call;
+pub(crate) mod clients;
 mod connections;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/exchange.rs")]
-mod exchange;
-mod guard;
-mod hold;
-mod key;
-#[cfg(feature = "tower")]
-mod layer;
-mod observer;
+pub(crate) mod guard;
+pub(crate) mod observer;
 mod path;
-mod payload;
-mod preview;
-#[cfg(feature = "rate-limit")]
-mod rate_limit;
+pub(crate) mod payload;
+pub(crate) mod preview;
 mod raw;
-mod response;
-mod retry;
-#[cfg(feature = "_rustls")]
-mod rustls;
-mod shared;
-#[cfg_attr(all(target_arch = "wasm32", target_os = "unknown"), path = "client/web/time.rs")]
-mod time;
-#[cfg(any(feature = "_rustls", feature = "native-tls"))]
+pub(crate) mod response;
+mod send;
+pub(crate) mod shared;
+#[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
 #[cfg(feature = "tracing")]
 mod trace;
-mod transport;
-mod wait;
+pub(crate) mod wait;
 
-use std::pin::Pin;
-
-pub use builder::{EmailClientBuilder, ExtractionClientBuilder};
-pub use call::Call;
-#[cfg(feature = "bulk")]
-pub(crate) use call::MayTry;
-pub use clients::{EmailClient, ExtractionClient};
-pub use guard::RecipientGuard;
-#[cfg(feature = "tower")]
-pub use layer::{AttemptFuture, AttemptService, Body};
-pub use observer::Attempt;
+// The names that the resources used before they imported from the defining modules.
+pub(crate) use call::Call;
 pub(crate) use payload::Payload;
-pub use preview::RequestPreview;
-pub use response::{CallOutput, Deleted, RawResponse, Response};
-pub(crate) use response::{FromResponse, Resource, ResponseParts};
+pub(crate) use response::{Deleted, FromResponse, Resource, ResponseParts};
 pub(crate) use shared::Shared;
-pub use wait::{Poll, Wait};
+pub(crate) use wait::Wait;
 
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-pub(crate) type BoxStream<T> = Pin<Box<dyn futures_core::Stream<Item = T> + Send>>;
+pub(crate) type BoxStream<T> = futures_util::stream::BoxStream<'static, T>;

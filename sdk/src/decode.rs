@@ -8,15 +8,14 @@ mod list;
 mod record;
 mod sanitize;
 
-#[cfg(feature = "client")]
 pub(crate) use cursor::parse_value;
-#[cfg(feature = "client")]
+
 pub(crate) use cursor::{JsonCursor, parse_lenient};
 pub use extra::Extra;
 pub(crate) use field::{Field, Lenient, text_enum};
 pub use list::List;
-#[cfg(feature = "client")]
+
 pub(crate) use list::{find_array, read_list};
-#[cfg(feature = "client")]
+
 pub(crate) use record::{Candidate, DecodeError, read_object};
 pub(crate) use record::{Change, Record, deserialize, record, reread};

@@ -5,18 +5,18 @@ mod report;
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
-pub(crate) use report::ErrorReport;
 pub use report::FieldProblem;
-#[cfg(feature = "client")]
-pub(crate) use report::reports_failure;
+pub(crate) use report::{ErrorReport, reports_failure};
 
-use crate::{Operation, Scope, ScopeRule};
+use crate::operation::{Operation, ScopeRule};
+use crate::scope::Scope;
 
 /// The error of every fallible operation of this crate.
 ///
@@ -33,15 +33,17 @@ use crate::{Operation, Scope, ScopeRule};
 /// [`request_id`](Self::request_id).
 ///
 /// `Display` and `Debug` contain the operation, the HTTP status, the service's error code,
-/// the names of invalid fields, the request id and the required scope. They never contain an API key or the content of a
-/// request or response, so they are safe to log. The service's own message may quote the
+/// the names of invalid fields, the request id and the required scope. They never contain an
+/// API key or the content of a request or response, so they are safe to log. The service's own message may quote the
 /// request. It is therefore only available through [`message`](Self::message),
 /// [`fields`](Self::fields) and [`body`](Self::body).
 ///
-/// The guide `docs/guides/errors-and-retries.md` shows common ways to handle errors.
+/// Cloning is cheap. The guide
+/// <https://github.com/svc-tools/svc/blob/main/docs/guides/errors-and-retries.md> shows common
+/// ways to handle errors.
 ///
 /// ```
-/// # #[cfg(feature = "client")]
+/// #
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
 /// use svc_sdk::{ErrorKind, Outcome};
 ///
@@ -61,10 +63,12 @@ use crate::{Operation, Scope, ScopeRule};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Error(Box<Inner>);
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
 
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     outcome: Outcome,
@@ -76,9 +80,10 @@ struct Inner {
     attempts: u32,
     headers: HeaderMap,
     body: Bytes,
-    source: Option<Cause>,
-    /// Whether the call is idempotent.
+    source: Option<Arc<dyn StdError + Send + Sync>>,
     idempotent: bool,
+    /// Whether the call is idempotent, or has an idempotency key that the service honors.
+    retry_safe: bool,
     stopped: Option<Stopped>,
 }
 
@@ -87,29 +92,17 @@ struct Inner {
 pub(crate) enum Stopped {
     /// The retry budget that all clones share was spent.
     BudgetSpent,
-    /// The client's own rate limit has no room before the deadline.
-    #[cfg_attr(not(feature = "rate-limit"), expect(dead_code, reason = "no rate limit"))]
-    OwnRateLimit,
     /// After a 429, the pause that the service asked for ends after the deadline.
     HeldBack,
-    /// The bulk job that the request belongs to was paused or stopped.
-    #[cfg(feature = "bulk")]
-    JobPaused,
 }
 
 impl Stopped {
     const fn as_str(self) -> &'static str {
         match self {
             Self::BudgetSpent => "not retried, because the client's retry budget is spent",
-            Self::OwnRateLimit => {
-                "not sent, because the client's own `rate_limit` allows no request before the \
-                 deadline"
-            }
             Self::HeldBack => {
                 "not sent, because the service asked for a pause that ends after the deadline"
             }
-            #[cfg(feature = "bulk")]
-            Self::JobPaused => "not tried again, because the job was paused or stopped",
         }
     }
 }
@@ -133,7 +126,7 @@ impl Target {
 
 impl Error {
     /// Creates an error, for example to test how a program handles it. For the error of a
-    /// response, see `Error::from_response`.
+    /// response, see [`from_response`](Self::from_response).
     ///
     /// ```
     /// use svc_sdk::{Error, ErrorKind, Outcome};
@@ -142,7 +135,7 @@ impl Error {
     /// assert!(error.is_timeout());
     /// ```
     pub fn new(kind: ErrorKind, outcome: Outcome) -> Self {
-        Self(Box::new(Inner {
+        Self(Arc::new(Inner {
             kind,
             outcome,
             target: None,
@@ -155,6 +148,7 @@ impl Error {
             body: Bytes::new(),
             source: None,
             idempotent: false,
+            retry_safe: false,
             stopped: None,
         }))
     }
@@ -162,8 +156,10 @@ impl Error {
     /// Sets the operation that failed, for an error created with [`new`](Self::new).
     #[must_use]
     pub fn with_operation(mut self, operation: Operation) -> Self {
-        self.0.target = Some(Target::Operation(operation));
-        self.0.idempotent = operation.is_idempotent();
+        let inner = Arc::make_mut(&mut self.0);
+        inner.target = Some(Target::Operation(operation));
+        inner.idempotent = operation.is_idempotent();
+        inner.retry_safe = inner.idempotent;
         self
     }
 
@@ -183,9 +179,7 @@ impl Error {
         self.0.target.and_then(Target::operation)
     }
 
-    /// The scope that the operation requires according to the service's reference
-    /// (`docs/email-service/scopes.md`, `docs/extraction-service/scopes.md`). `None` if
-    /// there is none or it is not documented.
+    /// The scope that the operation requires according to the service's reference. `None` if there is none or it is not documented.
     pub fn required_scope(&self) -> Option<Scope> {
         self.operation().and_then(Operation::required_scope)
     }
@@ -207,7 +201,8 @@ impl Error {
         self.0.report.message.as_deref()
     }
 
-    /// The service's messages about individual fields of the request.
+    /// The problems of individual fields of the request, reported by the service or, for
+    /// [`InvalidInput`](ErrorKind::InvalidInput), by this client.
     pub fn fields(&self) -> &[FieldProblem] {
         &self.0.report.fields
     }
@@ -240,8 +235,10 @@ impl Error {
     /// Whether repeating the same call later may succeed and cannot have an effect twice.
     ///
     /// True for transient failures (rate limit, connection, timeout, most server errors) if
-    /// the request was not processed or the operation is
-    /// [idempotent](Operation::is_idempotent).
+    /// the request was not processed, the operation is
+    /// [idempotent](Operation::is_idempotent), or the call had an idempotency key that the
+    /// service [honors](crate::ClientBuilder::service_honors_idempotency_key) and is repeated
+    /// with the same key.
     pub fn is_retryable(&self) -> bool {
         let passing = match &self.0.kind {
             ErrorKind::RateLimited
@@ -258,7 +255,7 @@ impl Error {
             }
             _ => false,
         };
-        passing && (self.0.idempotent || self.0.outcome != Outcome::Unknown)
+        passing && (self.0.retry_safe || self.0.outcome != Outcome::Unknown)
     }
 
     /// True if the resource does not exist (HTTP 404 or 410).
@@ -277,21 +274,15 @@ impl Error {
     }
 
     /// True if the service limited the request rate (HTTP 429) and the retries or the
-    /// deadline were used up, or if the client's own rate limit left no time for the call.
+    /// deadline were used up.
     pub fn is_rate_limited(&self) -> bool {
         matches!(self.0.kind, ErrorKind::RateLimited)
     }
 
     /// True if the call was not retried because the
-    /// [retry budget](crate::EmailClientBuilder::retry_budget) was spent.
+    /// [retry budget](crate::ClientBuilder::retry_budget) was spent.
     pub fn is_retry_budget_spent(&self) -> bool {
         self.0.stopped == Some(Stopped::BudgetSpent)
-    }
-
-    /// Whether the bulk job was paused or stopped before the call was tried again.
-    #[cfg(feature = "bulk")]
-    pub(crate) fn is_job_paused(&self) -> bool {
-        self.0.stopped == Some(Stopped::JobPaused)
     }
 
     /// True if the deadline passed.
@@ -310,61 +301,59 @@ impl Error {
     }
 }
 
-#[cfg(feature = "client")]
 impl Error {
     pub(crate) fn config(problem: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Config { problem: problem.into() }, Outcome::NotSent)
+        Self::new(ErrorKind::config(problem), Outcome::NotSent)
     }
 
-    pub(crate) fn with_target(mut self, target: Target) -> Self {
-        self.0.target = Some(target);
-        self.0.idempotent = target.operation().is_some_and(Operation::is_idempotent);
+    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.0));
         self
     }
 
-    /// Overrides the default, for raw requests that the caller marked as idempotent.
-    pub(crate) fn with_idempotent(mut self, idempotent: bool) -> Self {
-        self.0.idempotent = idempotent;
-        self
+    pub(crate) fn with_target(self, target: Target) -> Self {
+        let idempotent = target.operation().is_some_and(Operation::is_idempotent);
+        self.with(|inner| inner.target = Some(target)).with_retry_safe(idempotent, idempotent)
     }
 
-    pub(crate) fn with_stopped(mut self, stopped: Stopped) -> Self {
-        self.0.stopped = Some(stopped);
-        self
+    /// Overrides the default, for raw requests that the caller marked as idempotent and for an
+    /// idempotency key.
+    pub(crate) fn with_retry_safe(self, idempotent: bool, retry_safe: bool) -> Self {
+        self.with(|inner| (inner.idempotent, inner.retry_safe) = (idempotent, retry_safe))
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
-        self.0.source = Some(source.into());
-        self
+    pub(crate) fn with_stopped(self, stopped: Stopped) -> Self {
+        self.with(|inner| inner.stopped = Some(stopped))
     }
 
-    pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
-        self.0.attempts = attempts;
-        self
+    pub(crate) fn with_source(self, source: impl Into<Cause>) -> Self {
+        self.with(|inner| inner.source = Some(Arc::from(source.into())))
     }
 
-    pub(crate) fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
-        self.0.retry_after = retry_after;
-        self
+    pub(crate) fn with_attempts(self, attempts: u32) -> Self {
+        self.with(|inner| inner.attempts = attempts)
+    }
+
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
+        self.with(|inner| inner.retry_after = retry_after)
     }
 
     /// Sets the outcome to `Unknown` if an earlier attempt of the call may have been
     /// processed.
-    pub(crate) fn or_unknown_if(mut self, may_be_processed: bool) -> Self {
-        if may_be_processed {
-            self.0.outcome = Outcome::Unknown;
+    pub(crate) fn or_unknown_if(self, may_be_processed: bool) -> Self {
+        match may_be_processed {
+            true => self.with(|inner| inner.outcome = Outcome::Unknown),
+            false => self,
         }
-        self
     }
 
-    pub(crate) fn with_report(mut self, report: ErrorReport) -> Self {
-        self.0.report = report;
-        self
+    pub(crate) fn with_report(self, report: ErrorReport) -> Self {
+        self.with(|inner| inner.report = report)
     }
 
     pub(crate) fn with_response_parts(
-        mut self,
-        status: u16,
+        self,
+        status: StatusCode,
         headers: HeaderMap,
         request_id: Option<String>,
         mut body: Bytes,
@@ -373,22 +362,24 @@ impl Error {
             // A slice would keep the whole response in memory.
             body = Bytes::copy_from_slice(&body[..KEPT_BODY]);
         }
-        self.0.status = StatusCode::from_u16(status).ok();
-        self.0.headers = headers;
-        self.0.request_id = request_id;
-        self.0.body = body;
-        self
+        self.with(|inner| {
+            inner.status = Some(status);
+            inner.headers = headers;
+            inner.request_id = request_id;
+            inner.body = body;
+        })
     }
 }
 
 impl From<InvalidInput> for Error {
     fn from(invalid: InvalidInput) -> Self {
+        let fields = vec![FieldProblem::from(&invalid)];
         Self::new(ErrorKind::InvalidInput(invalid), Outcome::NotSent)
+            .with_report(ErrorReport { fields, ..ErrorReport::default() })
     }
 }
 
 /// Size of the response body that an error keeps.
-#[cfg(feature = "client")]
 const KEPT_BODY: usize = 64 * 1024;
 
 impl fmt::Display for Error {
@@ -408,6 +399,10 @@ impl fmt::Display for Error {
         }
         let mut fields: Vec<&str> = self.fields().iter().filter_map(FieldProblem::shown).collect();
         fields.dedup();
+        if self.is_invalid_input() && fields.len() == 1 {
+            // The kind names it.
+            fields.clear();
+        }
         if let Some((first, more)) = fields.split_first() {
             write!(f, ": {first}")?;
             more.iter().take(MAX_SHOWN_FIELDS - 1).try_for_each(|field| write!(f, ", {field}"))?;
@@ -441,6 +436,12 @@ impl fmt::Display for Error {
         }
         if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
             f.write_str("; the request may have been processed")?;
+        }
+        if self.code() == Some("idempotency_mismatch") {
+            f.write_str(
+                "; the idempotency key was used with another body: send the same body with it, \
+                 also the same date, or use a new key",
+            )?;
         }
         match next_step(&self.0.kind) {
             Some(step) => write!(f, "; {step}"),
@@ -486,7 +487,7 @@ impl StdError for Error {
     }
 }
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -495,7 +496,12 @@ mod tests {
         for (length, is_kept) in [(KEPT_BODY, true), (KEPT_BODY + 1, false)] {
             let body = Bytes::from(vec![b'x'; length]);
             let error = Error::new(ErrorKind::Invalid, Outcome::Refused);
-            let error = error.with_response_parts(422, HeaderMap::new(), None, body.clone());
+            let error = error.with_response_parts(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                HeaderMap::new(),
+                None,
+                body.clone(),
+            );
             assert_eq!(error.body().len(), KEPT_BODY);
             assert_eq!(body.is_unique(), !is_kept);
         }

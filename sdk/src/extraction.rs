@@ -5,6 +5,6 @@ mod me;
 mod webhooks;
 
 pub use me::{Auth, KeyScope, Me, Organization};
-#[cfg(feature = "client")]
+
 pub use webhooks::Webhooks;
 pub use webhooks::{Event, NewWebhook, Webhook};

@@ -24,7 +24,8 @@
 //! Every operation returns a [`Call`], which sends its request when it is awaited. Before
 //! that, it takes options: a timeout, the number of retries, an idempotency key, a header.
 //! [`Call::with_response`] returns the status, headers and request id along with the value.
-//! [`Call::to_request`] returns the request without sending it. For an endpoint that this
+//! [`Call::to_request`] returns the request without sending it. To run a call as a task, use
+//! `tokio::spawn(call.into_future())`. For an endpoint that this
 //! crate does not model, use [`EmailClient::raw`] or [`ExtractionClient::raw`].
 //!
 //! ```no_run
@@ -45,24 +46,23 @@
 //!
 //! # Retries
 //!
-//! Failed attempts are retried with exponential back-off and jitter, honoring
-//! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default, and all
-//! clones of a client share a retry budget. An attempt that hangs is given up after a third
-//! of the deadline if it can be retried, see
-//! [`attempt_timeout`](EmailClientBuilder::attempt_timeout).
+//! Failed attempts are retried with exponential back-off and full jitter, honoring
+//! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default; an attempt
+//! may take all the time that is left, unless
+//! [`attempt_timeout`](EmailClientBuilder::attempt_timeout) is set. All clones of a client
+//! share a retry budget.
 //!
-//! A 429 with `Retry-After` holds back all clones of the client: until the pause is over,
-//! none of them sends anything. Then their calls start in order, few at first and more as
-//! long as the service accepts them. Such a retry counts neither towards the number of
-//! retries nor towards the budget; only the deadline limits it. To send much, allow a long
-//! `timeout` and pass many calls to the client at once.
+//! A 429 with `Retry-After` holds back all calls with the same key until the pause is over;
+//! then they start at random times. Such a retry counts neither towards the number of retries
+//! nor towards the budget; only the deadline limits it. To send much, allow a long `timeout` and
+//! pass many calls to the client at once. Calls with other keys go on.
 //!
 //! An [idempotent](Operation::is_idempotent) operation has the same effect whether it is
 //! performed once or twice. It is retried after every transient failure. Any other
 //! operation, such as sending an email, is retried only if the previous attempt was
-//! certainly not processed: no connection was established, the service responded with 429,
-//! or an HTTP/2 server refused the stream. Dropping the future of a call stops its retries;
-//! a request that was already sent may still be processed.
+//! certainly not processed: no connection was established, or the service responded with 429.
+//! Dropping the future of a call stops its retries; a request that was already sent may still
+//! be processed.
 //!
 //! # Errors
 //!
@@ -74,8 +74,11 @@
 //!
 //! # Staging systems
 //!
-//! [`EmailClientBuilder::recipient_guard`] limits who gets emails: a list of allowed addresses
-//! and domains, one address that all emails go to instead, and a number of recipients.
+//! [`RecipientGuard`] limits who gets emails: a list of allowed addresses and domains, one
+//! address that all emails go to instead, and a number of recipients. `EmailClient::from_env`
+//! reads it from the environment; on a builder, it is set with
+//! [`recipient_guard`](EmailClientBuilder::recipient_guard) or
+//! [`recipient_guard_from_env`](EmailClientBuilder::recipient_guard_from_env).
 //!
 //! # Undocumented details of the services
 //!
@@ -84,22 +87,23 @@
 //! format. Fields that a type does not model are kept, see [`Extra`]. What a client cannot
 //! detect is configurable on the builder: the header that carries the key, the shape of a
 //! batch body, the number of the first page. The open points are listed in
-//! `docs/undocumented/README.md`.
+//! [the book](https://github.com/svc-tools/svc/blob/main/docs/undocumented/README.md).
 //!
 //! # Logging, metrics and custom HTTP clients
 //!
-//! [`EmailClientBuilder::on_attempt`] registers a callback that runs after every attempt,
-//! and the feature `tracing` adds a span to each. With the feature `tower`,
-//! `EmailClientBuilder::layer` wraps every attempt in middleware.
-//! [`EmailClientBuilder::configure_http`] sets options of the HTTP client. Proxies come from
-//! the environment (`HTTPS_PROXY` and so on) unless the builder sets one.
+//! [`on_attempt`](EmailClientBuilder::on_attempt) registers a callback that runs after every
+//! attempt, and the feature `tracing` adds a span to each.
+//! [`header_hook`](EmailClientBuilder::header_hook) changes the headers of each.
+//! [`configure_http`](EmailClientBuilder::configure_http) sets options of the HTTP client, and
+//! [`http_client`](EmailClientBuilder::http_client) replaces it. Proxies come from the
+//! environment (`HTTPS_PROXY` and so on) unless the builder sets one.
 //!
 //! # Runtimes
 //!
 //! Calls need a tokio runtime; `Call::block` (feature `blocking`) brings its own. One client
 //! may be used in several runtimes, such as a static client in `#[tokio::test]` functions:
-//! it keeps the connections of each runtime apart, and drops them when the runtime ends.
-//! Retry budget, rate limit and pauses are shared by all of them.
+//! it keeps the connections of each runtime apart. Retry budget and pauses are shared by all of
+//! them.
 //!
 //! # Testing your code
 //!
@@ -135,58 +139,26 @@
 //! A recipient such as `bounced+1@example.test` makes the email bounce.
 //! `server.create_organization("First")` creates an organization with its own keys and data.
 //!
-//! # WebAssembly
-//!
-//! The crate runs in a browser on `wasm32-unknown-unknown`: turn off the default features
-//! and enable `client` (optionally `tracing` and `rate-limit`). Requests are sent with
-//! `fetch`, which buffers bodies in memory and does not report how much of a request was
-//! sent, so the outcome of most failures is [`Outcome::Unknown`]. The browser follows
-//! redirects; the client rejects the resulting responses.
-//!
 //! # Cargo features
 //!
 //! | feature | |
 //! |---|---|
-//! | `client` (default) | The clients. Without it, only models, scopes, errors and [`Operation`] are available. |
-//! | `rustls` | TLS with rustls. Uses the platform's certificates, loaded at the first handshake. |
-//! | `rustls-ring` | The same with fewer dependencies, see below. |
+//! | `rustls` (default) | TLS with rustls on ring, for this crate's clients only. Uses the platform's certificates, loaded at the first handshake. |
 //! | `native-tls` | TLS with the platform's library. Used if rustls is off, or if selected on the builder. |
-//! | `http2` | HTTP/2, if the service supports it. |
 //! | `blocking` | `Call::block` for programs without an async runtime. |
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
-//! | `tower` | Tower layers around every attempt. |
-//! | `rate-limit` | A client-side limit on the request rate. |
-//! | `bulk` | Bulk sending with a journal, see the module `bulk`. Not available in browsers. |
-//! | `bulk-redis` | Bulk sending by several processes, with a queue in Redis. |
 //!
-//! An `https` base URL needs one of the three TLS features; without, `build` fails. None is
-//! a default, because features of reqwest apply to every `reqwest::Client` of the program:
-//! with `rustls`, another client uses rustls as well, with reqwest's default provider.
-//! `rustls-ring` leaves out that provider, and `reqwest::Client::new()` then panics unless
-//! the program installs one (`rustls::crypto::CryptoProvider::install_default`) or enables a
-//! TLS feature of reqwest. Choose it for a program without HTTP clients of its own. The
-//! clients of this crate use ring in both cases.
+//! Without a TLS feature, only `http` base URLs work, and `build` says so. `rustls` enables
+//! reqwest without a default TLS provider: `reqwest::Client::new()` elsewhere in the program
+//! panics unless the program enables a TLS feature of reqwest itself, or installs a provider
+//! (`rustls::crypto::CryptoProvider::install_default`).
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(
-    not(feature = "client"),
-    expect(dead_code, reason = "only the client decodes responses")
-)]
-#![cfg_attr(
-    all(feature = "client", target_arch = "wasm32", target_os = "unknown"),
-    expect(
-        dead_code,
-        reason = "a browser manages connections and proxies itself and reports fewer details"
-    )
-)]
 
-#[cfg(all(doctest, feature = "client"))]
+#[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(all(feature = "bulk", not(all(target_arch = "wasm32", target_os = "unknown"))))]
-pub mod bulk;
-#[cfg(feature = "client")]
 mod client;
 mod decode;
 pub mod email;
@@ -198,18 +170,22 @@ mod scope;
 mod scopes;
 mod secret;
 
-#[cfg(feature = "client")]
-pub use client::{
-    Attempt, Call, CallOutput, Deleted, EmailClient, EmailClientBuilder, ExtractionClient,
-    ExtractionClientBuilder, Poll, RawResponse, RecipientGuard, RequestPreview, Response, Wait,
+pub use client::builder::ClientBuilder;
+pub use client::call::Call;
+pub use client::clients::{
+    EmailClient, EmailClientBuilder, ExtractionClient, ExtractionClientBuilder,
 };
-#[cfg(feature = "tower")]
-pub use client::{AttemptFuture, AttemptService, Body};
+pub use client::guard::RecipientGuard;
+pub use client::observer::Attempt;
+pub use client::preview::RequestPreview;
+pub use client::response::{CallOutput, Deleted, RawResponse, Response};
+pub use client::wait::{Poll, Wait};
 pub use decode::{Extra, List};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
-/// The type of HTTP statuses, from the crate `http`.
 pub use http::StatusCode;
 pub use operation::{Method, Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};
 pub use scopes::Scopes;
 pub use secret::Secret;
+/// The HTTP crates whose types are part of this API.
+pub use {http, reqwest};

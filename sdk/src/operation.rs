@@ -28,7 +28,6 @@ impl Service {
     }
 
     /// What the paths of all operations start with.
-    #[cfg(feature = "client")]
     pub(crate) const fn path_prefix(self) -> &'static str {
         match self {
             Self::Email => "/api/v1",
@@ -223,7 +222,6 @@ impl Operation {
     }
 
     /// Whether the operation creates a resource, so that its response must contain an id.
-    #[cfg(feature = "client")]
     pub(crate) const fn creates(self) -> bool {
         matches!(
             self,

@@ -32,16 +32,6 @@ impl Scopes {
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-
-    #[cfg(feature = "client")]
-    pub(crate) const fn bits(self) -> u8 {
-        self.0
-    }
-
-    #[cfg(feature = "client")]
-    pub(crate) const fn from_bits(bits: u8) -> Self {
-        Self(bits)
-    }
 }
 
 const fn bit(scope: Scope) -> u8 {

@@ -27,14 +27,12 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Whether this is a test key of the extraction service: it starts with `sk_test_`
-    /// (`docs/extraction-service/scopes.md`).
+    /// Whether this is a test key of the extraction service: it starts with `sk_test_`.
     pub fn is_test_key(&self) -> bool {
         self.0.starts_with("sk_test_")
     }
 
-    /// Whether this is a live key of the extraction service: it starts with `sk_live_`
-    /// (`docs/extraction-service/scopes.md`).
+    /// Whether this is a live key of the extraction service: it starts with `sk_live_`.
     pub fn is_live_key(&self) -> bool {
         self.0.starts_with("sk_live_")
     }

@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use svc_sdk::bulk::{Entry, QueueStatus, RedisQueue};
+use svc_bulk::{Entry, QueueStatus, RedisQueue};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};

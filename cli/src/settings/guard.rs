@@ -8,6 +8,7 @@ use svc_sdk::RecipientGuard;
 
 use super::Sourced;
 use super::files::create_private_dir;
+use super::hour::HourCounter;
 use crate::failure::Failure;
 
 /// The settings of a profile that make up its guard, and the variables that replace them.
@@ -90,8 +91,21 @@ impl Guard {
         limitless.to_sdk().map(|guard| guard.to_string())
     }
 
+    /// The smaller limit of recipients, of a run or of an hour.
+    pub fn smallest_limit(&self) -> Option<usize> {
+        let limits = [&self.max_per_run, &self.max_per_hour].into_iter().flatten();
+        limits.map(|limit| usize::try_from(limit.value).unwrap_or(usize::MAX)).min()
+    }
+
     /// The guard of the SDK; `None` if no part is set.
     pub fn to_sdk(&self) -> Option<RecipientGuard> {
+        if self.allow.is_none()
+            && self.redirect.is_none()
+            && self.max_per_run.is_none()
+            && self.max_per_hour.is_none()
+        {
+            return None;
+        }
         let mut guard = match &self.allow {
             Some(rules) => RecipientGuard::allow(rules.value.iter().map(String::as_str)),
             None => RecipientGuard::default(),
@@ -102,10 +116,7 @@ impl Guard {
         if let Some(max) = &self.max_per_run {
             guard = guard.max_per_run(u64::from(max.value));
         }
-        if let Some(max) = &self.max_per_hour {
-            guard = guard.max_per_hour(u64::from(max.value));
-        }
-        (guard != RecipientGuard::default()).then_some(guard)
+        Some(guard)
     }
 
     /// The same for a run, which shares the count of an hour with other runs of the profile.
@@ -125,13 +136,12 @@ impl Guard {
             )));
         }
         let Some(guard) = self.to_sdk() else { return Ok(None) };
-        if self.max_per_hour.is_none() {
-            return Ok(Some(guard));
-        }
+        let Some(limit) = &self.max_per_hour else { return Ok(Some(guard)) };
         let folder = state_dir.join("recipients");
         create_private_dir(&folder)
             .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
         let name = utf8_percent_encode(profile, NON_ALPHANUMERIC).to_string();
-        Ok(Some(guard.hour_file(folder.join(name))))
+        let counter = HourCounter::new(folder.join(name), limit.value.into());
+        Ok(Some(guard.count_with(move |recipients| counter.add(recipients))))
     }
 }

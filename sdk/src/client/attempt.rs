@@ -1,67 +1,75 @@
 //! A single attempt of a call: sends the request, reads the response, and classifies
-//! failures.
+//! failures. What was certainly not sent is judged by reqwest alone; everything else may have
+//! been processed.
 
-use std::io::Read;
-use std::pin::pin;
-use std::sync::Arc;
+use std::error::Error as StdError;
+use std::io::{self, Read};
+use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use tokio::time::{Duration, Instant, timeout_at};
 
-use super::call::{Options, Request};
-pub(super) use super::exchange::Pace;
-use super::exchange::{self, BoxError, Incoming, Progress};
-use super::payload::JSON;
+use super::body::{AttachmentFailure, FileBody};
+use super::payload::{Options, Payload, Request};
 use super::response::request_id;
-use super::retry::{Failure, parse_retry_after};
 use super::shared::Shared;
-use super::time::{Duration, Instant, now, timeout_at};
-use crate::error::ErrorReport;
-use crate::{Error, ErrorKind, Operation, Outcome, Scope, Scopes};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
+use crate::operation::Operation;
+use crate::scopes::Scopes;
 
 /// A response with a 2xx status.
-pub(crate) struct Success {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+pub(super) struct Success {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
-pub(crate) struct Failed {
-    pub(crate) failure: Failure,
-    pub(crate) error: Error,
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    pub(super) error: Error,
+}
+
+/// What a failed attempt means for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The request certainly did not reach the service.
+    NotSent,
+    /// The service refused it, because it limits the rate (429).
+    Limited,
+    /// It may succeed the next time. It may also have been processed.
+    Transient,
+    /// A retry would fail as well.
+    Permanent,
 }
 
 impl Failed {
-    /// A failure that a retry would not fix.
-    pub(crate) fn permanent(error: Error) -> Self {
+    fn permanent(error: Error) -> Self {
         Self { failure: Failure::Permanent, error }
+    }
+
+    fn timed_out() -> Self {
+        let error = Error::new(ErrorKind::Timeout, Outcome::Unknown);
+        Self { failure: Failure::Transient, error }
     }
 }
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
 /// Builds the request headers, which are the same for every attempt of a call.
-pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
-    let mut headers = match request.payload.content_type() {
-        Some(content_type) if content_type == JSON => shared.json_headers.clone(),
-        Some(content_type) => {
-            let mut headers = shared.headers.clone();
-            headers.insert(CONTENT_TYPE, content_type);
-            headers
-        }
+pub(super) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
+    let mut headers = shared.headers.clone();
+    if let Some(content_type) = request.payload.content_type() {
+        headers.insert(CONTENT_TYPE, content_type);
+    } else if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
         // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
         // servers respond with 411 otherwise.
-        None if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) => {
-            let mut headers = shared.headers.clone();
-            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-            headers
-        }
-        None => shared.headers.clone(),
-    };
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
     if let Some(key) = &options.idempotency_key {
-        headers.insert(IDEMPOTENCY_KEY, key.clone());
+        headers.insert(HeaderName::from_static("idempotency-key"), key.clone());
     }
     for (name, value) in &options.headers {
         headers.insert(name, value.clone());
@@ -69,96 +77,127 @@ pub(crate) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
     headers
 }
 
-/// When an attempt ends.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptEnd {
-    /// The deadline of the call.
-    pub(crate) deadline: Instant,
-    /// The end of this attempt, if it is earlier.
-    pub(crate) early: Option<EarlyEnd>,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct EarlyEnd {
-    pub(crate) at: Instant,
-    /// Whether only an attempt ends early whose request no connection has taken yet.
-    pub(crate) only_unsent: bool,
-}
-
-pub(crate) async fn attempt(
+pub(super) async fn attempt(
     shared: &Shared,
     request: &Request,
-    options: &Options,
-    end: AttemptEnd,
-    pace: Pace,
+    headers: &HeaderMap,
+    key: HeaderValue,
+    end: Instant,
 ) -> Result<Success, Failed> {
-    let mut response = head(shared, request, options, end, pace).await?;
-    let until = match end.early {
-        Some(early) if !early.only_unsent => early.at.min(end.deadline),
-        _ => end.deadline,
+    let http = shared.http.current().map_err(Failed::permanent)?;
+    let url = shared.url(&request.path);
+    let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
+    *outgoing.headers_mut() = headers.clone();
+    if !shared.hooks.is_empty() {
+        let headers = outgoing.headers_mut();
+        let length = headers.get(CONTENT_LENGTH).cloned();
+        shared.hooks.iter().for_each(|hook| hook(headers));
+        // They delimit the body: a wrong value would let the server read two requests.
+        headers.remove(TRANSFER_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
+    }
+    outgoing.headers_mut().insert(&shared.key_header, key);
+    *outgoing.body_mut() = match &request.payload {
+        Payload::Empty => None,
+        Payload::Bytes(bytes, _) => Some(bytes.clone().into()),
+        Payload::Files(pieces) => Some(reqwest::Body::wrap(FileBody::new(pieces))),
     };
-    let status = response.status;
-    let mut headers = std::mem::take(&mut response.headers);
-    if response.redirected {
-        // The response comes from another URL, and perhaps from another method: most
-        // redirects of a POST turn it into a GET.
+    let sent = timeout_at(end, http.execute(outgoing)).await.map_err(|_| Failed::timed_out())?;
+    let mut response = sent.map_err(classify_error)?;
+    if *response.url() != url {
+        // The application's own HTTP client followed a redirect, perhaps with another method.
+        let id = request_id(shared, response.headers()).map(str::to_owned);
+        let headers = std::mem::take(response.headers_mut());
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
-        let id = request_id(shared, &headers);
-        let error = error.with_response_parts(status, headers, id, Bytes::new());
+        let error = error.with_response_parts(response.status(), headers, id, Bytes::new());
         return Err(Failed::permanent(error));
     }
-    if !(200..300).contains(&status) {
-        // The error body is useful, but the status alone decides. If the body is slow,
-        // endless or truncated, the request still failed with this status.
-        let mut body = BytesMut::new();
-        let until = until.min(Instant::now() + ERROR_BODY_TIMEOUT);
-        let _ = timeout_at(until, read_into(&mut body, &mut response, MAX_ERROR_BODY)).await;
-        body.truncate(usize::try_from(MAX_ERROR_BODY).unwrap_or(usize::MAX));
-        let body = decompress(&mut headers, body.freeze(), MAX_ERROR_BODY);
-        return Err(error_response(shared, request, status, headers, body));
+    match response.status().is_success() {
+        true => read_success(shared, response, end).await,
+        false => Err(read_error(shared, request, response, end).await),
     }
-    let limit = shared.settings.max_response_size;
-    let problem = match timeout_at(until, read(&mut response, limit)).await {
-        Ok(Ok(body)) => return Ok(Success { status, headers, body }),
-        Ok(Err(problem)) => problem,
-        Err(_) => ReadProblem::TimedOut,
-    };
-    Err(problem.into_failed(shared, status, headers))
 }
 
-/// Sends the request and waits for the head of the response.
-async fn head(
+async fn read_success(
     shared: &Shared,
-    request: &Request,
-    options: &Options,
-    end: AttemptEnd,
-    pace: Pace,
-) -> Result<Incoming, Failed> {
-    let progress = Arc::new(Progress::default());
-    let mut headers = headers(shared, request, options);
-    if let Some(key) = shared.provided_key().map_err(Failed::permanent)? {
-        headers.insert(&shared.key_header, key);
-    }
-    let mut sent = pin!(exchange::send(shared, request, headers, &progress, pace));
-    if let Some(early) = end.early.filter(|early| early.at < end.deadline) {
-        match timeout_at(early.at, &mut sent).await {
-            Ok(response) => return response,
-            Err(_) if !early.only_unsent || progress.not_started() => {
-                return Err(timed_out(&progress));
-            }
-            Err(_) => {}
+    mut response: reqwest::Response,
+    end: Instant,
+) -> Result<Success, Failed> {
+    let status = response.status();
+    let headers = std::mem::take(response.headers_mut());
+    let limit = shared.settings.max_response_size;
+    let mut body = BytesMut::new();
+    let is_complete = match response.content_length().is_some_and(|length| length > limit) {
+        true => Ok(Ok(false)),
+        false => timeout_at(end, read(&mut body, &mut response, limit)).await,
+    };
+    // The request was processed, whatever became of the response.
+    let (failure, error) = match is_complete {
+        Ok(Ok(true)) => return Ok(Success { status, headers, body: body.freeze() }),
+        Ok(Ok(false)) => {
+            let kind = ErrorKind::ResponseTooLarge { limit };
+            (Failure::Permanent, Error::new(kind, Outcome::Unknown))
+        }
+        Ok(Err(error)) => {
+            let lost = Error::new(ErrorKind::ConnectionLost, Outcome::Unknown);
+            (Failure::Transient, lost.with_source(error.without_url()))
+        }
+        Err(_) => (Failure::Transient, Error::new(ErrorKind::Timeout, Outcome::Unknown)),
+    };
+    let id = request_id(shared, &headers).map(str::to_owned);
+    Err(Failed { failure, error: error.with_response_parts(status, headers, id, Bytes::new()) })
+}
+
+/// Appends the response to `body`. Returns false once it is longer than the limit.
+async fn read(
+    body: &mut BytesMut,
+    response: &mut reqwest::Response,
+    limit: u64,
+) -> Result<bool, reqwest::Error> {
+    while body.len() as u64 <= limit {
+        match response.chunk().await? {
+            Some(chunk) => body.extend_from_slice(&chunk),
+            None => return Ok(true),
         }
     }
-    match timeout_at(end.deadline, sent).await {
-        Ok(response) => response,
-        Err(_) => Err(timed_out(&progress)),
-    }
+    Ok(false)
 }
 
-/// Decodes the gzip body of an error response, up to `limit` bytes. The request does not
-/// allow one, but some servers and proxies compress every response. If it is truncated or
-/// not valid, it is useful up to there.
-fn decompress(headers: &mut HeaderMap, body: Bytes, limit: u64) -> Bytes {
+/// The part of an error response's body that is read.
+const MAX_ERROR_BODY: u64 = 1024 * 1024;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The error body is useful, but the status alone decides. If the body is slow, endless or
+/// truncated, the request still failed with this status.
+async fn read_error(
+    shared: &Shared,
+    request: &Request,
+    mut response: reqwest::Response,
+    end: Instant,
+) -> Failed {
+    let status = response.status();
+    let mut headers = std::mem::take(response.headers_mut());
+    let mut body = BytesMut::new();
+    let end = end.min(Instant::now() + ERROR_BODY_TIMEOUT);
+    let _ = timeout_at(end, read(&mut body, &mut response, MAX_ERROR_BODY)).await;
+    body.truncate(MAX_ERROR_BODY as usize);
+    let body = decompress(&mut headers, body.freeze());
+    let id = request_id(shared, &headers).map(str::to_owned);
+    let operation = request.target.operation();
+    let failure = match status.as_u16() {
+        429 => Failure::Limited,
+        408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
+        _ => Failure::Permanent,
+    };
+    let error = response_error(operation, shared.known_scopes(), id, status, headers, body);
+    Failed { failure, error }
+}
+
+/// Decodes the gzip body of an error response. The request does not allow one, but some
+/// servers and proxies compress every response. If it is truncated or not valid, it is useful
+/// up to there.
+fn decompress(headers: &mut HeaderMap, body: Bytes) -> Bytes {
     let is_gzip = |value: &HeaderValue| {
         let name = value.as_bytes().trim_ascii();
         name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
@@ -167,7 +206,7 @@ fn decompress(headers: &mut HeaderMap, body: Bytes, limit: u64) -> Bytes {
         return body;
     }
     let mut decoded = Vec::new();
-    let result = MultiGzDecoder::new(&body[..]).take(limit).read_to_end(&mut decoded);
+    let result = MultiGzDecoder::new(&body[..]).take(MAX_ERROR_BODY).read_to_end(&mut decoded);
     if result.is_err() && decoded.is_empty() {
         return body;
     }
@@ -177,86 +216,46 @@ fn decompress(headers: &mut HeaderMap, body: Bytes, limit: u64) -> Bytes {
     decoded.into()
 }
 
-/// The part of an error response's body that is read.
-const MAX_ERROR_BODY: u64 = 1024 * 1024;
-const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
-
-async fn read(response: &mut Incoming, limit: u64) -> Result<Bytes, ReadProblem> {
-    let length = response.length();
-    if length.is_some_and(|length| length > limit) {
-        return Err(ReadProblem::TooLarge { limit });
+/// Classifies an error of a request without a response.
+fn classify_error(error: reqwest::Error) -> Failed {
+    if let Some(failure) = causes(&error).find_map(<dyn StdError>::downcast_ref) {
+        let AttachmentFailure { email, attachment, problem } = AttachmentFailure::clone(failure);
+        let kind = ErrorKind::Attachment { email, attachment, problem: problem.to_string() };
+        // The body ended before its length, so the service has no complete request.
+        let error = Error::new(kind, Outcome::NotSent).with_source(problem);
+        return Failed::permanent(error);
     }
-    let Some(first) = response.chunk().await.map_err(ReadProblem::Lost)? else {
-        return Ok(Bytes::new());
+    if error.is_builder() {
+        let error = Error::config("the request cannot be built").with_source(error.without_url());
+        return Failed::permanent(error);
+    }
+    let (failure, kind, outcome) = if error.is_connect() {
+        let kind = if is_tls(&error) { ErrorKind::Tls } else { ErrorKind::Connect };
+        (Failure::NotSent, kind, Outcome::NotSent)
+    } else if error.is_timeout() {
+        (Failure::Transient, ErrorKind::Timeout, Outcome::Unknown)
+    } else {
+        (Failure::Transient, ErrorKind::ConnectionLost, Outcome::Unknown)
     };
-    // Usually there is one chunk, which needs no copy.
-    if first.len() as u64 <= limit && length == Some(first.len() as u64) {
-        return Ok(first);
-    }
-    let mut body = BytesMut::from(first);
-    read_into(&mut body, response, limit).await?;
-    Ok(body.freeze())
+    Failed { failure, error: Error::new(kind, outcome).with_source(error.without_url()) }
 }
 
-/// Appends the rest of the response to `body`, and stops once `body` is longer than the
-/// limit.
-async fn read_into(
-    body: &mut BytesMut,
-    response: &mut Incoming,
-    limit: u64,
-) -> Result<(), ReadProblem> {
-    while body.len() as u64 <= limit {
-        match response.chunk().await.map_err(ReadProblem::Lost)? {
-            Some(chunk) => body.extend_from_slice(&chunk),
-            None => return Ok(()),
+/// Whether a connection failed because of TLS. The platform's library does not tell.
+fn is_tls(error: &reqwest::Error) -> bool {
+    #[cfg(feature = "rustls")]
+    return causes(error).any(<dyn StdError>::is::<rustls::Error>);
+    #[cfg(not(feature = "rustls"))]
+    causes(error).any(|_| false)
+}
+
+fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(error.source(), |&error| {
+        // An I/O error does not return its inner error from `source`.
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn StdError + 'static)),
+            None => error.source(),
         }
-    }
-    Err(ReadProblem::TooLarge { limit })
-}
-
-enum ReadProblem {
-    TooLarge { limit: u64 },
-    Lost(BoxError),
-    TimedOut,
-}
-
-impl ReadProblem {
-    /// Maps a failure to read the body of a 2xx response. The request was processed.
-    fn into_failed(self, shared: &Shared, status: u16, headers: HeaderMap) -> Failed {
-        let id = request_id(shared, &headers);
-        let (failure, kind, source) = match self {
-            Self::TooLarge { limit } => {
-                (Failure::Permanent, ErrorKind::ResponseTooLarge { limit }, None)
-            }
-            Self::Lost(error) => (Failure::Ambiguous, ErrorKind::ConnectionLost, Some(error)),
-            Self::TimedOut => (Failure::Ambiguous, ErrorKind::Timeout, None),
-        };
-        let mut error = Error::new(kind, Outcome::Unknown);
-        if let Some(source) = source {
-            error = error.with_source(source);
-        }
-        Failed { failure, error: error.with_response_parts(status, headers, id, Bytes::new()) }
-    }
-}
-
-fn timed_out(progress: &Progress) -> Failed {
-    let outcome = if progress.is_incomplete() { Outcome::NotSent } else { Outcome::Unknown };
-    let failure = if progress.not_started() { Failure::NotSent } else { Failure::Ambiguous };
-    Failed { failure, error: Error::new(ErrorKind::Timeout, outcome) }
-}
-
-/// Maps a response whose status is not 2xx to an error.
-fn error_response(
-    shared: &Shared,
-    request: &Request,
-    status: u16,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Failed {
-    let id = request_id(shared, &headers);
-    let operation = request.target.operation();
-    let error = response_error(operation, shared.scopes.get(), id, status, headers, body);
-    Failed { failure: Failure::Status(status), error }
+    })
 }
 
 /// The error of a response whose status is not 2xx.
@@ -264,17 +263,17 @@ fn response_error(
     operation: Option<Operation>,
     granted: Option<Scopes>,
     id: Option<String>,
-    status: u16,
+    status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 ) -> Error {
     let report = ErrorReport::read(&body);
-    let (kind, outcome) = classify(operation, granted, status, &report);
+    let (kind, outcome) = classify_status(operation, granted, status.as_u16(), &report);
     let header = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     // Compare with the service's own clock if the response contains it.
     let date = header(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
-    let retry_after =
-        header(RETRY_AFTER).and_then(|value| parse_retry_after(value, date.unwrap_or_else(now)));
+    let now = date.unwrap_or_else(SystemTime::now);
+    let retry_after = header(RETRY_AFTER).and_then(|value| parse_retry_after(value, now));
     Error::new(kind, outcome)
         .with_report(report)
         .with_retry_after(retry_after)
@@ -305,13 +304,13 @@ impl Error {
         body: impl Into<Bytes>,
     ) -> Self {
         let id = headers.get("x-request-id").and_then(|id| id.to_str().ok().map(str::to_owned));
-        response_error(Some(operation), None, id, status.as_u16(), headers, body.into())
+        response_error(Some(operation), None, id, status, headers, body.into())
             .with_operation(operation)
             .with_attempts(1)
     }
 }
 
-fn classify(
+fn classify_status(
     operation: Option<Operation>,
     granted: Option<Scopes>,
     status: u16,
@@ -322,8 +321,7 @@ fn classify(
         401 => ErrorKind::Unauthorized,
         403 if report.about_scope => {
             let documented = operation.and_then(Operation::required_scope);
-            let required: Option<Scope> = documented.or(report.named_scope);
-            ErrorKind::MissingScope { required, granted }
+            ErrorKind::MissingScope { required: documented.or(report.named_scope), granted }
         }
         403 => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::NotFound,
@@ -333,13 +331,57 @@ fn classify(
         400..500 => ErrorKind::Rejected,
         300..400 => ErrorKind::Redirected,
         500..600 => ErrorKind::Server,
-        100..200 => ErrorKind::InvalidResponse { problem: "unexpected 1xx status".to_owned() },
-        _ => ErrorKind::InvalidResponse { problem: "not a valid HTTP status".to_owned() },
+        100..200 => ErrorKind::invalid_response("unexpected 1xx status"),
+        _ => ErrorKind::invalid_response("not a valid HTTP status"),
     };
     let outcome = match status {
+        // Some servers and proxies answer it after work began.
+        408 => Outcome::Unknown,
         // After 303 (see other), for example, the request was processed.
         307 | 308 | 400..500 => Outcome::Refused,
         _ => Outcome::Unknown,
     };
     (kind, outcome)
+}
+
+/// `Retry-After`: seconds, or an HTTP date (RFC 9110 §10.2.3).
+fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number that overflows means practically forever.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::from(u32::MAX))));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    // A date in the past means no wait.
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parses_retry_after_as_seconds_or_date() {
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        let parse = |value| parse_retry_after(value, now).map(|wait| wait.as_secs());
+        assert_eq!(parse("0"), Some(0));
+        assert_eq!(parse(" 120 "), Some(120));
+        assert_eq!(parse("99999999999999999999999"), Some(u64::from(u32::MAX)));
+        assert_eq!(parse("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
+        assert_eq!(parse("Sunday, 06-Nov-94 08:50:07 GMT"), Some(30));
+        assert_eq!(parse("Sun Nov  6 08:50:07 1994"), Some(30));
+        assert_eq!(parse("Sun, 06 Nov 1994 08:49:07 GMT"), Some(0));
+        for bad in ["", "-1", "1.5", "soon", "1 s", "+3"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_retry_after_never_panics(value in ".*") {
+            parse_retry_after(&value, SystemTime::UNIX_EPOCH);
+        }
+    }
 }

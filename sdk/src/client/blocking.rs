@@ -7,9 +7,11 @@ use std::sync::mpsc;
 use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::{Call, Wait};
+use super::call::Call;
+use super::wait::Wait;
+use crate::decode::List;
 use crate::email::{Contact, ContactPages, ContactStream};
-use crate::{Error, ErrorKind, List, Outcome};
+use crate::error::{Error, ErrorKind, Outcome};
 
 /// Runs a future on this crate's own runtime and blocks until it is done.
 fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
@@ -40,7 +42,7 @@ fn block<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) ->
     });
     match result.recv() {
         Ok(Ok(response)) => Ok(response),
-        // A callback, layer or attachment source of the application panicked.
+        // A callback, header hook or key provider of the application panicked.
         Ok(Err(panic)) => resume_unwind(panic),
         Err(_) => Err(Error::new(ErrorKind::ConnectionLost, Outcome::Unknown)),
     }
@@ -72,8 +74,7 @@ where
     ///
     /// # Panics
     ///
-    /// If a callback, a layer, a key provider or an attachment's source of the application
-    /// panics.
+    /// If a callback, a header hook or a key provider of the application panics.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }
@@ -93,8 +94,7 @@ where
     ///
     /// # Panics
     ///
-    /// If a callback, a layer, a key provider or an attachment's source of the application
-    /// panics.
+    /// If a callback, a header hook or a key provider of the application panics.
     pub fn block(self) -> Result<T, Error> {
         block(self.into_future())?
     }

@@ -1,20 +1,23 @@
 //! A call: an operation with its parameters and options, before it is sent.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method};
 
+use super::path;
+use super::payload::{Options, Payload, Request};
 use super::preview::RequestPreview;
 use super::response::{CallOutput, Response};
-use super::{BoxFuture, Payload, Shared, path, transport};
+use super::send::send;
+use super::shared::Shared;
 use crate::email::BatchPlan;
-use crate::error::Target;
-use crate::{Error, InvalidInput, Operation, Outcome};
+use crate::error::{Error, InvalidInput, Outcome, Target};
+use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
 /// decoded response.
@@ -37,10 +40,12 @@ use crate::{Error, InvalidInput, Operation, Outcome};
 /// future stops the call and its retries; a request that was already sent may still be
 /// processed.
 ///
+/// To run a call as a task, pass its future: `tokio::spawn(call.into_future())`.
+///
 /// # Panics
 ///
-/// Awaiting a call panics outside of a tokio runtime, and if a callback, a layer, a key
-/// provider or an attachment's source of the application panics.
+/// Awaiting a call panics if a callback, a header hook or a key provider of the application
+/// panics.
 ///
 /// ```no_run
 /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -65,45 +70,6 @@ pub struct Call<T> {
     output: PhantomData<fn() -> T>,
 }
 
-/// The request to send.
-pub(crate) struct Request {
-    pub(super) target: Target,
-    pub(super) method: Method,
-    /// Path and query, relative to the base URL.
-    pub(super) path: Cow<'static, str>,
-    pub(super) payload: Payload,
-    /// Whether performing the request twice has the same effect as performing it once.
-    pub(super) idempotent: bool,
-    /// The emails of a batch; empty for other requests.
-    pub(super) batch: BatchPlan,
-    pub(super) organization: Option<String>,
-}
-
-/// The options of one call.
-#[derive(Default)]
-pub(crate) struct Options {
-    pub(super) timeout: Option<Duration>,
-    pub(super) attempt_timeout: Option<Duration>,
-    pub(super) retries: Option<u32>,
-    pub(super) idempotency_key: Option<HeaderValue>,
-    pub(super) headers: HeaderMap,
-    /// Starts no further attempt while this is not [`MayTry::Yes`].
-    #[cfg(feature = "bulk")]
-    pub(super) may_try: Option<tokio::sync::watch::Receiver<MayTry>>,
-}
-
-/// Whether the requests of a bulk job may be tried.
-#[cfg(feature = "bulk")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MayTry {
-    Yes,
-    /// The job is paused.
-    #[cfg_attr(not(feature = "bulk-redis"), expect(dead_code, reason = "only a queue says so"))]
-    NotNow,
-    /// The job or this process ends.
-    Never,
-}
-
 impl<T> Call<T> {
     pub(crate) fn new(
         shared: &Arc<Shared>,
@@ -121,6 +87,7 @@ impl<T> Call<T> {
                 path,
                 payload: payload?,
                 idempotent: operation.is_idempotent(),
+                recipients: 0,
                 batch: BatchPlan::default(),
                 organization: None,
             })
@@ -144,7 +111,7 @@ impl<T> Call<T> {
     }
 
     /// Sets the time limit of each attempt of this call, see
-    /// [`EmailClientBuilder::attempt_timeout`](crate::EmailClientBuilder::attempt_timeout).
+    /// [`ClientBuilder::attempt_timeout`](crate::ClientBuilder::attempt_timeout).
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.options.attempt_timeout = Some(timeout);
         self
@@ -156,19 +123,15 @@ impl<T> Call<T> {
         self
     }
 
-    /// Ends the call instead of trying it, or trying it again, while that is not allowed. An
-    /// attempt in progress is completed.
-    #[cfg(feature = "bulk")]
-    pub(crate) fn while_allowed(mut self, may_try: tokio::sync::watch::Receiver<MayTry>) -> Self {
-        self.options.may_try = Some(may_try);
-        self
-    }
-
     /// Sends an `Idempotency-Key` header. The key must be non-empty printable ASCII.
     ///
     /// If the client was built with
-    /// [`service_honors_idempotency_key(true)`](crate::EmailClientBuilder::service_honors_idempotency_key),
+    /// [`service_honors_idempotency_key(true)`](crate::ClientBuilder::service_honors_idempotency_key),
     /// this call is also retried after ambiguous failures.
+    ///
+    /// A service that honors the key refuses the same key with another body (409). So a value
+    /// that is made anew for each try, such as `scheduled_at(now + 24 h)`, must be stored with
+    /// the key and sent unchanged.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();
         let can_be_sent =
@@ -242,11 +205,7 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        let mut request = self.request?;
-        if let Some(guard) = &self.shared.guard {
-            guard.check(&mut request)?;
-        }
-        Ok(RequestPreview::new(&self.shared, request, &self.options))
+        Ok(RequestPreview::new(&self.shared, self.request?, &self.options))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.
@@ -260,6 +219,13 @@ impl<T> Call<T> {
     pub(crate) fn expect_items(mut self, batch: BatchPlan) -> Self {
         if let Ok(request) = &mut self.request {
             request.batch = batch;
+        }
+        self
+    }
+
+    pub(crate) fn count_recipients(mut self, recipients: u64) -> Self {
+        if let Ok(request) = &mut self.request {
+            request.recipients = recipients;
         }
         self
     }
@@ -298,22 +264,23 @@ pub(super) fn is_secret(name: &HeaderName) -> bool {
 
 impl<T: CallOutput> IntoFuture for Call<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = BoxFuture<Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let mut request = self.request?;
-            let Some(guard) = &self.shared.guard else {
-                let response = transport::send(&self.shared, &request, &self.options).await?;
-                return T::from_response(&response);
-            };
-            let recipients = guard.check(&mut request)?;
-            guard.count(recipients, &request)?;
-            match transport::send(&self.shared, &request, &self.options).await {
+            let request = self.request?;
+            if let Some(guard) = &self.shared.guard {
+                guard
+                    .count(request.recipients)
+                    .map_err(|error| error.with_target(request.target))?;
+            }
+            match send(&self.shared, &request, &self.options).await {
                 Ok(response) => T::from_response(&response),
                 Err(error) => {
-                    if error.outcome() != Outcome::Unknown {
-                        guard.uncount(recipients);
+                    if let Some(guard) = &self.shared.guard
+                        && error.outcome() != Outcome::Unknown
+                    {
+                        guard.uncount(request.recipients);
                     }
                     Err(error)
                 }

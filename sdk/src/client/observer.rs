@@ -1,15 +1,18 @@
-//! The callback that runs after every attempt, and its argument.
+//! What an application can see and change of every attempt.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
-use crate::{ErrorKind, Operation};
+use crate::error::ErrorKind;
+use crate::operation::Operation;
+
+pub(super) type Observer = Arc<dyn Fn(&Attempt<'_>) + Send + Sync>;
+pub(super) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
 
 /// A finished attempt, as passed to the callback of
-/// [`on_attempt`](crate::EmailClientBuilder::on_attempt).
+/// [`on_attempt`](crate::ClientBuilder::on_attempt).
 ///
 /// It contains neither the API key nor a body. The URL includes ids and query parameters.
 #[derive(Clone, Debug)]
@@ -33,30 +36,4 @@ pub struct Attempt<'a> {
     pub elapsed: Duration,
     /// Pause before the next attempt. `None` if there is none.
     pub retry_in: Option<Duration>,
-}
-
-/// The callbacks, in the order in which they were added.
-#[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<Observe>>);
-
-type Observe = dyn Fn(&Attempt<'_>) + Send + Sync;
-
-impl Observers {
-    pub(crate) fn push(&mut self, observe: impl Fn(&Attempt<'_>) + Send + Sync + 'static) {
-        self.0.push(Arc::new(observe));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn notify(&self, attempt: &Attempt<'_>) {
-        self.0.iter().for_each(|observe| observe(attempt));
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Observers").field(&self.0.len()).finish()
-    }
 }

@@ -1,12 +1,12 @@
 //! Builds and checks request paths. An id becomes exactly one path segment, and no path can
-//! leave the base URL (`docs/undocumented/both-services.md#identifiers`,
-//! `docs/undocumented/both-services.md#base-url-with-a-path`).
+//! leave the base URL.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{InvalidInput, Operation};
+use crate::error::InvalidInput;
+use crate::operation::Operation;
 
 /// The characters to percent-encode: all but the unreserved ones (RFC 3986).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -1,44 +1,65 @@
-//! Request bodies. They are serialized once and shared by all attempts; attachments are
-//! read when they are sent.
+//! The request of a call, and its body: one `Bytes`, or, with attachments from files, pieces
+//! of text with the files between them, which are read while they are sent.
 
-use std::io::{self, Read, Write};
+use std::borrow::Cow;
+use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
-use crate::email::{Attachment, BatchShape, Email, Fields, Source};
-use crate::{Error, InvalidInput};
+use crate::email::attachment::{Attachment, PathSource, Source};
+use crate::email::message::{Email, WithoutAttachments};
+use crate::email::{BatchPlan, BatchShape};
+use crate::error::{Error, InvalidInput, Target};
+
+/// The request to send.
+pub(crate) struct Request {
+    pub(super) target: Target,
+    pub(super) method: Method,
+    /// Path and query, relative to the base URL.
+    pub(super) path: Cow<'static, str>,
+    pub(super) payload: Payload,
+    /// Whether performing the request twice has the same effect as performing it once.
+    pub(super) idempotent: bool,
+    /// The number of recipients, for the limit of a recipient guard.
+    pub(super) recipients: u64,
+    /// The emails of a batch; empty for other requests.
+    pub(super) batch: BatchPlan,
+    pub(super) organization: Option<String>,
+}
+
+/// The options of one call.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(super) timeout: Option<Duration>,
+    pub(super) attempt_timeout: Option<Duration>,
+    pub(super) retries: Option<u32>,
+    pub(super) idempotency_key: Option<HeaderValue>,
+    pub(super) headers: HeaderMap,
+}
 
 #[derive(Clone)]
 pub(crate) enum Payload {
     Empty,
     /// A body in memory with its content type.
-    Bytes(Bytes, http::HeaderValue),
+    Bytes(Bytes, HeaderValue),
     /// JSON with attachments that are read while it is sent.
-    Streamed(Arc<Streamed>),
-}
-
-pub(crate) struct Streamed {
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) length: u64,
+    Files(Arc<[Piece]>),
 }
 
 #[derive(Clone)]
 pub(crate) enum Piece {
     Text(Bytes),
-    /// The content of an attachment, still to be encoded.
-    Content {
-        source: Source,
+    /// A file, to be encoded as Base64.
+    File {
+        source: PathSource,
         email: usize,
         attachment: usize,
     },
 }
-
-/// Attachments in memory up to this size are encoded right away.
-const MAX_INLINE: u64 = 16 * 1024;
-
-pub(crate) const JSON: http::HeaderValue = http::HeaderValue::from_static("application/json");
 
 impl Payload {
     pub(crate) fn json<T: Serialize>(value: &T) -> Result<Self, Error> {
@@ -61,7 +82,8 @@ impl Payload {
         let mut writer = Writer::with_capacity(size);
         if let BatchShape::Object(key) = shape {
             writer.text.push(b'{');
-            writer.name(key);
+            writer.json(key)?;
+            writer.text.push(b':');
         }
         writer.text.push(b'[');
         for (position, (index, email)) in emails.enumerate() {
@@ -77,52 +99,60 @@ impl Payload {
         Ok(writer.finish())
     }
 
-    pub(crate) fn content_type(&self) -> Option<http::HeaderValue> {
+    pub(super) fn content_type(&self) -> Option<HeaderValue> {
         match self {
             Self::Empty => None,
             Self::Bytes(_, content_type) => Some(content_type.clone()),
-            Self::Streamed(_) => Some(JSON),
+            Self::Files(_) => Some(JSON),
         }
     }
 
     /// Writes the body piece by piece, with attachments encoded.
-    pub(crate) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Empty => Ok(()),
             Self::Bytes(bytes, _) => out.write_all(bytes),
-            Self::Streamed(streamed) => streamed.pieces.iter().try_for_each(|piece| match piece {
+            Self::Files(pieces) => pieces.iter().try_for_each(|piece| match piece {
                 Piece::Text(text) => out.write_all(text),
-                Piece::Content { source, .. } => write_content(source, out),
+                Piece::File { source, .. } => {
+                    let mut chunks = source.open()?;
+                    while let Some(chunk) = chunks.next_chunk()? {
+                        out.write_all(&chunk)?;
+                    }
+                    Ok(())
+                }
             }),
         }
     }
 
-    pub(crate) fn length(&self) -> u64 {
+    /// The length of the body in bytes.
+    pub(super) fn length(&self) -> u64 {
         match self {
             Self::Empty => 0,
             Self::Bytes(bytes, _) => bytes.len() as u64,
-            Self::Streamed(streamed) => streamed.length,
+            Self::Files(pieces) => {
+                let length = |piece: &Piece| match piece {
+                    Piece::Text(text) => text.len() as u64,
+                    Piece::File { source, .. } => source.encoded_length(),
+                };
+                pieces.iter().map(length).fold(0, u64::saturating_add)
+            }
         }
     }
 }
 
-pub(crate) fn write_content(source: &Source, out: &mut dyn Write) -> io::Result<()> {
-    const PART: u64 = 96 * 1024;
-    let mut reader = source.open()?;
-    loop {
-        let mut part = Vec::new();
-        reader.by_ref().take(PART).read_to_end(&mut part)?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        out.write_all(base64_simd::STANDARD.encode_to_string(&part).as_bytes())?;
-    }
-}
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Estimates the length of an email's JSON, to avoid reallocations.
 fn estimated_size(email: &Email) -> usize {
     let body = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    192 + email.subject.len() + body(&email.html) + body(&email.text)
+    let attachments = email.attachments.iter().map(|attachment| match attachment.source() {
+        Source::Encoded(content) => content.len(),
+        Source::Bytes(content) => base64_simd::STANDARD.encoded_length(content.len()),
+        Source::Path(_) => 0,
+    });
+    let attachments: usize = attachments.map(|length| length + 128).sum();
+    192 + email.subject.len() + body(&email.html) + body(&email.text) + attachments
 }
 
 struct Writer {
@@ -135,44 +165,45 @@ impl Writer {
         Self { text: Vec::with_capacity(capacity), pieces: Vec::new() }
     }
 
+    fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.text, value).map_err(serialize_error)
+    }
+
     fn email(&mut self, index: usize, email: &Email) -> Result<(), Error> {
-        self.text.push(b'{');
-        email.write_fields(self).map_err(serialize_error)?;
+        self.json(&WithoutAttachments(email))?;
         if email.attachments.is_empty() {
-            self.text.push(b'}');
             return Ok(());
         }
-        self.name("attachments");
-        self.text.push(b'[');
+        // The object goes on: an email always has other fields.
+        self.text.pop();
+        self.text.extend_from_slice(b",\"attachments\":[");
         for (position, attachment) in email.attachments.iter().enumerate() {
             if position > 0 {
                 self.text.push(b',');
             }
-            self.attachment(index, position, attachment);
+            self.attachment(index, position, attachment)?;
         }
         self.text.extend_from_slice(b"]}");
         Ok(())
     }
 
-    fn attachment(&mut self, email: usize, position: usize, attachment: &Attachment) {
+    fn attachment(
+        &mut self,
+        email: usize,
+        position: usize,
+        attachment: &Attachment,
+    ) -> Result<(), Error> {
         self.text.extend_from_slice(b"{\"filename\":");
-        push_json_string(&mut self.text, &attachment.filename);
+        self.json(&attachment.filename)?;
         if let Some(content_type) = &attachment.content_type {
             self.text.extend_from_slice(b",\"contentType\":");
-            push_json_string(&mut self.text, content_type);
+            self.json(content_type)?;
         }
         self.text.extend_from_slice(b",\"content\":");
         match attachment.source() {
-            Source::Encoded(content) if content.iter().all(|byte| is_base64(*byte)) => {
-                self.text.push(b'"');
-                self.piece(Piece::Text(content.clone()));
-                self.text.push(b'"');
-            }
-            // Not Base64. Leave it to the service to reject it.
-            Source::Encoded(content) => {
-                push_json_string(&mut self.text, &String::from_utf8_lossy(content));
-            }
-            Source::Bytes(content) if content.len() as u64 <= MAX_INLINE => {
+            // If it is not Base64, it is the service that rejects it.
+            Source::Encoded(content) => self.json(&**content)?,
+            Source::Bytes(content) => {
                 self.text.push(b'"');
                 let start = self.text.len();
                 self.text.resize(start + base64_simd::STANDARD.encoded_length(content.len()), 0);
@@ -180,28 +211,16 @@ impl Writer {
                 let _ = base64_simd::STANDARD.encode(content, out);
                 self.text.push(b'"');
             }
-            source => {
+            Source::Path(source) => {
                 self.text.push(b'"');
-                self.piece(Piece::Content { source: source.clone(), email, attachment: position });
+                self.pieces.push(Piece::Text(std::mem::take(&mut self.text).into()));
+                let source = source.clone();
+                self.pieces.push(Piece::File { source, email, attachment: position });
                 self.text.push(b'"');
             }
         }
         self.text.push(b'}');
-    }
-
-    /// Writes a field's name, preceded by a comma if needed.
-    fn name(&mut self, name: &str) {
-        if self.text.last() != Some(&b'{') {
-            self.text.push(b',');
-        }
-        push_json_string(&mut self.text, name);
-        self.text.push(b':');
-    }
-
-    fn piece(&mut self, piece: Piece) {
-        let text = std::mem::take(&mut self.text);
-        self.pieces.push(Piece::Text(text.into()));
-        self.pieces.push(piece);
+        Ok(())
     }
 
     fn finish(mut self) -> Payload {
@@ -209,42 +228,8 @@ impl Writer {
             return Payload::Bytes(self.text.into(), JSON);
         }
         self.pieces.push(Piece::Text(self.text.into()));
-        let length = self.pieces.iter().map(Piece::length).fold(0, u64::saturating_add);
-        Payload::Streamed(Arc::new(Streamed { pieces: self.pieces, length }))
+        Payload::Files(self.pieces.into())
     }
-}
-
-impl Fields for Writer {
-    type Error = serde_json::Error;
-
-    fn text(&mut self, name: &str, text: &str) -> Result<(), serde_json::Error> {
-        self.name(name);
-        push_json_string(&mut self.text, text);
-        Ok(())
-    }
-
-    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), serde_json::Error> {
-        self.name(name);
-        serde_json::to_writer(&mut self.text, value)
-    }
-}
-
-impl Piece {
-    pub(crate) fn length(&self) -> u64 {
-        match self {
-            Self::Text(text) => text.len() as u64,
-            Self::Content { source, .. } => source.length().div_ceil(3).saturating_mul(4),
-        }
-    }
-}
-
-/// Appends a JSON string.
-pub(super) fn push_json_string(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("writing to memory cannot fail");
-}
-
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
 }
 
 fn serialize_error(error: serde_json::Error) -> Error {

@@ -6,8 +6,7 @@ use std::io::{self, Write};
 use http::HeaderValue;
 
 use super::attempt;
-use super::call::{Options, Request};
-use super::payload::Payload;
+use super::payload::{Options, Payload, Request};
 use super::shared::Shared;
 
 /// The request that a call would send, with secrets masked. Returned by
@@ -19,7 +18,7 @@ pub struct RequestPreview {
     pub method: String,
     /// The full URL.
     pub url: String,
-    /// The headers, including `Host` and `Content-Length`.
+    /// The headers, including `Host` and `Content-Length`, without those of a header hook.
     ///
     /// The API key is replaced by its documented prefix and `***`, the values of
     /// `Authorization`, `Proxy-Authorization` and `Cookie` by `***`.
@@ -29,25 +28,14 @@ pub struct RequestPreview {
 
 impl RequestPreview {
     pub(super) fn new(shared: &Shared, request: Request, options: &Options) -> Self {
-        let url = shared.url(&request);
-        let mut headers: Vec<(String, String)> = attempt::headers(shared, &request, options)
-            .iter()
-            .map(|(name, value)| {
-                let value = if *name == shared.key_header {
-                    format!("{}{}", shared.key_prefix, mask(shared.key.expose()))
-                } else {
-                    shown(value)
-                };
-                (name.as_str().to_owned(), value)
-            })
-            .collect();
-        headers.insert(
-            0,
-            (
-                "host".to_owned(),
-                url[url::Position::BeforeHost..url::Position::AfterPort].to_owned(),
-            ),
-        );
+        let url = shared.url(&request.path);
+        let host = url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
+        let mut headers = vec![("host".to_owned(), host)];
+        for (name, value) in &attempt::headers(shared, &request, options) {
+            headers.push((name.as_str().to_owned(), shown(value)));
+        }
+        let key = format!("{}{}", shared.key_prefix, mask(shared.key.get().expose()));
+        headers.push((shared.key_header.as_str().to_owned(), key));
         let length = request.payload.length();
         if !matches!(request.payload, Payload::Empty) {
             headers.push(("content-length".to_owned(), length.to_string()));

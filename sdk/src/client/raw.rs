@@ -5,11 +5,14 @@ use std::sync::Arc;
 use http::{HeaderValue, Method};
 use serde::Serialize;
 
-use super::call::Request;
-use super::{Call, Payload, RawResponse, Shared, path};
+use super::call::Call;
+use super::path;
+use super::payload::{Payload, Request};
+use super::response::RawResponse;
+use super::shared::Shared;
 use crate::email::BatchPlan;
-use crate::error::Target;
-use crate::{Error, InvalidInput};
+use crate::error::{Error, InvalidInput, Target};
+use crate::operation::Operation;
 
 pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawResponse> {
     let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
@@ -24,12 +27,23 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             shared.check_scope(operation)?;
         }
         let reads = matches!(method, Method::GET | Method::HEAD);
+        let is_refused = match operation {
+            Some(operation) => {
+                matches!(operation, Operation::EmailsSend | Operation::EmailsSendBatch)
+            }
+            None => !reads,
+        };
+        if let Some(guard) = shared.guard.as_ref().filter(|_| is_refused) {
+            let target = operation.map_or(Target::Raw, Target::Operation);
+            return Err(guard.refuse_raw().with_target(target));
+        }
         Ok(Request {
             target: operation.map_or(Target::Raw, Target::Operation),
-            idempotent: operation.map_or(reads, crate::Operation::is_idempotent),
+            idempotent: operation.map_or(reads, Operation::is_idempotent),
             method,
             path: path.to_owned().into(),
             payload: Payload::Empty,
+            recipients: 0,
             batch: BatchPlan::default(),
             organization: None,
         })

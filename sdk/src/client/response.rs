@@ -9,12 +9,13 @@ use http::{HeaderMap, StatusCode};
 pub(crate) use sealed::FromResponse;
 use serde_json::Value;
 
-use super::Shared;
-use super::call::Request;
-use crate::decode::{DecodeError, Extra, Record, parse_value, read_list, read_object};
+use super::payload::Request;
+use super::shared::Shared;
+use crate::decode::{DecodeError, Extra, List, Record, parse_value, read_list, read_object};
 use crate::email::BatchPlan;
-use crate::error::{ErrorReport, reports_failure};
-use crate::{Error, ErrorKind, List, Operation, Outcome, Scopes};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
+use crate::operation::Operation;
+use crate::scopes::Scopes;
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -124,7 +125,7 @@ impl fmt::Debug for RawResponse {
 pub struct ResponseParts<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) request: &'a Request,
-    pub(crate) status: u16,
+    pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) attempts: u32,
@@ -134,13 +135,8 @@ pub struct ResponseParts<'a> {
 }
 
 impl ResponseParts<'_> {
-    fn status(&self) -> StatusCode {
-        // Only a 2xx status gets here.
-        StatusCode::from_u16(self.status).unwrap_or_default()
-    }
-
     pub(crate) fn learn_scopes(&self, scopes: Scopes) {
-        self.shared.scopes.learn(scopes);
+        self.shared.learn_scopes(scopes);
     }
 
     pub(crate) fn expected_organization(&self) -> Option<&str> {
@@ -153,7 +149,7 @@ impl ResponseParts<'_> {
     }
 
     fn request_id(&self) -> Option<String> {
-        request_id(self.shared, &self.headers)
+        request_id(self.shared, &self.headers).map(str::to_owned)
     }
 
     /// The error of a body that cannot be decoded. The status was 2xx, so the request was
@@ -221,11 +217,7 @@ impl ResponseParts<'_> {
     }
 }
 
-pub(crate) fn request_id(shared: &Shared, headers: &HeaderMap) -> Option<String> {
-    request_id_str(shared, headers).map(str::to_owned)
-}
-
-pub(crate) fn request_id_str<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
+pub(crate) fn request_id<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
     let names = &shared.settings.request_id_headers;
     let ids = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
     // A request id is shown in errors and spans. Longer values are not ids.
@@ -289,7 +281,7 @@ impl<T: FromResponse> FromResponse for Response<T> {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
             value: T::from_response(response)?,
-            status: response.status(),
+            status: response.status,
             headers: response.headers.clone(),
             request_id: response.request_id(),
             attempts: response.attempts,
@@ -301,7 +293,7 @@ impl<T: FromResponse> FromResponse for Response<T> {
 impl FromResponse for RawResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Ok(Self {
-            status: response.status(),
+            status: response.status,
             headers: response.headers.clone(),
             request_id: response.request_id(),
             body: response.body.clone(),
@@ -311,9 +303,8 @@ impl FromResponse for RawResponse {
 
 impl FromResponse for Deleted {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        // The body of a deletion is not documented
-        // (`docs/undocumented/both-services.md#delete-bodies`). A page of a proxy or a report
-        // of a failure is not the response to a successful one.
+        // The body of a deletion is not documented. A page of a proxy or a report of a failure
+        // is not the response to a successful one.
         let text = response.body.trim_ascii();
         if response.is_html() {
             return Err(response.decode_error(DecodeError(HTML.to_owned())));

@@ -1,62 +1,52 @@
-//! The state that all clones of a client share.
+//! The state that all clones of a client share: what was set on the builder, the HTTP client of
+//! each runtime, and the state of retries.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::runtime::{Handle, Id};
+use tokio::time::{Duration, Instant, sleep_until};
 use url::Url;
+use zeroize::Zeroizing;
 
-use super::call::Request;
-use super::connections::Connections;
+use super::connections::HttpConfig;
 use super::guard::ActiveGuard;
-use super::hold::Hold;
-use super::key::KeyProvider;
-#[cfg(feature = "tower")]
-use super::layer::RequestUrl;
-use super::observer::Observers;
-use super::retry::{BackOff, RetryBudget};
+use super::observer::{HeaderHook, Observer};
 use crate::email::BatchShape;
-use crate::error::Target;
-use crate::{Error, ErrorKind, Operation, Outcome, Scopes, Secret, Service};
+use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::operation::{Operation, Service};
+use crate::scopes::Scopes;
+use crate::secret::Secret;
 
+#[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) service: Service,
-    pub(crate) connections: Arc<Connections>,
+    pub(super) http: Arc<HttpClients>,
     pub(crate) base: Url,
-    /// Cached URLs of operations whose path contains no id.
-    pub(crate) urls: [OnceLock<Url>; Operation::ALL.len()],
-    /// The same, for requests that go through layers.
-    #[cfg(feature = "tower")]
-    pub(crate) layer_urls: [OnceLock<Arc<RequestUrl>>; Operation::ALL.len()],
-    /// The headers of every request, including the API key.
-    pub(crate) headers: HeaderMap,
-    /// The same plus a JSON content type, for most requests with a body.
-    pub(crate) json_headers: HeaderMap,
-    pub(crate) key_header: HeaderName,
-    pub(crate) key: Secret,
-    pub(crate) key_prefix: String,
-    pub(crate) key_provider: Option<KeyProvider>,
+    /// The headers of every request, without the API key.
+    pub(super) headers: HeaderMap,
+    pub(super) key_header: HeaderName,
+    pub(super) key_prefix: String,
+    pub(super) key: KeySource,
     pub(crate) settings: Settings,
-    pub(crate) budget: Arc<RetryBudget>,
-    /// The pause that the service asked for.
-    pub(crate) hold: Arc<Hold>,
-    pub(crate) observers: Observers,
+    pub(super) budget: Arc<RetryBudget>,
+    pub(super) pauses: Arc<Pauses>,
+    pub(super) observers: Vec<Observer>,
+    pub(super) hooks: Vec<HeaderHook>,
     pub(crate) guard: Option<Arc<ActiveGuard>>,
-    #[cfg(feature = "rate-limit")]
-    pub(crate) rate_limit: Option<Arc<super::rate_limit::RateLimit>>,
-    #[cfg(feature = "tower")]
-    pub(crate) layered: Option<super::layer::Layered>,
-    pub(crate) scopes: KnownScopes,
+    /// The known scopes of the API key: declared by the application, or learned from `me`.
+    pub(super) scopes: Arc<Mutex<Option<Scopes>>>,
 }
 
 /// The settings made on the builder.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) timeout: Duration,
-    /// `None`: a share of the deadline.
+    /// `None`: the time that is left until the deadline.
     pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) max_retry_after: Duration,
@@ -76,8 +66,10 @@ impl Shared {
         self.settings.local_checks
     }
 
+    /// Whether a webhook URL may be `http`: if the service itself is reached in cleartext, its
+    /// receivers may be, too.
     pub(crate) fn allows_insecure_webhook_urls(&self) -> bool {
-        self.settings.insecure_webhook_urls
+        self.settings.insecure_webhook_urls || self.base.scheme() == "http"
     }
 
     pub(crate) fn batch_shape(&self) -> &BatchShape {
@@ -88,50 +80,16 @@ impl Shared {
         self.settings.first_page
     }
 
-    /// The URL of the request.
-    pub(crate) fn url(&self, request: &Request) -> Cow<'_, Url> {
-        match (&request.path, request.target) {
-            // Paths without an id are joined once.
-            (Cow::Borrowed(path), Target::Operation(operation)) => {
-                Cow::Borrowed(self.urls[operation as usize].get_or_init(|| self.join(path)))
-            }
-            (path, _) => Cow::Owned(self.join(path)),
-        }
-    }
-
-    /// The URL of the request, in the form that layers need.
-    #[cfg(feature = "tower")]
-    pub(crate) fn layer_url(&self, request: &Request) -> Result<Arc<RequestUrl>, Error> {
-        let known = match (&request.path, request.target) {
-            (Cow::Borrowed(_), Target::Operation(operation)) => {
-                Some(&self.layer_urls[operation as usize])
-            }
-            _ => None,
-        };
-        if let Some(url) = known.and_then(OnceLock::get) {
-            return Ok(Arc::clone(url));
-        }
-        let url = RequestUrl::new(self.url(request).into_owned())
-            .map_err(|error| Error::config("the request cannot be built").with_source(error))?;
-        let url = Arc::new(url);
-        if let Some(known) = known {
-            // If another thread was faster, it stored the same value.
-            let _ = known.set(Arc::clone(&url));
-        }
-        Ok(url)
-    }
-
-    /// Appends a path to the base URL.
-    fn join(&self, path: &str) -> Url {
+    /// Appends a path, with its query, to the base URL.
+    pub(super) fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (path, None),
         };
-        if self.base.path() == "/" {
-            url.set_path(path);
-        } else {
-            url.set_path(&[self.base.path().trim_end_matches('/'), path].concat());
+        match self.base.path() {
+            "/" => url.set_path(path),
+            prefix => url.set_path(&[prefix.trim_end_matches('/'), path].concat()),
         }
         url.set_query(query);
         url
@@ -139,17 +97,37 @@ impl Shared {
 
     /// Rejects an operation if scope checks are enabled and the key is known to lack the
     /// scope.
-    pub(crate) fn check_scope(&self, operation: Operation) -> Result<(), Error> {
+    pub(super) fn check_scope(&self, operation: Operation) -> Result<(), Error> {
         if !self.settings.check_scopes {
             return Ok(());
         }
-        match (operation.required_scope(), self.scopes.get()) {
+        match (operation.required_scope(), self.known_scopes()) {
             (required @ Some(scope), granted @ Some(scopes)) if !scopes.contains(scope) => {
                 let kind = ErrorKind::MissingScope { required, granted };
                 Err(Error::new(kind, Outcome::NotSent).with_target(Target::Operation(operation)))
             }
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn known_scopes(&self) -> Option<Scopes> {
+        *lock(&self.scopes)
+    }
+
+    pub(crate) fn learn_scopes(&self, scopes: Scopes) {
+        *lock(&self.scopes) = Some(scopes);
+    }
+
+    /// A client with another key and everything else shared. Its scopes are unknown.
+    pub(super) fn with_key(&self, key: Secret) -> Result<Arc<Self>, Error> {
+        key_value(&self.key_prefix, &key)?;
+        Ok(Arc::new(Self { key: KeySource::Fixed(key), scopes: Arc::default(), ..self.clone() }))
+    }
+
+    /// The value of the key's header for the next attempt, and the number of its pause.
+    pub(super) fn current_key(&self) -> Result<(HeaderValue, u64), Error> {
+        let key = self.key.get();
+        Ok((key_value(&self.key_prefix, &key)?, self.pauses.hasher.hash_one(key.expose())))
     }
 }
 
@@ -158,30 +136,174 @@ impl fmt::Debug for Shared {
         f.debug_struct("Client")
             .field("service", &self.service)
             .field("base", &self.base.as_str())
-            .field("key", &self.key)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }
 
-/// The known scopes of the API key: declared by the application, or learned from `me`.
-#[derive(Debug)]
-pub(crate) struct KnownScopes(AtomicU8);
+/// Where the API key comes from.
+#[derive(Clone)]
+pub(super) enum KeySource {
+    Fixed(Secret),
+    Provided(Arc<dyn Fn() -> Secret + Send + Sync>),
+}
 
-/// A bit pattern that no set of scopes has.
-const UNKNOWN: u8 = 0b1000_0000;
+impl KeySource {
+    pub(super) fn get(&self) -> Secret {
+        match self {
+            Self::Fixed(key) => key.clone(),
+            Self::Provided(provide) => provide(),
+        }
+    }
+}
 
-impl KnownScopes {
-    pub(crate) fn new(scopes: Option<Scopes>) -> Self {
-        Self(AtomicU8::new(scopes.map_or(UNKNOWN, Scopes::bits)))
+/// The value of the header that carries the key.
+pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error> {
+    if key.expose().trim().is_empty() {
+        return Err(Error::config("the API key is empty"));
+    }
+    let text = Zeroizing::new([prefix, key.expose()].concat());
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        Error::config("the API key contains characters that are not allowed in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The HTTP clients, one for each runtime. A connection is a task of the runtime that
+/// established it and ends with it, so programs with several runtimes, such as a static client
+/// in `#[tokio::test]` functions, must not share connections among them.
+pub(super) struct HttpClients {
+    config: HttpConfig,
+    /// The latest runtimes, most recently added last.
+    clients: Mutex<Vec<(Option<Id>, reqwest::Client)>>,
+}
+
+/// A runtime beyond this number replaces the oldest; that one connects anew if it still runs.
+const MAX_RUNTIMES: usize = 64;
+
+impl HttpClients {
+    pub(super) fn new(config: HttpConfig) -> Result<Self, Error> {
+        // Built now, so that mistakes in the configuration are found.
+        let first = config.client()?;
+        Ok(Self { config, clients: Mutex::new(vec![(None, first)]) })
     }
 
-    pub(crate) fn get(&self) -> Option<Scopes> {
-        let bits = self.0.load(Ordering::Relaxed);
-        (bits != UNKNOWN).then(|| Scopes::from_bits(bits))
+    /// The HTTP client of the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// Outside a runtime, where timers and sockets would panic.
+    pub(super) fn current(&self) -> Result<reqwest::Client, Error> {
+        let runtime = Handle::try_current().map_err(|_| {
+            Error::config(
+                "a call was awaited outside a tokio runtime; use `#[tokio::main]`, or `block` \
+                 with the feature `blocking`",
+            )
+        })?;
+        let id = runtime.id();
+        let mut clients = lock(&self.clients);
+        let known = clients.iter_mut().find(|(known, _)| known.is_none_or(|known| known == id));
+        if let Some((known, client)) = known {
+            *known = Some(id);
+            return Ok(client.clone());
+        }
+        let client = self.config.client()?;
+        if clients.len() == MAX_RUNTIMES {
+            clients.remove(0);
+        }
+        clients.push((Some(id), client.clone()));
+        Ok(client)
+    }
+}
+
+/// Exponential back-off: the upper limit of the pause is `initial`, doubled with each attempt,
+/// up to `max`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackOff {
+    pub(super) initial: Duration,
+    pub(super) max: Duration,
+}
+
+impl BackOff {
+    /// The upper limit after this number of attempts.
+    pub(super) fn after(self, attempts: u32) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(30);
+        self.initial.saturating_mul(1 << doublings).min(self.max)
+    }
+}
+
+/// The pauses that the service asked for, one for each key: whether clones, `with_key` or a key
+/// provider use a key, they wait together, and other keys do not.
+#[derive(Default)]
+pub(super) struct Pauses {
+    hasher: RandomState,
+    until: Mutex<HashMap<u64, Instant>>,
+}
+
+impl Pauses {
+    pub(super) fn pause(&self, key: u64, until: Instant) {
+        let mut pauses = lock(&self.until);
+        let now = Instant::now();
+        pauses.retain(|_, end| *end > now);
+        let end = pauses.entry(key).or_insert(until);
+        *end = until.max(*end);
     }
 
-    pub(crate) fn learn(&self, scopes: Scopes) {
-        self.0.store(scopes.bits(), Ordering::Relaxed);
+    /// Waits until the key may be used, and then for a random time, because a service would
+    /// refuse most calls that start at the same moment. The less time a call has left of its
+    /// `timeout`, the sooner it starts. Returns the end of the pause if it is not before
+    /// `latest`.
+    pub(super) async fn wait(
+        &self,
+        key: u64,
+        timeout: Duration,
+        latest: Instant,
+    ) -> Result<(), Instant> {
+        loop {
+            let end = lock(&self.until).get(&key).copied();
+            let Some(end) = end.filter(|end| *end > Instant::now()) else { return Ok(()) };
+            if end >= latest {
+                return Err(end);
+            }
+            let left = latest - end;
+            let share = left.as_secs_f64() / timeout.as_secs_f64();
+            sleep_until(end + left.mul_f64(share / MAX_SPREAD * fastrand::f64())).await;
+            // Meanwhile, another call may have been told to wait longer.
+        }
     }
+}
+
+/// A call that has all its time left starts within this part of it after a pause.
+const MAX_SPREAD: f64 = 40.0;
+
+/// The retry budget that all clones of a client share: ten successes pay for a retry.
+pub(super) struct RetryBudget {
+    max: u32,
+    /// In tenths of a retry.
+    left: AtomicU32,
+}
+
+impl RetryBudget {
+    pub(super) fn new(retries: u32) -> Self {
+        let max = retries.saturating_mul(10);
+        Self { max, left: AtomicU32::new(max) }
+    }
+
+    /// Takes a retry. Returns false if the budget is spent.
+    pub(super) fn withdraw(&self) -> bool {
+        self.update(|left| left.checked_sub(10))
+    }
+
+    pub(super) fn deposit(&self) {
+        self.update(|left| (left < self.max).then_some(left + 1));
+    }
+
+    fn update(&self, change: impl FnMut(u32) -> Option<u32>) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

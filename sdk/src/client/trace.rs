@@ -1,19 +1,33 @@
 //! A tracing span for every attempt, with OpenTelemetry's attribute names for HTTP clients
 //! plus the operation and its scope. Spans never contain a body, API key, id or query.
 
-use tracing::Span;
 use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::attempt::{Failed, Success};
-use super::call::Request;
-use super::response::request_id_str;
+use super::payload::Request;
+use super::response::request_id;
 use super::shared::Shared;
-use crate::ErrorKind;
+use crate::error::ErrorKind;
+use crate::operation::Operation;
 
-pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
+/// Runs an attempt in a span of its own.
+pub(super) async fn traced(
+    shared: &Shared,
+    request: &Request,
+    number: u32,
+    attempt: impl Future<Output = Result<Success, Failed>>,
+) -> Result<Success, Failed> {
+    let span = span(shared, request, number);
+    let result = attempt.instrument(span.clone()).await;
+    record(&span, shared, &result);
+    result
+}
+
+fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     let operation = request.target.operation();
     let method = request.method.as_str();
-    let template = operation.map(crate::Operation::path);
+    let template = operation.map(Operation::path);
     let span = tracing::info_span!(
         target: "svc_sdk",
         "http.client.request",
@@ -28,8 +42,8 @@ pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
         server.port = shared.base.port_or_known_default(),
         "error.type" = Empty,
         svc.service = shared.service.as_str(),
-        svc.operation = operation.map(crate::Operation::name),
-        svc.required_scope = operation.and_then(crate::Operation::required_scope).map(display),
+        svc.operation = operation.map(Operation::name),
+        svc.required_scope = operation.and_then(Operation::required_scope).map(display),
         svc.request_id = Empty,
         svc.outcome = Empty,
     );
@@ -39,14 +53,14 @@ pub(crate) fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     span
 }
 
-pub(crate) fn record(span: &Span, shared: &Shared, result: &Result<Success, Failed>) {
+fn record(span: &Span, shared: &Shared, result: &Result<Success, Failed>) {
     if span.is_disabled() && result.is_ok() {
         return;
     }
     match result {
         Ok(success) => {
-            span.record("http.response.status_code", success.status);
-            if let Some(id) = request_id_str(shared, &success.headers) {
+            span.record("http.response.status_code", success.status.as_u16());
+            if let Some(id) = request_id(shared, &success.headers) {
                 span.record("svc.request_id", id);
             }
         }

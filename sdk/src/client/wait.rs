@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::time::{Instant, sleep_until};
 
-use super::time::{Instant, sleep};
-use super::transport::MAX_TIMEOUT;
-use super::{BoxFuture, BoxStream, Call};
-use crate::error::Target;
-use crate::{Error, ErrorKind, Operation, Outcome};
+use super::call::Call;
+use super::send::MAX_TIMEOUT;
+use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::operation::Operation;
 
 /// A wait for a resource to reach a final state, which polls the service.
 ///
@@ -20,9 +21,9 @@ use crate::{Error, ErrorKind, Operation, Outcome};
 /// [`Domains::wait_until_verified`](crate::email::Domains::wait_until_verified).
 ///
 /// Transient failures do not end the wait. After one with `Retry-After`, the next poll is
-/// not sooner than the service asked for. If the deadline passes first (5 minutes by default,
-/// see [`timeout`](Self::timeout)), or the service asks for a longer pause, the error has the
-/// kind [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
+/// not sooner than the service asked for. The last poll is made at the deadline (5 minutes by
+/// default, see [`timeout`](Self::timeout)) and takes at most a second. If that is not the final
+/// state, or the service asks for a longer pause, the error has the kind [`Timeout`](ErrorKind::Timeout); its source is the last failure, if the last poll
 /// failed, and [`Error::retry_after`] is that failure's.
 ///
 /// ```no_run
@@ -126,7 +127,8 @@ where
         // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
-        let state = State { pause: None, deadline, requested: None, done: false, wait: self };
+        let state =
+            State { pause: None, deadline, requested: None, done: false, last: false, wait: self };
         let polls = stream::unfold(state, |mut state| async move {
             if state.done {
                 return None;
@@ -136,11 +138,11 @@ where
             Some((next, state))
         });
         // Polling the stream after its end returns `None` again.
-        let polls: BoxStream<_> = Box::pin(polls.fuse());
+        let polls: BoxStream<'static, _> = Box::pin(polls.fuse());
         polls
     }
 
-    fn run(self) -> BoxStream<Result<T, Error>> {
+    fn run(self) -> BoxStream<'static, Result<T, Error>> {
         let (is_done, is_same) = (self.is_done, self.is_same);
         let state = (self.polls(), None::<T>, None::<Error>);
         let changes = stream::unfold(state, move |(mut polls, mut last, mut failure)| async move {
@@ -176,7 +178,7 @@ where
     Call<T>: IntoFuture<Output = Result<T, Error>, IntoFuture: Send>,
 {
     type Output = Result<T, Error>;
-    type IntoFuture = BoxFuture<Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let is_done = self.is_done;
@@ -211,7 +213,12 @@ struct State<T> {
     /// The pause that the service asked for, if the last poll failed.
     requested: Option<Duration>,
     done: bool,
+    /// Whether the poll at the deadline was made.
+    last: bool,
 }
+
+/// How long the poll at the deadline may take.
+const LAST_POLL: Duration = Duration::from_secs(1);
 
 impl<T> State<T>
 where
@@ -222,13 +229,16 @@ where
         if let Some(pause) = self.pause {
             // Jitter, so that many waiting clients do not poll at the same moment.
             let pause = pause.mul_f64(0.75 + fastrand::f64() / 4.0);
-            let pause = pause.max(self.requested.unwrap_or_default()).min(MAX_TIMEOUT);
-            if Instant::now() + pause >= self.deadline {
+            let now = Instant::now();
+            let asked = now.checked_add(self.requested.unwrap_or_default());
+            if self.last || asked.is_none_or(|asked| asked > self.deadline) {
                 return Err(Error::new(ErrorKind::Timeout, Outcome::Unknown)
                     .with_target(Target::Operation(self.wait.operation))
                     .with_retry_after(self.requested));
             }
-            sleep(pause).await;
+            let next = now.checked_add(pause.max(self.requested.unwrap_or_default()));
+            self.last = next.is_none_or(|next| next >= self.deadline);
+            sleep_until(next.map_or(self.deadline, |next| next.min(self.deadline))).await;
         }
         self.pause = Some(match self.pause {
             None => self.wait.initial_interval,
@@ -236,6 +246,7 @@ where
         });
         let left = self.deadline.saturating_duration_since(Instant::now());
         let call = (self.wait.poll)();
+        let left = if self.last { LAST_POLL } else { left };
         let shorter = left.min(call.shared.settings.timeout);
         self.requested = None;
         match call.timeout(shorter).await {

@@ -334,7 +334,7 @@ pub(crate) fn from_map<T: Record>(object: &Map<String, Value>) -> Result<T, Deco
     read_object(&Bytes::from(serde_json::to_vec(object)?))
 }
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
-//! Attachments from memory, from a file, or from any source that can be reopened
-//! (`docs/email-service/emails.md#attachments`).
+//! Attachments from memory or from a file, see
+//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#attachments>.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,8 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A file attached to an email.
 ///
-/// Attachments from a path or an opener are not held in memory: they are read, encoded and
-/// sent in chunks. If no content type is set, the service detects it.
+/// Attachments from a path are not held in memory: they are read, encoded and sent in chunks. If no content type is set, the service detects it.
 ///
 /// ```
 /// use svc_sdk::email::Attachment;
@@ -22,7 +21,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// let note = Attachment::from_bytes("note.txt", "hello").content_type("text/plain");
 /// assert_eq!(note.filename, "note.txt");
 /// ```
-#[derive(Clone)]
+/// Attachments are equal if name, type and content are equal; of a file, its path and length.
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Attachment {
     /// The file name that recipients see.
@@ -32,16 +32,20 @@ pub struct Attachment {
     source: Source,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) enum Source {
     /// Already Base64; sent unmodified.
-    Encoded(Bytes),
+    Encoded(Arc<str>),
     Bytes(Bytes),
-    Path(PathBuf, u64),
-    Opener(Opener, u64),
+    Path(PathSource),
 }
 
-type Opener = Arc<dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync>;
+/// A file and the length that it had when the attachment was created.
+#[derive(Clone, PartialEq)]
+pub(crate) struct PathSource {
+    path: Arc<Path>,
+    length: u64,
+}
 
 impl Attachment {
     /// Creates an attachment from bytes in memory.
@@ -55,7 +59,7 @@ impl Attachment {
     }
 
     /// Creates an attachment from a file, named like the file. The file is opened when the
-    /// email is sent, and again for each retry.
+    /// email is sent, and again for each retry; its length must not change meanwhile.
     ///
     /// # Errors
     ///
@@ -67,29 +71,10 @@ impl Attachment {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self::new(filename, Source::Path(path.to_owned(), metadata.len())))
-    }
-
-    /// Creates an attachment from a source that can be opened repeatedly and yields exactly
-    /// `length` bytes each time. `open` and the reader may block; they run on a thread for
-    /// blocking operations.
-    ///
-    /// ```
-    /// use std::io::{Cursor, Read};
-    /// use svc_sdk::email::Attachment;
-    ///
-    /// // For example a part of a large object in a store.
-    /// let open = || Ok(Cursor::new("a report").take(8));
-    /// let report = Attachment::from_opener("report.txt", 8, open);
-    /// assert_eq!(report.content_length(), 8);
-    /// ```
-    pub fn from_opener<F, R>(filename: impl Into<String>, length: u64, open: F) -> Self
-    where
-        F: Fn() -> io::Result<R> + Send + Sync + 'static,
-        R: Read + Send + 'static,
-    {
-        let open: Opener = Arc::new(move || Ok(Box::new(open()?)));
-        Self::new(filename, Source::Opener(open, length))
+        Ok(Self::new(
+            filename,
+            Source::Path(PathSource { path: path.into(), length: metadata.len() }),
+        ))
     }
 
     fn new(filename: impl Into<String>, source: Source) -> Self {
@@ -123,43 +108,78 @@ impl Attachment {
     /// Length of the content in bytes before Base64 encoding. For
     /// [`from_base64`](Self::from_base64), the length of the Base64 text.
     pub fn content_length(&self) -> u64 {
-        self.source.length()
-    }
-
-    #[cfg(feature = "client")]
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
-    }
-
-    fn encoded(&self) -> io::Result<String> {
-        let content = match &self.source {
-            Source::Encoded(text) => return Ok(String::from_utf8_lossy(text).into_owned()),
-            Source::Bytes(bytes) => bytes.clone(),
-            Source::Path(..) | Source::Opener(..) => {
-                let mut content = Vec::new();
-                self.source.open()?.read_to_end(&mut content)?;
-                content.into()
-            }
-        };
-        Ok(base64_simd::STANDARD.encode_to_string(&content))
-    }
-}
-
-impl Source {
-    pub(crate) fn length(&self) -> u64 {
-        match self {
-            Self::Encoded(bytes) | Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Path(_, length) | Self::Opener(_, length) => *length,
+        match &self.source {
+            Source::Encoded(text) => text.len() as u64,
+            Source::Bytes(bytes) => bytes.len() as u64,
+            Source::Path(source) => source.length,
         }
     }
 
-    pub(crate) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        match self {
-            Self::Encoded(bytes) | Self::Bytes(bytes) => {
-                Ok(Box::new(io::Cursor::new(bytes.clone())))
-            }
-            Self::Path(path, _) => Ok(Box::new(File::open(path)?)),
-            Self::Opener(open, _) => open(),
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+}
+
+/// Why a file cannot be sent.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum AttachmentProblem {
+    #[error("cannot be read")]
+    Io(#[source] Arc<io::Error>),
+    #[error("has changed its length since the request was built")]
+    Changed,
+    #[error("reading it was cancelled")]
+    Cancelled,
+}
+
+impl From<io::Error> for AttachmentProblem {
+    fn from(error: io::Error) -> Self {
+        Self::Io(Arc::new(error))
+    }
+}
+
+impl From<AttachmentProblem> for io::Error {
+    fn from(problem: AttachmentProblem) -> Self {
+        match problem {
+            AttachmentProblem::Io(error) => Self::new(error.kind(), error),
+            other => Self::other(other),
+        }
+    }
+}
+
+impl PathSource {
+    pub(crate) fn encoded_length(&self) -> u64 {
+        self.length.div_ceil(3).saturating_mul(4)
+    }
+
+    /// Opens the file. May block.
+    pub(crate) fn open(&self) -> Result<Chunks, AttachmentProblem> {
+        Ok(Chunks { file: File::open(&self.path)?, left: self.length })
+    }
+}
+
+/// A file that is read and encoded in chunks.
+pub(crate) struct Chunks {
+    file: File,
+    left: u64,
+}
+
+/// A multiple of three, so that only the last chunk is padded.
+const CHUNK_SIZE: u64 = 96 * 1024;
+
+impl Chunks {
+    /// Reads and encodes the next chunk; `None` at the end. May block. The last chunk is
+    /// returned only if the file ends there, so that a changed file never looks complete.
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<Bytes>, AttachmentProblem> {
+        let wanted = self.left.min(CHUNK_SIZE);
+        self.left -= wanted;
+        // At the end, ask for a byte that must not exist.
+        let limit = if self.left == 0 { wanted + 1 } else { wanted };
+        let mut content = Vec::with_capacity(limit as usize);
+        (&mut self.file).take(limit).read_to_end(&mut content)?;
+        match content.len() as u64 == wanted {
+            true if wanted == 0 => Ok(None),
+            true => Ok(Some(base64_simd::STANDARD.encode_to_string(&content).into())),
+            false => Err(AttachmentProblem::Changed),
         }
     }
 }
@@ -195,10 +215,17 @@ fn guess(filename: &str) -> Option<&'static str> {
     })
 }
 
-/// Holds the encoded content in memory. `Emails::send` streams it instead.
+/// Holds the encoded content in memory. `Emails::send` does not if it comes from a path.
 impl Serialize for Attachment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let content = self.encoded().map_err(S::Error::custom)?;
+        let content = match &self.source {
+            Source::Encoded(text) => text.to_string(),
+            Source::Bytes(bytes) => base64_simd::STANDARD.encode_to_string(bytes),
+            Source::Path(source) => {
+                let content = std::fs::read(&source.path).map_err(S::Error::custom)?;
+                base64_simd::STANDARD.encode_to_string(&content)
+            }
+        };
         let fields = if self.content_type.is_some() { 3 } else { 2 };
         let mut object = serializer.serialize_struct("Attachment", fields)?;
         object.serialize_field("filename", &self.filename)?;
@@ -224,27 +251,6 @@ impl<'de> Deserialize<'de> for Attachment {
         let object = Object::deserialize(deserializer)?;
         let attachment = Self::from_base64(object.filename, object.content);
         Ok(Self { content_type: object.content_type, ..attachment })
-    }
-}
-
-/// Attachments are equal if name, type and source are equal: the same bytes, the same path
-/// and length, or the same opener (a clone, not a second closure).
-impl PartialEq for Attachment {
-    fn eq(&self, other: &Self) -> bool {
-        self.filename == other.filename
-            && self.content_type == other.content_type
-            && match (&self.source, &other.source) {
-                (Source::Encoded(a), Source::Encoded(b)) | (Source::Bytes(a), Source::Bytes(b)) => {
-                    a == b
-                }
-                (Source::Path(a, a_length), Source::Path(b, b_length)) => {
-                    a == b && a_length == b_length
-                }
-                (Source::Opener(a, a_length), Source::Opener(b, b_length)) => {
-                    Arc::ptr_eq(a, b) && a_length == b_length
-                }
-                _ => false,
-            }
     }
 }
 

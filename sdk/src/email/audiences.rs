@@ -5,13 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use super::check_extra;
-#[cfg(feature = "client")]
+
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
 use crate::request::request_type;
-#[cfg(feature = "client")]
+
 use crate::{Error, List, Operation};
 
 record! {
@@ -24,7 +23,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Audience {
     const NOUN: &'static str = "an audience";
 
@@ -67,13 +65,11 @@ impl<T: Into<String>> From<T> for NewAudience {
 }
 
 /// The operations on audiences. All of them require the scope `contacts:manage`.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Audiences {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Audiences {
     /// Creates an audience. `audience` can be a name.
     ///

@@ -5,22 +5,21 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use super::Email;
 use super::EmailRecord;
 use crate::FieldProblem;
-#[cfg(feature = "client")]
+
 use crate::client::{FromResponse, ResponseParts};
-#[cfg(feature = "client")]
+
 use crate::decode::{
     Candidate, DecodeError, Field, JsonCursor, Record, find_array, parse_lenient, parse_value,
     read_object, record,
 };
-#[cfg(feature = "client")]
+
 use crate::email::limits::{self, MAX_BATCH};
-#[cfg(feature = "client")]
+
 use crate::error::ErrorReport;
-#[cfg(feature = "client")]
+
 use crate::{Error, Extra, InvalidInput};
 
 /// The JSON shape of a batch request, which the service's reference does not specify
@@ -36,7 +35,6 @@ pub enum BatchShape {
 }
 
 /// Which emails of a batch are sent.
-#[cfg(feature = "client")]
 #[derive(Default)]
 pub(crate) struct BatchPlan {
     /// Indices of the emails in the request.
@@ -45,7 +43,6 @@ pub(crate) struct BatchPlan {
     rejected: Vec<(usize, InvalidInput)>,
 }
 
-#[cfg(feature = "client")]
 impl BatchPlan {
     /// Sends all emails.
     pub(crate) fn all(emails: &[Email]) -> Self {
@@ -245,7 +242,6 @@ impl Refusal {
     }
 }
 
-#[cfg(feature = "client")]
 impl BatchResponse {
     pub(crate) fn read(body: &Bytes, plan: &BatchPlan) -> Result<Self, DecodeError> {
         parse_lenient(body, |text| {
@@ -270,14 +266,12 @@ impl BatchResponse {
     }
 }
 
-#[cfg(feature = "client")]
 impl FromResponse for BatchResponse {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Self::read(&response.body, response.batch()).map_err(|bad| response.decode_error(bad))
     }
 }
 
-#[cfg(feature = "client")]
 impl BatchItem {
     /// The result of an email that was not sent.
     fn rejected((index, invalid): &(usize, InvalidInput)) -> Self {
@@ -291,7 +285,6 @@ impl BatchItem {
     }
 }
 
-#[cfg(feature = "client")]
 record! {
     /// The fields that tell whether an item was accepted.
     struct ItemFields {
@@ -302,14 +295,12 @@ record! {
 }
 
 /// An item of a response, whose fields are read in one pass.
-#[cfg(feature = "client")]
 #[derive(Default, serde::Serialize)]
 struct Item {
     email: EmailRecord,
     about: ItemFields,
 }
 
-#[cfg(feature = "client")]
 impl Record for Item {
     const TYPED: &'static [&'static str] = &{
         let mut names = [""; EmailRecord::TYPED.len() + ItemFields::TYPED.len()];
@@ -342,11 +333,9 @@ impl Record for Item {
 
 /// Whether a field is present and not empty. `"error": ""` and `"errors": []` are not
 /// errors: an accepted email must not be sent again because of them.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug, Default, PartialEq)]
 struct NonEmpty(bool);
 
-#[cfg(feature = "client")]
 impl Field for NonEmpty {
     const HOLDS_VALUES: bool = true;
 
@@ -367,7 +356,6 @@ impl Field for NonEmpty {
     }
 }
 
-#[cfg(feature = "client")]
 fn read_item(cursor: &mut JsonCursor<'_>) -> Result<BatchItem, DecodeError> {
     match cursor.peek() {
         Some(b'{') => {}

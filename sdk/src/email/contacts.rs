@@ -5,16 +5,14 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use super::check_extra;
-#[cfg(feature = "client")]
+
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::record;
 use crate::request::request_type;
-#[cfg(feature = "client")]
+
 use crate::{Error, List, Operation};
 
-#[cfg(feature = "client")]
 pub use super::contact_pages::{ContactPages, ContactStream};
 
 record! {
@@ -35,7 +33,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Contact {
     const NOUN: &'static str = "a contact";
 
@@ -205,13 +202,11 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
 }
 
 /// The operations on contacts. All of them require the scope `contacts:manage`.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Contacts {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Contacts {
     /// Adds a contact to an audience. `contact` can be an email address.
     ///
@@ -316,7 +311,6 @@ impl Contacts {
 }
 
 /// Which page of an audience's contacts to return.
-#[cfg(feature = "client")]
 impl Call<List<Contact>> {
     /// Sets the number of the page. Usually the first page is 1
     /// (`docs/undocumented/email-service.md#contact-pages`).

@@ -1,20 +1,19 @@
 //! Sending domains (`docs/email-service/domains.md`).
 
 use std::fmt;
-#[cfg(feature = "client")]
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use super::check_extra;
 use crate::Extra;
-#[cfg(feature = "client")]
+
 use crate::client::{Call, Deleted, Payload, Resource, Shared, Wait};
 use crate::decode::record;
 use crate::request::request_type;
-#[cfg(feature = "client")]
+
 use crate::{Error, List, Operation};
 
 record! {
@@ -37,7 +36,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Domain {
     const NOUN: &'static str = "a domain";
 
@@ -69,7 +67,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Verification {
     const NOUN: &'static str = "the result of a verification";
 
@@ -180,13 +177,11 @@ impl<T: Into<String>> From<T> for NewDomain {
 }
 
 /// The operations on domains. All of them require the scope `domains:manage`.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Domains {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Domains {
     /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish, see
     /// [`Domain::dns_records`].

@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use crate::client::Resource;
 use crate::decode::{record, text_enum};
 
@@ -42,7 +41,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for EmailRecord {
     const NOUN: &'static str = "an email";
 

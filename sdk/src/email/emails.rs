@@ -1,382 +1,26 @@
-//! Emails: send, fetch, await and cancel (`docs/email-service/emails.md`). One file, as for every
-//! resource: its types and its methods.
+//! Operations on emails: send, fetch, await and cancel, see
+//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md>.
 
-#[cfg(feature = "client")]
 use std::borrow::Borrow;
-use std::fmt;
+use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
-
-use super::{Attachment, Recipients, limits};
-#[cfg(feature = "client")]
-use super::{BatchPlan, BatchResponse, EmailRecord, EmailStatus};
-#[cfg(feature = "client")]
-use crate::client::{Call, Payload, Shared, Wait};
-#[cfg(feature = "client")]
-use crate::{Error, Operation};
-
-/// An email to send: sender, recipients, content and options.
-///
-/// [`Email::new`] takes the required fields; chain the other methods, or set the public
-/// fields, for the rest. The content is `html`, `text` or both, or a
-/// [`template`](Self::template). Fields are described in `docs/email-service/emails.md`,
-/// limits in `docs/email-service/limits.md`; [`check`](Self::check) checks the limits.
-///
-/// ```
-/// use svc_sdk::email::{Attachment, Email};
-///
-/// let email = Email::new("Shop <hello@shop.example>", "ada@example.com", "Your invoice")
-///     .text("Thank you!")
-///     .attachment(Attachment::from_bytes("note.txt", "paid"))
-///     .tag("kind", "invoice");
-/// assert_eq!(email.to, ["ada@example.com"]);
-/// ```
-#[derive(Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Email {
-    /// The sender, as `a@b` or `Name <a@b>`. Its domain must be verified.
-    pub from: String,
-    /// The recipients; 1 to 50.
-    #[serde(deserialize_with = "one_or_many")]
-    pub to: Vec<String>,
-    /// The subject, at most 998 characters.
-    pub subject: String,
-    /// The HTML body.
-    pub html: Option<String>,
-    /// The plain-text body.
-    pub text: Option<String>,
-    /// Recipients of copies (Cc).
-    #[serde(deserialize_with = "one_or_many")]
-    pub cc: Vec<String>,
-    /// Recipients of blind copies (Bcc).
-    #[serde(deserialize_with = "one_or_many")]
-    pub bcc: Vec<String>,
-    /// Addresses for replies (`Reply-To`).
-    #[serde(deserialize_with = "one_or_many")]
-    pub reply_to: Vec<String>,
-    /// Additional headers of the email.
-    pub headers: Map<String, Value>,
-    /// Attachments; at most 20.
-    pub attachments: Vec<Attachment>,
-    /// Tags for tracking.
-    pub tags: Map<String, Value>,
-    /// When to send the email. If `None`, it is sent immediately.
-    pub scheduled_at: Option<ScheduledAt>,
-    /// The id of the template to use.
-    pub template_id: Option<String>,
-    /// The variables of the template.
-    pub variables: Map<String, Value>,
-    /// Additional fields without a setter of their own; sent as given.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl Email {
-    /// Creates an email with its required fields. `to` is one address or many: a text, or
-    /// an array, a slice or a `Vec` of texts.
-    ///
-    /// ```
-    /// use svc_sdk::email::Email;
-    ///
-    /// let one = Email::new("hello@shop.example", "ada@example.com", "Hi");
-    /// let two = Email::new("hello@shop.example", ["ada@example.com", "bob@example.com"], "Hi");
-    /// assert_eq!((one.to.len(), two.to.len()), (1, 2));
-    /// ```
-    pub fn new(
-        from: impl Into<String>,
-        to: impl Into<Recipients>,
-        subject: impl Into<String>,
-    ) -> Self {
-        let to = to.into().into_vec();
-        Self { from: from.into(), to, subject: subject.into(), ..Self::default() }
-    }
-
-    /// Adds one or more recipients.
-    #[must_use]
-    pub fn to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.to.extend(addresses.into().into_vec());
-        self
-    }
-
-    /// Adds one or more recipients of copies (Cc).
-    #[must_use]
-    pub fn cc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.cc.extend(addresses.into().into_vec());
-        self
-    }
-
-    /// Adds one or more recipients of blind copies (Bcc).
-    #[must_use]
-    pub fn bcc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.bcc.extend(addresses.into().into_vec());
-        self
-    }
-
-    /// Adds one or more addresses for replies (`Reply-To`).
-    #[must_use]
-    pub fn reply_to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.reply_to.extend(addresses.into().into_vec());
-        self
-    }
-
-    /// Sets the HTML body.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// Sets the plain-text body.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Adds a header to the email itself.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.into(), Value::String(value.into()));
-        self
-    }
-
-    /// Adds an attachment.
-    #[must_use]
-    pub fn attachment(mut self, attachment: Attachment) -> Self {
-        self.attachments.push(attachment);
-        self
-    }
-
-    /// Adds a tag for tracking.
-    #[must_use]
-    pub fn tag(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.tags.insert(name.into(), value.into());
-        self
-    }
-
-    /// Schedules the email: an RFC 3339 string such as `2030-01-01T09:00:00Z`, or a
-    /// `chrono::DateTime`. A string is sent unmodified.
-    #[must_use]
-    pub fn scheduled_at(mut self, at: impl Into<ScheduledAt>) -> Self {
-        self.scheduled_at = Some(at.into());
-        self
-    }
-
-    /// Sets the id of the template to use.
-    #[must_use]
-    pub fn template(mut self, id: impl Into<String>) -> Self {
-        self.template_id = Some(id.into());
-        self
-    }
-
-    /// Sets a variable of the template.
-    #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.variables.insert(name.into(), value.into());
-        self
-    }
-
-    /// Adds a field that this type does not model. It is sent as given.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-
-    /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
-    /// subject, 20 attachments, plausible email addresses, and no header that is set twice,
-    /// whatever the case of its name. [`Emails::send`] does this automatically unless the
-    /// client was built with `local_checks(false)`.
-    ///
-    /// # Errors
-    ///
-    /// The first field that exceeds a limit, with that limit.
-    pub fn check(&self) -> Result<(), crate::InvalidInput> {
-        limits::check_email(self)
-    }
-
-    /// Whether the typed field with this JSON name is written.
-    pub(super) fn is_set(&self, name: &str) -> bool {
-        match name {
-            "from" | "to" | "subject" => true,
-            "html" => self.html.is_some(),
-            "text" => self.text.is_some(),
-            "cc" => !self.cc.is_empty(),
-            "bcc" => !self.bcc.is_empty(),
-            "replyTo" => !self.reply_to.is_empty(),
-            "headers" => !self.headers.is_empty(),
-            "attachments" => !self.attachments.is_empty(),
-            "tags" => !self.tags.is_empty(),
-            "scheduledAt" => self.scheduled_at.is_some(),
-            "templateId" => self.template_id.is_some(),
-            "variables" => !self.variables.is_empty(),
-            _ => false,
-        }
-    }
-
-    /// Writes all fields except the attachments.
-    pub(crate) fn write_fields<F: Fields>(&self, fields: &mut F) -> Result<(), F::Error> {
-        fields.text("from", &self.from)?;
-        fields.value("to", &self.to)?;
-        fields.text("subject", &self.subject)?;
-        for (name, text) in [("html", &self.html), ("text", &self.text)] {
-            if let Some(text) = text {
-                fields.text(name, text)?;
-            }
-        }
-        for (name, list) in [("cc", &self.cc), ("bcc", &self.bcc), ("replyTo", &self.reply_to)] {
-            if !list.is_empty() {
-                fields.value(name, list)?;
-            }
-        }
-        for (name, object) in [("headers", &self.headers), ("tags", &self.tags)] {
-            if !object.is_empty() {
-                fields.value(name, object)?;
-            }
-        }
-        if let Some(at) = &self.scheduled_at {
-            fields.value("scheduledAt", at)?;
-        }
-        if let Some(id) = &self.template_id {
-            fields.text("templateId", id)?;
-        }
-        if !self.variables.is_empty() {
-            fields.value("variables", &self.variables)?;
-        }
-        for (name, value) in &self.extra {
-            // A typed field wins: a name may occur once.
-            if !self.is_set(name) {
-                fields.value(name, value)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Receives the fields of a JSON object. Strings have a method of their own, because they
-/// can be long.
-pub(crate) trait Fields {
-    type Error;
-
-    fn text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
-
-    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), Self::Error>;
-}
-
-/// Writes the fields to a serde map.
-struct MapFields<'a, M>(&'a mut M);
-
-impl<M: SerializeMap> Fields for MapFields<'_, M> {
-    type Error = M::Error;
-
-    fn text(&mut self, name: &str, text: &str) -> Result<(), M::Error> {
-        self.0.serialize_entry(name, text)
-    }
-
-    fn value<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
-        self.0.serialize_entry(name, value)
-    }
-}
-
-/// Holds encoded attachments in memory. `Emails::send` streams them instead.
-impl Serialize for Email {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.write_fields(&mut MapFields(&mut map))?;
-        if !self.attachments.is_empty() {
-            map.serialize_entry("attachments", &self.attachments)?;
-        }
-        map.end()
-    }
-}
-
-/// Shows counts and lengths only, no content.
-impl fmt::Debug for Email {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Email")
-            .field("to", &self.to.len())
-            .field("cc", &self.cc.len())
-            .field("bcc", &self.bcc.len())
-            .field("html", &self.html.as_ref().map(String::len))
-            .field("text", &self.text.as_ref().map(String::len))
-            .field("attachments", &self.attachments.len())
-            .field("scheduled_at", &self.scheduled_at)
-            .field("template_id", &self.template_id)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The service's reference allows `string or string[]`.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        None(()),
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::None(()) => Vec::new(),
-        OneOrMany::One(one) => vec![one],
-        OneOrMany::Many(many) => many,
-    })
-}
-
-/// The time at which to send an email. Any string is sent unmodified; [`at`](Self::at)
-/// formats an instant as RFC 3339.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ScheduledAt(String);
-
-impl ScheduledAt {
-    /// Formats an instant in UTC with milliseconds.
-    pub fn at<Tz: TimeZone>(instant: &DateTime<Tz>) -> Self {
-        Self(instant.with_timezone(&Utc).to_rfc3339_opts(SecondsFormat::Millis, true))
-    }
-
-    /// The text as it is sent.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ScheduledAt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<&str> for ScheduledAt {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl From<String> for ScheduledAt {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl<Tz: TimeZone> From<DateTime<Tz>> for ScheduledAt {
-    fn from(instant: DateTime<Tz>) -> Self {
-        Self::at(&instant)
-    }
-}
+use super::batch::{BatchPlan, BatchResponse};
+use super::email_record::{EmailRecord, EmailStatus};
+use super::message::Email;
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::shared::Shared;
+use crate::client::wait::Wait;
+use crate::error::Error;
+use crate::operation::Operation;
 
 /// The operations on emails. Returned by
 /// [`EmailClient::emails`](crate::EmailClient::emails).
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Emails {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Emails {
     /// Sends an email. Requires the scope `emails:send`.
     ///
@@ -396,13 +40,18 @@ impl Emails {
     /// ```
     pub fn send(&self, email: impl Borrow<Email>) -> Call<EmailRecord> {
         let email = email.borrow();
-        let payload = || -> Result<Payload, Error> {
+        let mut recipients = 0;
+        let mut payload = || -> Result<Payload, Error> {
             if self.shared.local_checks() {
                 email.check()?;
             }
-            Payload::email(email)
+            match &self.shared.guard {
+                None => Payload::email(email),
+                Some(guard) => Payload::email(&guard.admit(email, "", &mut recipients)?),
+            }
         };
-        Call::new(&self.shared, Operation::EmailsSend, &[], payload())
+        let payload = payload();
+        Call::new(&self.shared, Operation::EmailsSend, &[], payload).count_recipients(recipients)
     }
 
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
@@ -433,32 +82,34 @@ impl Emails {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and [`Error::fields`] lists the
     /// problem of each email.
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
-        match self.shared.local_checks() {
-            true => self.send_planned(emails, BatchPlan::check(emails)),
-            false => self.send_planned(emails, Ok(BatchPlan::all(emails))),
-        }
-    }
-
-    /// Sends emails whose limits were checked.
-    #[cfg(feature = "bulk")]
-    pub(crate) fn send_checked_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
-        self.send_planned(emails, Ok(BatchPlan::all(emails)))
-    }
-
-    fn send_planned(
-        &self,
-        emails: &[Email],
-        plan: Result<BatchPlan, Error>,
-    ) -> Call<BatchResponse> {
-        let (plan, payload) = match plan {
-            Ok(plan) => {
-                let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
-                let payload = Payload::batch(sent, self.shared.batch_shape());
-                (plan, payload)
-            }
+        let mut recipients = 0;
+        let mut prepare = || -> Result<(BatchPlan, Payload), Error> {
+            let plan = match self.shared.local_checks() {
+                true => BatchPlan::check(emails)?,
+                false => BatchPlan::all(emails),
+            };
+            let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
+            let shape = self.shared.batch_shape();
+            let payload = match &self.shared.guard {
+                None => Payload::batch(sent, shape)?,
+                Some(guard) => {
+                    let mut admitted = Vec::with_capacity(emails.len());
+                    for (index, email) in sent {
+                        let prefix = format!("emails[{index}].");
+                        admitted.push((index, guard.admit(email, &prefix, &mut recipients)?));
+                    }
+                    Payload::batch(admitted.iter().map(|(index, email)| (*index, email)), shape)?
+                }
+            };
+            Ok((plan, payload))
+        };
+        let (plan, payload) = match prepare() {
+            Ok((plan, payload)) => (plan, Ok(payload)),
             Err(error) => (BatchPlan::default(), Err(error)),
         };
-        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload).expect_items(plan)
+        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload)
+            .expect_items(plan)
+            .count_recipients(recipients)
     }
 
     /// Returns an email with its status. Requires the scope `emails:read`.
@@ -490,8 +141,11 @@ impl Emails {
         )
     }
 
-    /// Cancels a scheduled email. The required scope is not documented
-    /// (`docs/undocumented/email-service.md#scope-of-cancel`).
+    /// Cancels a scheduled email. The required scope is not documented, see
+    /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#scope-of-cancel>.
+    ///
+    /// If the response to an attempt was lost and its retry gets a conflict (409), the client
+    /// fetches the email: if it is cancelled, the call succeeds with it.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {

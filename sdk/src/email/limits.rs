@@ -10,10 +10,24 @@ use crate::InvalidInput;
 const MAX_TO: usize = 50;
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
-#[cfg(feature = "client")]
+
 pub(super) const MAX_BATCH: usize = 100;
 
-pub(super) fn check_email(email: &Email) -> Result<(), InvalidInput> {
+impl Email {
+    /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
+    /// subject, 20 attachments, plausible email addresses, and no header that is set twice,
+    /// whatever the case of its name. [`Emails::send`](super::Emails::send) does this automatically unless the
+    /// client was built with `local_checks(false)`.
+    ///
+    /// # Errors
+    ///
+    /// The first field that exceeds a limit, with that limit.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        check_email(self)
+    }
+}
+
+fn check_email(email: &Email) -> Result<(), InvalidInput> {
     if let Some(name) = email.extra.keys().find(|name| email.is_set(name)) {
         return Err(given_twice(name));
     }
@@ -75,7 +89,6 @@ fn check_headers(headers: &Map<String, Value>) -> Result<(), InvalidInput> {
 }
 
 /// Checks the number of emails in a batch.
-#[cfg(feature = "client")]
 pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
     if emails.is_empty() {
         return Err(InvalidInput::new("emails", "at least one email is required"));
@@ -88,7 +101,6 @@ pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
 
 /// Rejects a field in `extra` that is set as a typed field, too: a name must occur once in
 /// a JSON object.
-#[cfg(feature = "client")]
 pub(crate) fn check_extra(
     extra: &Map<String, Value>,
     fields: &[(&str, bool)],

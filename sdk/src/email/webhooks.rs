@@ -5,15 +5,14 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
 use super::check_extra;
-#[cfg(feature = "client")]
+
 use crate::client::{Call, Deleted, FromResponse, Payload, Resource, ResponseParts, Shared};
-#[cfg(feature = "client")]
+
 use crate::decode::{DecodeError, parse_value};
 use crate::decode::{record, text_enum};
 use crate::request::{new_webhook, request_type};
-#[cfg(feature = "client")]
+
 use crate::{Error, InvalidInput, List, Operation};
 use crate::{Extra, Secret};
 
@@ -34,7 +33,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
 
@@ -166,14 +164,12 @@ impl Serialize for WebhookTest {
     }
 }
 
-#[cfg(feature = "client")]
 impl FromResponse for WebhookTest {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         Self::read(&response.body).map_err(|bad| response.decode_error(bad))
     }
 }
 
-#[cfg(feature = "client")]
 impl WebhookTest {
     /// Finds the endpoint's status: the first integer from 100 to 599, preferring
     /// well-known field names. A null in such a field means that there was no response. See
@@ -219,13 +215,11 @@ fn as_status(value: &Value) -> Option<StatusCode> {
 }
 
 /// The operations on webhooks. All of them require the scope `webhooks:manage`.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Webhooks {
     /// Creates a webhook. Only this response contains its `signing_secret`, so store it.
     ///

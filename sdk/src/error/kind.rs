@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::{Scope, Scopes};
+use crate::scope::Scope;
+use crate::scopes::Scopes;
 
 /// The cause of an [`Error`](crate::Error).
 ///
@@ -76,8 +77,9 @@ pub enum ErrorKind {
     NotFound,
     /// The request conflicts with existing data (HTTP 409), such as a duplicate.
     ///
-    /// Fetch the current state and decide whether the change is still needed. The service
-    /// did not process the request.
+    /// Fetch the current state and decide whether the change is still needed. With an
+    /// idempotency key it may also mean that the key was used with another body, for example
+    /// with a date that is computed anew for each try. The service did not process the request.
     #[error("the request conflicts with existing data")]
     Conflict,
     /// The service rejected the content of the request (HTTP 400 or 422).
@@ -103,7 +105,8 @@ pub enum ErrorKind {
     /// The service responded with a 4xx status that has no variant of its own.
     ///
     /// See [`Error::status`](crate::Error::status) and
-    /// [`Error::message`](crate::Error::message). The service did not process the request.
+    /// [`Error::message`](crate::Error::message). The service did not process the request,
+    /// except perhaps after 408 (request timeout), which some servers send after work began.
     #[error("the service rejected the request")]
     Rejected,
     /// The service failed (HTTP 5xx).
@@ -127,12 +130,14 @@ pub enum ErrorKind {
     #[error("cannot connect to the service")]
     Connect,
     /// The TLS handshake failed, usually because the service's certificate is not trusted.
+    /// With the feature `native-tls`, this is [`Connect`](Self::Connect) instead.
     ///
     /// Check the certificate, or trust its issuer with `ca_bundle` on the client's builder.
     /// The request was not sent.
     #[error("the TLS handshake with the service failed")]
     Tls,
-    /// The connection was lost before the complete response was received.
+    /// The connection was lost before the complete response was received, or what was
+    /// received is not HTTP.
     ///
     /// Check the outcome: if it is [`Outcome::Unknown`], the service may have processed the
     /// request.
@@ -144,8 +149,7 @@ pub enum ErrorKind {
     /// the service may have processed the request.
     #[error("timed out")]
     Timeout,
-    /// The response cannot be decoded. Either it has a 2xx status and an unexpected body,
-    /// and the service did process the request, or it is not HTTP at all.
+    /// The response cannot be decoded: it has a 2xx status and an unexpected body.
     ///
     /// Check the base URL: a web page or a proxy's login form is a frequent cause. The
     /// service may have processed the request.
@@ -190,15 +194,8 @@ pub enum ErrorKind {
         /// Index of the attachment in the email, starting at 0.
         attachment: usize,
         /// What went wrong. Contains neither the file name nor its content.
-        problem: &'static str,
+        problem: String,
     },
-    /// A tower layer added by the application returned an error; see
-    /// [`source`](std::error::Error::source).
-    ///
-    /// Check the outcome: if it is [`Outcome::Unknown`], the service may have processed the
-    /// request.
-    #[error("a tower layer failed")]
-    Layer,
     /// The service returned a page of a list twice, so the client stopped instead of
     /// looping forever.
     ///
@@ -242,8 +239,8 @@ impl ErrorKind {
     }
 
     /// Creates [`Attachment`](Self::Attachment), with indexes that start at 0.
-    pub fn attachment(email: usize, attachment: usize, problem: &'static str) -> Self {
-        Self::Attachment { email, attachment, problem }
+    pub fn attachment(email: usize, attachment: usize, problem: impl Into<String>) -> Self {
+        Self::Attachment { email, attachment, problem: problem.into() }
     }
 
     /// Creates [`WrongOrganization`](Self::WrongOrganization).
@@ -276,7 +273,6 @@ impl ErrorKind {
             Self::MissingId => "missing_id",
             Self::ResponseTooLarge { .. } => "response_too_large",
             Self::Attachment { .. } => "attachment",
-            Self::Layer => "layer",
             Self::PageRepeated => "page_repeated",
             Self::WrongOrganization { .. } => "wrong_organization",
         }
@@ -321,7 +317,8 @@ impl fmt::Display for Outcome {
 }
 
 /// A parameter that the client rejected before sending anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
 #[non_exhaustive]
 pub struct InvalidInput {
     /// The field's JSON name, such as `to` or `attachments[2].filename`; in a batch,
@@ -363,14 +360,6 @@ impl InvalidInput {
         self
     }
 }
-
-impl fmt::Display for InvalidInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.problem)
-    }
-}
-
-impl std::error::Error for InvalidInput {}
 
 struct MissingScope {
     required: Option<Scope>,

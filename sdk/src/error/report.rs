@@ -1,16 +1,11 @@
-//! Parses error response bodies, in any of the common formats
-//! (`docs/undocumented/both-services.md#error-format`).
+//! Parses error response bodies, in any of the common formats.
 
-#[cfg(feature = "client")]
 use bytes::Bytes;
-#[cfg(feature = "client")]
 use serde_json::{Map, Value};
 
-#[cfg(feature = "client")]
-use crate::InvalidInput;
-use crate::Scope;
-#[cfg(feature = "client")]
+use super::kind::InvalidInput;
 use crate::decode::parse_value;
+use crate::scope::Scope;
 
 /// A problem that the service reported about one field of the request.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,7 +23,7 @@ impl FieldProblem {
         Self { field: field.into(), message: message.into() }
     }
 
-    /// The field's name for `Display`, if it looks like one. A service may put private
+    /// The field's name for `Display` of the error, if it looks like one. A service may put private
     /// content into it, which must not reach logs.
     pub(crate) fn shown(&self) -> Option<&str> {
         let is_part = |b: u8| {
@@ -39,10 +34,17 @@ impl FieldProblem {
     }
 }
 
-#[cfg(feature = "client")]
 impl From<&InvalidInput> for FieldProblem {
     fn from(invalid: &InvalidInput) -> Self {
         Self { field: invalid.field.to_string(), message: invalid.problem.to_string() }
+    }
+}
+
+/// Formats as the field and the message, which may quote the field's value: show it to the
+/// user, but keep it out of logs.
+impl std::fmt::Display for FieldProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
     }
 }
 
@@ -53,7 +55,7 @@ impl std::fmt::Debug for FieldProblem {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ErrorReport {
     pub(crate) code: Option<String>,
     pub(crate) message: Option<String>,
@@ -77,7 +79,6 @@ impl ErrorReport {
     }
 }
 
-#[cfg(feature = "client")]
 impl ErrorReport {
     pub(crate) fn read(body: &Bytes) -> Self {
         match parse_value(body) {
@@ -128,7 +129,8 @@ impl ErrorReport {
         for name in ["errors", "error", "detail", "message"] {
             report.read_items(object.get(name));
         }
-        report.detect_scope_mention();
+        let nested = object.get("error").and_then(|error| error.get("details"));
+        report.detect_scope_mention(nested.or_else(|| object.get("details")));
         report
     }
 
@@ -156,7 +158,7 @@ impl ErrorReport {
         if !text.is_empty() && !text.starts_with('<') {
             report.message = Some(text.to_owned());
         }
-        report.detect_scope_mention();
+        report.detect_scope_mention(None);
         report
     }
 
@@ -200,40 +202,25 @@ impl ErrorReport {
         }
     }
 
-    /// Decides whether a 403 is about a scope. A suspended account or an unverified domain
-    /// is not, even if the message speaks of permissions.
-    fn detect_scope_mention(&mut self) {
-        if self.about_scope {
-            return;
-        }
-        let lower =
-            |text: &Option<String>| text.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let (code, message) = (lower(&self.code), lower(&self.message));
-        let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
-        self.about_scope = if code.contains("scope") {
-            true
-        } else if has(&code, &OTHER_REASONS) {
-            false
-        } else {
-            let names_scope = Scope::ALL
-                .iter()
-                .any(|scope| scope.as_str().contains(':') && message.contains(scope.as_str()));
-            let of_permission =
-                has(&code, &["permission", "privilege"]) || message.contains("permission");
-            names_scope
-                || (message.contains("scope") && !has(&message, &STATES))
-                || (of_permission && !has(&message, &OTHER_REASONS))
-        };
+    /// A 403 is about a scope if its code, message or details speak of a scope or a permission.
+    fn detect_scope_mention(&mut self, details: Option<&Value>) {
+        let details = details.map(Value::to_string);
+        let texts = [self.code.as_deref(), self.message.as_deref(), details.as_deref()];
+        self.about_scope |= texts.into_iter().flatten().any(|text| {
+            let text = text.to_ascii_lowercase();
+            let names_scope =
+                |scope: &Scope| scope.as_str().contains(':') && text.contains(scope.as_str());
+            ["scope", "permission"].iter().any(|word| text.contains(word))
+                || Scope::ALL.iter().any(names_scope)
+        });
     }
 }
 
 /// Fields that hold a code.
-#[cfg(feature = "client")]
 const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
 
 /// Fields that hold a message, the most specific one first; `error`, which may also hold a
 /// code, is the last one.
-#[cfg(feature = "client")]
 const MESSAGES: [&str; 11] = [
     "message",
     "error_description",
@@ -249,25 +236,11 @@ const MESSAGES: [&str; 11] = [
 ];
 
 /// Fields that hold problems of individual fields.
-#[cfg(feature = "client")]
 const FIELD_LISTS: [&str; 7] =
     ["fields", "errors", "detail", "violations", "issues", "invalid_params", "invalid-params"];
 
-/// Words about a state of the account or a domain.
-#[cfg(feature = "client")]
-const STATES: [&str; 9] =
-    ["suspend", "verif", "billing", "payment", "quota", "disabled", "blocked", "banned", "expired"];
-
-/// Words about another reason for a refusal than a scope.
-#[cfg(feature = "client")]
-const OTHER_REASONS: [&str; 15] = [
-    "suspend", "verif", "billing", "payment", "quota", "disabled", "blocked", "banned", "expired",
-    "account", "domain", "sender", "plan", "region", "country",
-];
-
 /// Whether the body of a response with a success status reports a failure: `{"error": …}`,
 /// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
-#[cfg(feature = "client")]
 pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
     let is_set = |name: &str| match object.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -285,7 +258,6 @@ pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
         || status.is_some_and(|status| matches!(status, "error" | "fail"))
 }
 
-#[cfg(feature = "client")]
 fn field(item: &Value) -> Option<FieldProblem> {
     let object = item.as_object()?;
     let message = first_text(object, &MESSAGES).unwrap_or_default();
@@ -309,7 +281,6 @@ fn field(item: &Value) -> Option<FieldProblem> {
 }
 
 /// A path such as `["body", "to", 0]` as `to[0]`.
-#[cfg(feature = "client")]
 fn joined_path(path: &[Value]) -> String {
     let mut text = String::new();
     for (index, part) in path.iter().enumerate() {
@@ -329,13 +300,11 @@ fn joined_path(path: &[Value]) -> String {
 }
 
 /// The texts of an array as one.
-#[cfg(feature = "client")]
 fn joined(value: Option<&Value>) -> Option<String> {
     let texts: Vec<&str> = value?.as_array()?.iter().filter_map(Value::as_str).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-#[cfg(feature = "client")]
 fn message_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -345,7 +314,6 @@ fn message_text(value: &Value) -> String {
 }
 
 /// The first of these fields with a string or number value.
-#[cfg(feature = "client")]
 fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| match object.get(*key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -354,7 +322,7 @@ fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
     })
 }
 
-#[cfg(all(test, feature = "client"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -415,14 +383,15 @@ mod tests {
             r#"{"error":{"code":"permission_denied","message":"no"}}"#,
             r#"{"message":"the key of this account lacks emails:send"}"#,
             r#"{"message":"scope missing"}"#,
+            r#"{"message":"You do not have permission to send from this domain."}"#,
+            r#"{"message":"Your account has no permission for this"}"#,
+            r#"{"error":{"code":"forbidden","message":"no","details":{"reason":"permission"}}}"#,
         ] {
             assert!(read(about).about_scope, "{about}");
         }
         for other in [
-            r#"{"error":{"code":"account_suspended","message":"no permission to send"}}"#,
-            r#"{"message":"Your account is suspended. You have no permission to send."}"#,
-            r#"{"error":{"code":"domain_not_verified","message":"no permission for this scope"}}"#,
-            r#"{"message":"You do not have permission to send from this domain."}"#,
+            r#"{"error":{"code":"account_suspended","message":"Your account is suspended."}}"#,
+            r#"{"error":{"code":"domain_not_verified","message":"shop.example"}}"#,
             r#"{"message":"Forbidden","scope":"account"}"#,
             "",
         ] {

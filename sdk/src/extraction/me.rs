@@ -2,10 +2,10 @@
 //! (`docs/extraction-service/organization.md`).
 
 use crate::Scope;
-#[cfg(feature = "client")]
+
 use crate::client::{Resource, ResponseParts};
 use crate::decode::{record, text_enum};
-#[cfg(feature = "client")]
+
 use crate::{Error, ErrorKind, Outcome, Scopes};
 
 record! {
@@ -18,7 +18,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Me {
     const NOUN: &'static str = "an organization";
 

@@ -1,11 +1,11 @@
 //! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
 
 use crate::Secret;
-#[cfg(feature = "client")]
+
 use crate::client::{Call, Deleted, Payload, Resource, Shared};
 use crate::decode::{record, text_enum};
 use crate::request::new_webhook;
-#[cfg(feature = "client")]
+
 use crate::{Error, List, Operation};
 
 record! {
@@ -25,7 +25,6 @@ record! {
     }
 }
 
-#[cfg(feature = "client")]
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
 
@@ -47,13 +46,11 @@ text_enum! {
 new_webhook!("The parameters of a new webhook endpoint.", "The URL of the endpoint.");
 
 /// The operations on webhook endpoints. All of them require the scope `full`.
-#[cfg(feature = "client")]
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     pub(crate) shared: std::sync::Arc<Shared>,
 }
 
-#[cfg(feature = "client")]
 impl Webhooks {
     /// Registers an endpoint. Only this response contains its `secret`, so store it.
     ///

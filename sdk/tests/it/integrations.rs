@@ -25,7 +25,8 @@ async fn on_attempt_runs_after_every_attempt() {
             attempt.operation.unwrap()
         ));
     };
-    let client = server.email().on_attempt(observe).build().unwrap();
+    let client = server.email().back_off(Duration::ZERO, Duration::ZERO).on_attempt(observe);
+    let client = client.build().unwrap();
     client.emails().get("x").await.unwrap();
     let url = format!("{}/api/v1/emails/x", server.url());
     assert_eq!(
@@ -238,67 +239,55 @@ async fn rejected_blocking_calls_do_not_spend_the_task_budget() {
     }
 }
 
-#[cfg(feature = "rate-limit")]
+/// The hook runs for each attempt, never sees the key and cannot delimit the body.
 #[tokio::test]
-async fn limits_the_request_rate() {
-    use std::num::NonZeroU32;
-    let number = |n| NonZeroU32::new(n).unwrap();
-    let server = MockServer::json(200, r#"{"id":"x"}"#).await;
-    let client = server.email().rate_limit(number(20), number(2)).build().unwrap();
-    let clock = Clock::pause();
-    let calls = (0..4).map(|_| tokio::spawn(client.clone().emails().get("x").into_future()));
-    let calls: Vec<_> = calls.collect();
-    // A burst of two, then one every 50 ms.
-    wait_until("burst received", || server.request_count() == 2).await;
-    for sent in [3, 4] {
-        clock.advance(Duration::from_millis(49)).await;
-        assert_eq!(server.request_count(), sent - 1);
-        clock.advance(Duration::from_millis(2)).await;
-        wait_until("next request received", || server.request_count() == sent).await;
+async fn a_header_hook_changes_the_headers_of_each_attempt() {
+    let server = MockServer::start([
+        response_with_headers(503, "", ""),
+        crate::mock_server::response(200, r#"{"id":"x"}"#),
+    ])
+    .await;
+    let number = std::sync::atomic::AtomicU32::new(0);
+    let client = server
+        .email()
+        .back_off(Duration::ZERO, Duration::ZERO)
+        .header_hook(move |headers| {
+            assert!(!headers.contains_key("authorization"));
+            let number = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            headers.insert("x-number", number.into());
+            headers.insert("authorization", "forged".parse().unwrap());
+            headers.insert("content-length", 7.into());
+            headers.insert("transfer-encoding", "chunked".parse().unwrap());
+        })
+        .build()
+        .unwrap();
+    client.contacts().update("x", svc_sdk::email::ContactUpdate::default()).await.unwrap();
+    for (index, request) in server.received_requests().iter().enumerate() {
+        assert_eq!(request.header("x-number"), Some(index.to_string().as_str()));
+        assert!(request.header("authorization").unwrap().starts_with("Bearer "));
+        assert_eq!((request.header("content-length"), request.body.as_str()), (Some("2"), "{}"));
+        assert_eq!(request.header("transfer-encoding"), None);
     }
-    for call in calls {
-        call.await.unwrap().unwrap();
-    }
-    // A call that cannot start before its deadline is not sent.
-    let client = server.email().rate_limit(number(1), number(1)).build().unwrap();
-    client.emails().get("x").await.unwrap();
-    let error = client.emails().get("x").timeout(Duration::from_millis(100)).await.unwrap_err();
-    assert!(error.is_rate_limited());
-    assert_eq!((error.outcome(), error.attempts()), (svc_sdk::Outcome::NotSent, 0));
-    assert_eq!(server.request_count(), 5);
 }
 
-#[cfg(feature = "rate-limit")]
+/// An application's HTTP client is used as it is; a redirect that it follows is an error.
 #[tokio::test]
-async fn the_rate_limit_counts_retries_and_reuses_cancelled_slots() {
-    let one = std::num::NonZeroU32::MIN;
-    let busy = response_with_headers(503, "Retry-After: 0\r\n", "");
-    let server =
-        MockServer::start([busy, crate::mock_server::response(200, r#"{"id":"x"}"#)]).await;
-    let client = server.email().rate_limit(one, one).build().unwrap();
-    let clock = Clock::pause();
-    let get = || tokio::spawn(client.emails().get("x").into_future());
-    let call = get();
-    wait_until("first request received", || server.request_count() == 1).await;
-    clock.advance(Duration::from_millis(990)).await;
-    assert_eq!(server.request_count(), 1, "retries count towards the limit");
-    clock.advance(Duration::from_millis(20)).await;
-    wait_until("second request received", || server.request_count() == 2).await;
-    call.await.unwrap().unwrap();
-
-    let waiting: Vec<_> = (0..20).map(|_| get()).collect();
-    crate::clock::settle().await;
-    for call in waiting {
-        call.abort();
-        assert!(call.await.unwrap_err().is_cancelled());
-    }
-    let call = get();
-    clock.advance(Duration::from_secs(1)).await;
-    wait_until("request received without waiting for cancelled calls", || {
-        server.request_count() == 3
-    })
+async fn the_application_can_bring_its_http_client() {
+    // As a program does whose own reqwest has no TLS feature.
+    #[cfg(feature = "rustls")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = reqwest::Client::builder().no_proxy().user_agent("own").build().unwrap();
+    let target = MockServer::json(200, r#"{"id":"x"}"#).await;
+    let location = format!("Location: {}/elsewhere\r\n", target.url());
+    let server = MockServer::start([
+        crate::mock_server::response(200, r#"{"id":"x"}"#),
+        response_with_headers(302, &location, ""),
+    ])
     .await;
-    call.await.unwrap().unwrap();
+    let client = server.email().http_client(http).build().unwrap();
+    client.emails().get("x").await.unwrap();
+    let error = client.emails().get("x").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (&svc_sdk::ErrorKind::Redirected, 1));
 }
 
 #[cfg(feature = "tracing")]

@@ -2,8 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic to fail")]
 
 mod audiences;
-#[cfg(feature = "bulk")]
-mod bulk;
 mod clock;
 mod contacts;
 mod documentation;
@@ -12,23 +10,19 @@ mod emails;
 mod errors;
 mod extraction;
 mod false_success;
-#[cfg(feature = "_rustls")]
+#[cfg(feature = "rustls")]
 mod faults;
-#[cfg(all(feature = "http2", feature = "_rustls"))]
-mod http2;
 mod integrations;
-#[cfg(feature = "tower")]
-mod layers;
 mod mock_server;
 mod pacing;
-#[cfg(feature = "_rustls")]
+#[cfg(feature = "rustls")]
 mod proxies;
 mod recipient_guard;
 mod requests;
 mod retries;
 mod runtimes;
 mod streaming;
-#[cfg(any(feature = "native-tls", feature = "_rustls"))]
+#[cfg(any(feature = "native-tls", feature = "rustls"))]
 mod tls;
 mod tolerance;
 mod types;

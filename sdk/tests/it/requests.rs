@@ -313,7 +313,7 @@ fn build_rejects_invalid_options() {
     assert!(builder().header("content-length", "3").build().is_err());
     assert!(builder().request_id_headers([""]).build().is_err());
     assert!(builder().proxy("::").build().is_err());
-    #[cfg(feature = "_rustls")]
+    #[cfg(feature = "rustls")]
     assert!(builder().ca_bundle("no certificate").build().is_err());
 }
 

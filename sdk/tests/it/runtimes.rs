@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use svc_sdk::{EmailClient, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::mock_server::MockServer;
@@ -53,26 +52,4 @@ fn a_client_survives_the_end_of_a_runtime() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(server.request_count(), 100);
-}
-
-/// With tower layers, too.
-#[cfg(feature = "tower")]
-#[test]
-fn a_client_with_layers_works_in_runtimes_that_take_turns() {
-    let (_server_runtime, server) = server();
-    let client = server.email().layer(tower::layer::util::Identity::new()).retries(0);
-    let client = client.timeout(Duration::from_secs(5)).build().unwrap();
-    let (first, second) = (runtime(), runtime());
-    for runtime in [&first, &second, &first, &second] {
-        runtime.block_on(client.emails().get("x").into_future()).unwrap();
-    }
-}
-
-#[test]
-fn a_call_outside_a_runtime_says_what_to_do() {
-    let client = EmailClient::builder("http://127.0.0.1:9", "k").build().unwrap();
-    let error = futures_util::FutureExt::now_or_never(client.emails().get("x").into_future());
-    let error = error.unwrap().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{error}");
-    assert!(error.to_string().contains("#[tokio::main]"), "{error}");
 }

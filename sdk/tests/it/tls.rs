@@ -49,6 +49,11 @@ pub(crate) async fn start() -> (String, String) {
     (format!("https://localhost:{port}"), pem)
 }
 
+/// The platform's library does not tell why a connection failed.
+fn is_tls(kind: &ErrorKind) -> bool {
+    kind == &ErrorKind::Tls || (cfg!(feature = "native-tls") && kind == &ErrorKind::Connect)
+}
+
 /// A builder for each TLS library in this build.
 fn builders(url: &str) -> Vec<EmailClientBuilder> {
     let builder = EmailClient::builder(url, "k").no_proxy();
@@ -66,7 +71,8 @@ async fn an_untrusted_certificate_means_not_sent() {
     let email = svc_sdk::email::Email::new("a@b", "c@d", "s");
     for builder in builders(&url) {
         let error = builder.build().unwrap().emails().send(&email).await.unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Tls, Outcome::NotSent));
+        assert!(is_tls(error.kind()), "{error:?}");
+        assert_eq!(error.outcome(), Outcome::NotSent);
         assert!(error.is_connect());
         assert_eq!(error.attempts(), 3);
     }
@@ -75,7 +81,8 @@ async fn an_untrusted_certificate_means_not_sent() {
     for builder in builders(&other) {
         let client = builder.ca_bundle(&pem).build().unwrap();
         let error = client.emails().send(&email).await.unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (&ErrorKind::Tls, Outcome::NotSent));
+        assert!(is_tls(error.kind()), "{error:?}");
+        assert_eq!(error.outcome(), Outcome::NotSent);
     }
 }
 
@@ -91,7 +98,7 @@ async fn ca_bundle_adds_trusted_certificates() {
             assert_eq!(client.emails().send(&email).await.unwrap().id, "x");
         }
         let none = builder.clone().platform_certificates(false).build().unwrap();
-        assert_eq!(none.emails().get("x").await.unwrap_err().kind(), &ErrorKind::Tls);
+        assert!(is_tls(none.emails().get("x").await.unwrap_err().kind()));
         for bad in ["", "no pem", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"] {
             let error = builder.clone().ca_bundle(bad).build().unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Config { .. }), "{bad}");

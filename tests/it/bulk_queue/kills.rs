@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use svc_sdk::bulk::QueueState;
+use svc_bulk::QueueState;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
-use svc_sdk::bulk::JobInfo;
+use svc_bulk::JobInfo;
 use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, Service};
 

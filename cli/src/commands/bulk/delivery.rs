@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
+use svc_bulk::{Entry, FileJournal, RowOutcome};
 use svc_sdk::EmailClient;
-use svc_sdk::bulk::{Entry, FileJournal, RowOutcome};
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
@@ -238,7 +238,7 @@ pub fn read(folder: &Path) -> Result<HashMap<u64, Delivery>, Failure> {
 
 /// The accepted emails of a journal, in the order of their outcomes.
 struct Accepted {
-    records: svc_sdk::bulk::Records,
+    records: svc_bulk::Records,
     open: HashMap<u64, Vec<u64>>,
     ready: Vec<(u64, String)>,
 }

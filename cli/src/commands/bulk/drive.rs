@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use serde_json::Value;
+use svc_bulk::{ErrorKind, FileJournal, Job, Row, Totals};
 use svc_sdk::EmailClient;
-use svc_sdk::bulk::{ErrorKind, FileJournal, Job, Row, Totals};
 use svc_sdk::email::Email;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,6 +37,9 @@ pub fn emails(
     let all = std::iter::from_fn(move || rows.next().transpose());
     Ok(all.filter(move |row| row.as_ref().map_or(true, &kept)).take(limit))
 }
+
+/// How long a service that honors idempotency keys remembers them.
+const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What may differ in each run of a job.
 pub struct RunOptions {
@@ -95,8 +98,8 @@ pub async fn supervise(
     job: Job,
     total: u64,
     stop: &mut StopSignal,
-    run: impl AsyncFnOnce(Job) -> Result<Totals, svc_sdk::bulk::Error>,
-) -> (bool, Option<Result<Totals, svc_sdk::bulk::Error>>) {
+    run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
+) -> (bool, Option<Result<Totals, svc_bulk::Error>>) {
     let (stopper, stopped) = oneshot::channel::<()>();
     let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let progress = Arc::new(context.out.progress("sending"));
@@ -113,6 +116,15 @@ pub async fn supervise(
     }
     if context.settings.timeout.source != Source::Default {
         job = job.timeout(context.settings.timeout.value);
+    }
+    let compatibility = &context.settings.compatibility;
+    job = job.local_checks(!compatibility.local_checks_off);
+    if compatibility.honors_idempotency_key {
+        job = job.idempotency_key_life(KEY_LIFE);
+    }
+    // Requests that are no larger than the limit of the guard use it up.
+    if let Some(limit) = context.settings.guard.smallest_limit() {
+        job = job.chunk_size(limit);
     }
     let mut interrupted = false;
     let mut running = pin!(run(job));
@@ -186,12 +198,27 @@ impl Summary {
     }
 }
 
+/// The service refuses every email of the job for one reason.
+fn refused_as_a_whole(code: Option<String>, message: Option<String>) -> Failure {
+    let kind = match code.as_deref() {
+        Some("insufficient_scope") => Kind::MissingScope,
+        _ => Kind::Refused,
+    };
+    let reason = message.or_else(|| code.clone()).unwrap_or_else(|| "no reason given".to_owned());
+    let failure = Failure::new(kind, format!("the service refuses every email: {reason}"));
+    let failure = match code {
+        Some(code) => failure.code(code),
+        None => failure,
+    };
+    failure.hint("correct the cause, such as the sender, its domain or the template")
+}
+
 /// Prints the result and returns the failure that decides the exit code.
 pub fn report(
     context: &Context,
     job: &Summary,
     interrupted: bool,
-    error: Option<svc_sdk::bulk::Error>,
+    error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
     let (id, totals) = (&job.job, job.totals);
     let sentence = format!(
@@ -208,6 +235,7 @@ pub fn report(
     if let Some(error) = error {
         let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
+            ErrorKind::Refused { code, message } => refused_as_a_whole(code, message),
             ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
@@ -359,7 +387,7 @@ pub fn settled_rows(
     folder: &Path,
     unknown: Unknown,
 ) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
-    let state = FileJournal::read(jobs::journal(folder)).and_then(svc_sdk::bulk::Records::state);
+    let state = FileJournal::read(jobs::journal(folder)).and_then(svc_bulk::Records::state);
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
     let holds = unknown == Unknown::Hold;
     Ok(move |row| state.is_settled(row) || (holds && state.is_unknown(row)))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::bulk::{FileJournal, JobInfo, Totals};
+use svc_bulk::{FileJournal, JobInfo, Totals};
 
 use super::plan::Plan;
 use crate::failure::{Failure, Kind};

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::bulk::{Entry, RowOutcome, State};
+use svc_bulk::{Entry, RowOutcome, State};
 
 use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use svc_sdk::bulk::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
+use svc_bulk::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
 
 use super::jobs::Shown;
 use super::plan::Plan;

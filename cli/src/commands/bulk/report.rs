@@ -3,7 +3,7 @@
 use std::io::BufReader;
 
 use clap::{Args, ValueEnum};
-use svc_sdk::bulk::FileJournal;
+use svc_bulk::FileJournal;
 
 use super::delivery;
 use super::jobs::{Job, Jobs};

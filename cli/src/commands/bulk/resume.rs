@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use svc_bulk::FileJournal;
 use svc_sdk::Service;
-use svc_sdk::bulk::FileJournal;
 
 use super::content::service;
 use super::delivery::Wait;

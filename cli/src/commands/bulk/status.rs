@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use svc_sdk::bulk::QueueState;
+use svc_bulk::QueueState;
 
 use super::jobs::Jobs;
 use super::options::Unknown;

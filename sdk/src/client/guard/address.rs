@@ -94,7 +94,7 @@ impl Rule {
             format!(
                 "`{}` is not a rule; write an address (me@x.test, me+*@x.test) or a domain \
                  (@example.com, @*.example.com)",
-                super::shown(text)
+                shown(text)
             )
         })
     }
@@ -110,6 +110,12 @@ impl Rule {
             Self::Subdomains(parent) => address.domain.ends_with(parent.as_str()),
         }
     }
+}
+
+/// Text for a message: short, and without control characters.
+pub(super) fn shown(text: &str) -> String {
+    let text = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    text.take(320).collect()
 }
 
 #[cfg(test)]

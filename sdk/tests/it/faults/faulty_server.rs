@@ -27,8 +27,6 @@ pub(super) enum Fault {
     ClosesAfterHead,
     /// Reads the head and a part of the body, then closes the connection.
     ClosesMidBody,
-    /// Reads the head, writes this, then discards the rest of the request.
-    EarlyResponse(String),
     /// Reads the complete request, writes this (possibly nothing), then closes the
     /// connection.
     Responds(String),
@@ -149,7 +147,7 @@ async fn inject_fault(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> 
             // The client closes the connection.
             assert!(certificates().1.acceptor.accept(stream).await.is_err());
         }
-        Fault::ClosesAfterHead | Fault::ClosesMidBody | Fault::EarlyResponse(_) => {
+        Fault::ClosesAfterHead | Fault::ClosesMidBody => {
             let head = loop {
                 if let Some(at) = buffer.windows(4).position(|end| end == b"\r\n\r\n") {
                     break at + 4;
@@ -163,13 +161,6 @@ async fn inject_fault(mut stream: TcpStream, fault: &Fault, counts: &Counts) -> 
                 let some = head + content_length(&buffer[..head]).min(200_000) / 2;
                 while buffer.len() < some {
                     assert_ne!(stream.read_buf(&mut buffer).await.unwrap(), 0, "no body");
-                }
-            }
-            if let Fault::EarlyResponse(text) = fault {
-                stream.write_all(text.as_bytes()).await.unwrap();
-                // Until the client closes the connection.
-                while stream.read_buf(&mut buffer).await.is_ok_and(|count| count > 0) {
-                    buffer.clear();
                 }
             }
         }

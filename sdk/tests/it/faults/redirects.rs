@@ -41,9 +41,6 @@ async fn a_configured_http_client_does_not_follow_redirects_either() {
         let builder = server
             .builder()
             .configure_http(|http| http.redirect(reqwest::redirect::Policy::limited(9)));
-        #[cfg(feature = "tower")]
-        let builders = [builder.clone(), builder.layer(tower::layer::util::Identity::new())];
-        #[cfg(not(feature = "tower"))]
         let builders = [builder];
         for builder in builders {
             let client = builder.build().unwrap();

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use svc_sdk::email::{Attachment, Email};
+use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, ErrorKind, Outcome};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::faulty_server::{Fault, FaultyServer};
 use crate::clock::{Clock, settle, wait_until};
-use crate::mock_server::{read_request, response, response_with_headers};
+use crate::mock_server::{read_request, response};
 
 fn email() -> Email {
     Email::new("a@b", "c@d", "s")
@@ -148,54 +148,6 @@ async fn does_not_decompress_responses() {
     assert!(matches!(error.kind(), ErrorKind::InvalidResponse { .. }), "{error:?}");
 }
 
-/// The size limit applies to the body that a layer returns.
-#[cfg(feature = "tower")]
-#[tokio::test]
-async fn the_size_limit_applies_after_layers() {
-    use std::pin::Pin;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Poll};
-
-    use http_body::Frame;
-    use svc_sdk::{AttemptService, Body};
-    use tower::ServiceExt as _;
-
-    struct Endless(Arc<AtomicUsize>);
-
-    impl http_body::Body for Endless {
-        type Data = bytes::Bytes;
-        type Error = io::Error;
-
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<bytes::Bytes>, io::Error>>> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Poll::Ready(Some(Ok(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 16])))))
-        }
-    }
-
-    for (status, kind, chunks) in
-        [(200, ErrorKind::response_too_large(16 << 20), 257), (500, ErrorKind::Server, 17)]
-    {
-        let polled = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&polled);
-        let decompress = tower::layer::layer_fn(move |inner: AttemptService| {
-            let count = Arc::clone(&count);
-            let decompressed = move |_: Body| Body::wrap(Endless(Arc::clone(&count)));
-            inner.map_response(move |response: http::Response<Body>| {
-                response.map(decompressed.clone())
-            })
-        });
-        let server = FaultyServer::start(Fault::Responds(response(status, "compressed")), 1).await;
-        let client = server.builder().layer(decompress);
-        let error = client.build().unwrap().emails().send(email()).await.unwrap_err();
-        assert_eq!(error.kind(), &kind);
-        assert_eq!(polled.load(Ordering::Relaxed), chunks, "chunks of 64 KiB");
-    }
-}
-
 /// Some proxies compress every response. The message of an error is worth decoding it.
 #[tokio::test]
 async fn reads_gzip_error_bodies() {
@@ -255,75 +207,5 @@ async fn does_not_reuse_a_connection_closed_while_idle() {
             (1, connections, connections)
         );
         settle().await;
-    }
-}
-
-/// An error response that arrives before the whole body was sent is used.
-#[tokio::test]
-async fn reads_an_early_error_response() {
-    let length = 32 << 20;
-    let zeros = move || Ok(io::Read::take(io::repeat(0), length));
-    let large = email().attachment(Attachment::from_opener("z", length, zeros));
-    for (status, kind) in
-        [(413, ErrorKind::TooLarge), (401, ErrorKind::Unauthorized), (503, ErrorKind::Server)]
-    {
-        let text = response_with_headers(status, "Connection: close\r\n", r#"{"code":"early"}"#);
-        let server = FaultyServer::start(Fault::EarlyResponse(text), 9).await;
-        let error = server.client().emails().send(&large).await.unwrap_err();
-        assert_eq!((error.kind(), error.code()), (&kind, Some("early")));
-        assert_eq!(
-            (error.attempts(), server.heads(), server.complete_requests()),
-            (1, 1, 0),
-            "{error:?}"
-        );
-        assert_ne!(error.outcome(), Outcome::NotSent);
-    }
-}
-
-/// A server that refuses every upload as soon as it has its head, and closes the connection
-/// while the rest is being sent. The response must not be lost.
-#[tokio::test]
-async fn reads_the_refusal_of_an_upload_that_is_cut_off() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut head = Vec::new();
-                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-                    assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
-                }
-                let body = r#"{"error":{"code":"payload_too_large","message":"at most 1 MiB"}}"#;
-                // Unread data makes the system reset the connection.
-                let response = response_with_headers(413, "Connection: close\r\n", body);
-                let _ = stream.write_all(response.as_bytes()).await;
-            });
-        }
-    });
-    let client = EmailClient::builder(url, "k").no_proxy().retries(0).build().unwrap();
-    let zeros = |length: usize| move || Ok(io::Read::take(io::repeat(0), length as u64));
-    let length = 8 << 20;
-    let file = {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        io::Write::write_all(&mut file, &vec![0; length]).unwrap();
-        file
-    };
-    for _ in 0..5 {
-        for email in [
-            email().text("x".repeat(length)),
-            email().attachment(Attachment::from_bytes("b", vec![0; length])),
-            email().attachment(Attachment::from_path(file.path()).unwrap()),
-            email().attachment(Attachment::from_opener("z", length as u64, zeros(length))),
-        ] {
-            let error = client.emails().send(&email).await.unwrap_err();
-            assert_eq!(error.kind(), &ErrorKind::TooLarge);
-            assert_eq!(error.outcome(), Outcome::Refused);
-            assert_eq!(
-                error.code(),
-                Some("payload_too_large"),
-                "after {} attempts",
-                error.attempts()
-            );
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! `svc bulk report` of a job in Redis.
 
-use svc_sdk::bulk::State;
+use svc_bulk::State;
 
 use super::{LEFT_OUT, QueueOption, find};
 use crate::commands::bulk::outcomes::{Outcome, Rows, left_out};

@@ -1,6 +1,6 @@
 //! `svc bulk status` of a job in Redis.
 
-use svc_sdk::bulk::QueueState;
+use svc_bulk::QueueState;
 
 use super::{QueueOption, find, shown};
 use crate::commands::bulk::VIEW;

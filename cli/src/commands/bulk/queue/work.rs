@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use clap::Args;
-use svc_sdk::bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
+use svc_bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
 use svc_sdk::{EmailClient, Service};
 
 use super::{QueueOption, Row, attachment, check_durability, find, plan_of, shown};

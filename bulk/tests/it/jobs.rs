@@ -1,0 +1,587 @@
+//! Bulk sending: whatever ends a job, no email is sent twice and none is left out. One file, because
+//! all tests use the same fixtures.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::stream;
+use serde_json::{Value, json};
+use svc_bulk::{ChunkReport, Error, ErrorKind, FileJournal, Job, JobInfo, Row, RowOutcome, Totals};
+use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, EmailClientBuilder, RecipientGuard};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+
+use crate::clock::{Clock, wait_until};
+use crate::mock_server::{ReceivedRequest, read_request, response, response_with_headers};
+
+/// What the server does with a batch.
+#[derive(Clone, Copy, PartialEq)]
+enum Act {
+    /// Refuses emails to addresses that start with `bad`, and accepts the others.
+    Accept,
+    /// Responds with this status.
+    Status(u16),
+    /// Responds with 422 if a number is in one of the ranges, and accepts the others.
+    Reject(&'static [std::ops::Range<u64>]),
+    /// Responds with 429 and `Retry-After`.
+    Limit(u32),
+    /// Never responds.
+    Hang,
+    /// Closes the connection.
+    Close,
+    /// Omits the last result.
+    OmitLast,
+    /// Refuses each email, because the sender's domain is not verified.
+    RefuseSender,
+}
+
+/// A server that answers batches as the acts say, and then accepts them.
+struct BatchServer {
+    url: String,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
+}
+
+impl BatchServer {
+    async fn start(acts: &[Act]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let received = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
+        let (log, acts) = (Arc::clone(&received), acts.to_vec());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (log, acts) = (Arc::clone(&log), acts.clone());
+                tokio::spawn(async move {
+                    let mut buffer = Vec::new();
+                    while let Some(request) = read_request(&mut stream, &mut buffer).await {
+                        let body = request.body.clone();
+                        let number = {
+                            let mut log = log.lock().unwrap();
+                            log.push(request);
+                            log.len() - 1
+                        };
+                        let response = match acts.get(number).copied().unwrap_or(Act::Accept) {
+                            Act::Hang => std::future::pending().await,
+                            Act::Close => return,
+                            Act::Status(status) => response(status, r#"{"error":{"code":"x"}}"#),
+                            Act::Reject(bad) => {
+                                let is_bad = |n: &u64| bad.iter().any(|range| range.contains(n));
+                                match numbers(&body).iter().any(is_bad) {
+                                    true => response(
+                                        422,
+                                        r#"{"error":{"code":"bad_row","message":"no"}}"#,
+                                    ),
+                                    false => response(200, &results(&body, 0)),
+                                }
+                            }
+                            Act::Limit(seconds) => response_with_headers(
+                                429,
+                                &format!("Retry-After: {seconds}\r\n"),
+                                "{}",
+                            ),
+                            Act::Accept => response(200, &results(&body, 0)),
+                            Act::OmitLast => response(200, &results(&body, 1)),
+                            Act::RefuseSender => response(200, &refusals(&body)),
+                        };
+                        if stream.write_all(response.as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { url, received }
+    }
+
+    fn builder(&self) -> EmailClientBuilder {
+        EmailClient::builder(&self.url, "k").no_proxy()
+    }
+
+    fn client(&self) -> EmailClient {
+        self.builder().build().unwrap()
+    }
+
+    fn requests(&self) -> Vec<ReceivedRequest> {
+        self.received.lock().unwrap().clone()
+    }
+
+    /// The numbers in the addresses of each request.
+    fn sent(&self) -> Vec<Vec<u64>> {
+        self.requests().iter().map(|request| numbers(&request.body)).collect()
+    }
+}
+
+fn numbers(body: &str) -> Vec<u64> {
+    let emails: Vec<Value> = serde_json::from_str(body).unwrap();
+    let number = |email: &Value| {
+        let to = email["to"][0].as_str().unwrap();
+        to.trim_start_matches("bad").split('@').next().unwrap().parse().unwrap()
+    };
+    emails.iter().map(number).collect()
+}
+
+fn refusals(body: &str) -> String {
+    let emails: Vec<Value> = serde_json::from_str(body).unwrap();
+    let error = json!({"code": "domain_not_verified", "message": "shop.test is not verified"});
+    let result = |index| json!({"index": index, "error": error});
+    json!({"results": (0..emails.len()).map(result).collect::<Vec<_>>()}).to_string()
+}
+
+fn results(body: &str, omitted: usize) -> String {
+    let emails: Vec<Value> = serde_json::from_str(body).unwrap();
+    let count = emails.len() - omitted;
+    let result = |(index, email): (usize, &Value)| match email["to"][0].as_str().unwrap() {
+        to if to.starts_with("bad") => {
+            json!({"index": index, "error": {"code": "refused_here", "message": "no"}})
+        }
+        to => json!({"index": index, "id": format!("eml_{to}")}),
+    };
+    json!({"results": emails.iter().enumerate().take(count).map(result).collect::<Vec<_>>()})
+        .to_string()
+}
+
+/// A journal in a folder of its own.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.0.path().join("job.ndjson")
+    }
+
+    fn journal(&self) -> FileJournal {
+        FileJournal::open_or_create(self.path(), &JobInfo::new("list")).unwrap()
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn address(number: &u64) -> Result<Email, String> {
+    match number {
+        13 => Err("no name".to_owned()),
+        // Longer than the service allows.
+        14 => Ok(Email::new("a@b.test", "14@c.test", "s".repeat(999))),
+        7 => Ok(Email::new("a@b.test", "bad7@c.test", "s")),
+        _ => Ok(Email::new("a@b.test", format!("{number}@c.test"), "s")),
+    }
+}
+
+async fn run(job: Job, folder: &Folder, rows: std::ops::Range<u64>) -> Result<Totals, Error> {
+    let rows = stream::iter(rows.map(|number| Ok::<_, io::Error>(Row::new(number, number))));
+    let mut journal = folder.journal();
+    sendable(job.run(rows, address, &mut journal)).await
+}
+
+/// Applications run jobs in tasks.
+fn sendable<F: Future + Send>(running: F) -> F {
+    running
+}
+
+fn totals(accepted: u64, refused: u64, invalid: u64, unknown: u64) -> [u64; 4] {
+    [accepted, refused, invalid, unknown]
+}
+
+fn counts(totals: Totals) -> [u64; 4] {
+    [totals.accepted, totals.refused, totals.invalid, totals.unknown]
+}
+
+#[tokio::test]
+async fn each_row_has_an_outcome_and_a_second_run_sends_nothing() {
+    let server = BatchServer::start(&[]).await;
+    let folder = Folder::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let job = Job::new(&server.client())
+        .chunk_size(10)
+        .on_chunk(move |chunk| log.lock().unwrap().extend(chunk.outcomes.clone()));
+    let done = run(job, &folder, 0..25).await.unwrap();
+    assert_eq!(counts(done), totals(22, 1, 2, 0));
+    let mut sent = server.sent().concat();
+    sent.sort_unstable();
+    assert_eq!(sent, (0..25).filter(|n| ![13, 14].contains(n)).collect::<Vec<_>>());
+    assert_eq!(seen.lock().unwrap().len(), 23);
+
+    let again = run(Job::new(&server.client()), &folder, 0..25).await.unwrap();
+    assert_eq!(again, done);
+    assert_eq!(server.requests().len(), 3);
+    // A row that was added later is sent.
+    let more = run(Job::new(&server.client()), &folder, 0..26).await.unwrap();
+    assert_eq!(more.accepted, 23);
+
+    let lines = folder.lines();
+    assert_eq!(lines[0]["source"], "list");
+    let intent = lines.iter().find(|line| line["intent"] == 0).unwrap();
+    assert_eq!(intent["rows"], json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
+    assert_eq!(intent["to"][7], "bad7@c.test");
+    let outcome = lines.iter().find(|line| line["outcome"] == 0).unwrap();
+    assert_eq!(outcome["results"][0], "eml_0@c.test");
+    assert_eq!(outcome["results"][7], json!({"refused": "refused_here", "message": "no"}));
+    let invalid = lines.iter().find(|line| line["invalid"] == 13).unwrap();
+    assert_eq!(invalid["message"], "no name");
+}
+
+#[tokio::test]
+async fn rows_in_flight_when_a_job_is_dropped_are_unknown_and_kept_back() {
+    let server = BatchServer::start(&[Act::Accept, Act::Hang]).await;
+    let folder = Folder::new();
+    {
+        let job = Job::new(&server.client()).chunk_size(5).concurrency(1);
+        let running = run(job, &folder, 20..35);
+        let hangs = wait_until("the second request", || server.requests().len() == 2);
+        tokio::select! {
+            _ = running => panic!("the job ended"),
+            () = hangs => {}
+        }
+    }
+    let totals_now = run(Job::new(&server.client()), &folder, 20..35).await.unwrap();
+    assert_eq!(counts(totals_now), totals(10, 0, 0, 5));
+    assert_eq!(server.sent()[2], [30, 31, 32, 33, 34]);
+    let job = Job::new(&server.client()).resend_unknown(true);
+    assert_eq!(counts(run(job, &folder, 20..35).await.unwrap()), totals(15, 0, 0, 0));
+    assert_eq!(server.sent()[3], [25, 26, 27, 28, 29]);
+}
+
+#[tokio::test]
+async fn the_next_request_is_rendered_but_not_recorded_while_others_are_in_flight() {
+    let server = BatchServer::start(&[Act::Accept, Act::Hang]).await;
+    let (folder, client) = (Folder::new(), server.client());
+    let last = AtomicU64::new(0);
+    let render = |number: &u64| {
+        last.store(*number, Ordering::Relaxed);
+        address(number)
+    };
+    let rows = stream::iter((20..60).map(|number| Ok::<_, io::Error>(Row::new(number, number))));
+    let mut journal = folder.journal();
+    let job = Job::new(&client).chunk_size(5).concurrency(1);
+    let is_ready = || server.requests().len() == 2 && last.load(Ordering::Relaxed) == 34;
+    tokio::select! {
+        _ = job.run(rows, render, &mut journal) => panic!("the job ended"),
+        () = wait_until("the third request is rendered", is_ready) => {}
+    }
+    let lines = folder.lines();
+    assert_eq!(lines.iter().filter(|line| line["intent"].is_u64()).count(), 2, "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_request_is_repeated_with_its_key_while_the_key_lives() {
+    let server = BatchServer::start(&[Act::Hang, Act::Status(409)]).await;
+    let folder = Folder::new();
+    let client = server.client();
+    let day = Duration::from_secs(24 * 60 * 60);
+    let job = || Job::new(&client).idempotency_key_life(day);
+    {
+        let running = run(job().chunk_size(5), &folder, 20..25);
+        let hangs = wait_until("the request", || server.requests().len() == 1);
+        tokio::select! {
+            _ = running => panic!("the job ended"),
+            () = hangs => {}
+        }
+    }
+    // A key that the service has forgotten is not used.
+    let forgotten = job().idempotency_key_life(Duration::ZERO);
+    assert_eq!(run(forgotten, &folder, 20..25).await.unwrap().unknown, 5);
+    assert_eq!(server.requests().len(), 1);
+    // A refusal of the repetition says nothing about the first request. Other rows are sent.
+    let now = run(job(), &folder, 20..30).await.unwrap();
+    assert_eq!(counts(now), totals(5, 0, 0, 5));
+    assert_eq!(counts(run(job(), &folder, 20..30).await.unwrap()), totals(10, 0, 0, 0));
+    let requests = server.requests();
+    let same = requests.iter().filter(|request| request.body == requests[0].body);
+    let keys = same.map(|request| request.header("idempotency-key").unwrap());
+    let keys = keys.collect::<Vec<_>>();
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_refused_request_ends_the_job_and_its_rows_are_sent_later() {
+    for status in [401, 403, 404] {
+        let server = BatchServer::start(&[Act::Status(status)]).await;
+        let folder = Folder::new();
+        let job = Job::new(&server.client()).concurrency(1).chunk_size(5);
+        let error = run(job, &folder, 20..40).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Service(_)), "{error:?}");
+        assert_eq!((counts(error.totals()), server.requests().len()), (totals(0, 0, 0, 0), 1));
+        let done = run(Job::new(&server.client()), &folder, 20..40).await.unwrap();
+        assert_eq!(counts(done), totals(20, 0, 0, 0));
+    }
+}
+
+#[tokio::test]
+async fn only_the_row_that_makes_a_request_invalid_is_refused() {
+    let bad = &[23..24, 31..33];
+    let server = BatchServer::start(&[Act::Reject(bad); 100]).await;
+    let folder = Folder::new();
+    let done = run(Job::new(&server.client()).chunk_size(8), &folder, 20..60).await.unwrap();
+    assert_eq!(counts(done), totals(37, 3, 0, 0));
+    let accepted = server.requests().len();
+    let again = run(Job::new(&server.client()), &folder, 20..60).await.unwrap();
+    assert_eq!((again, server.requests().len()), (done, accepted));
+    let lines = folder.lines();
+    let refused = lines.iter().filter(|line| line["results"][0]["refused"] == "bad_row");
+    assert_eq!(refused.count(), 3);
+    // The only row of a job.
+    let folder = Folder::new();
+    let done = run(Job::new(&server.client()), &folder, 23..24).await.unwrap();
+    assert_eq!(counts(done), totals(0, 1, 0, 0));
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_every_request_ends_the_job_and_no_row_is_refused() {
+    let server = BatchServer::start(&[Act::Status(422); 100]).await;
+    let folder = Folder::new();
+    let error = run(Job::new(&server.client()), &folder, 20..90).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Service(_)), "{error:?}");
+    assert_eq!(counts(error.totals()), totals(0, 0, 0, 0));
+    assert!(server.requests().len() < 60, "{}", server.requests().len());
+    let server = BatchServer::start(&[]).await;
+    let done = run(Job::new(&server.client()), &folder, 20..90).await.unwrap();
+    assert_eq!(counts(done), totals(70, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_long_retry_after_pauses_the_job_up_to_its_limit() {
+    let clock = Clock::pause();
+    let server = BatchServer::start(&[Act::Limit(600), Act::Accept, Act::Limit(1000)]).await;
+    let folder = Folder::new();
+    let pauses = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&pauses);
+    let observe = move |chunk: &ChunkReport| log.lock().unwrap().extend(chunk.pause);
+    let job = Job::new(&server.client()).chunk_size(5).concurrency(1).on_chunk(observe);
+    let running = tokio::spawn(async move { (run(job, &folder, 20..30).await, folder) });
+    wait_until("the pause", || pauses.lock().unwrap().len() == 1).await;
+    assert_eq!(pauses.lock().unwrap()[0].as_secs(), 600);
+    clock.advance(Duration::from_secs(598)).await;
+    assert_eq!(server.requests().len(), 1);
+    clock.advance(Duration::from_secs(3)).await;
+    let (result, folder) = running.await.unwrap();
+    // 1000 s are more than 15 minutes.
+    assert_eq!(counts(result.unwrap_err().totals()), totals(5, 0, 0, 0));
+    assert_eq!(server.sent(), [[20, 21, 22, 23, 24], [20, 21, 22, 23, 24], [25, 26, 27, 28, 29]]);
+
+    let server = BatchServer::start(&[Act::Limit(600)]).await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (log, client) = (Arc::clone(&pauses), server.client());
+    let observe = move |chunk: &ChunkReport| log.lock().unwrap().extend(chunk.pause);
+    let job = Job::new(&client).on_chunk(observe).stop_when(async { drop(stopped.await) });
+    let running = tokio::spawn(async move { run(job, &folder, 20..30).await });
+    wait_until("the second pause", || pauses.lock().unwrap().len() == 2).await;
+    stop.send(()).unwrap();
+    // The clock does not move.
+    assert_eq!(counts(running.await.unwrap().unwrap()), totals(5, 0, 0, 0));
+}
+
+/// The client would wait for 30 s, or back off, and then try again.
+#[tokio::test]
+async fn a_stop_reaches_requests_between_two_attempts() {
+    let _clock = Clock::pause();
+    let (not_sent, unknown) = (totals(0, 0, 0, 0), totals(0, 0, 0, 5));
+    for (act, is_honored, expected) in
+        [(Act::Limit(30), false, not_sent), (Act::Status(503), true, unknown)]
+    {
+        let server = BatchServer::start(&[act]).await;
+        let day = is_honored.then(|| Duration::from_secs(24 * 60 * 60));
+        let job = || Job::new(&server.client()).idempotency_key_life(day);
+        let folder = Folder::new();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let stoppable = job().stop_when(async { drop(stopped.await) });
+        let running = tokio::spawn(async move { (run(stoppable, &folder, 20..25).await, folder) });
+        wait_until("the request", || server.requests().len() == 1).await;
+        stop.send(()).unwrap();
+        wait_until("the end of the job", || running.is_finished()).await;
+        let (result, folder) = running.await.unwrap();
+        assert_eq!(counts(result.unwrap()), expected);
+        assert_eq!(server.requests().len(), 1);
+        let done = run(job(), &folder, 20..25).await.unwrap();
+        assert_eq!((counts(done), server.requests().len()), (totals(5, 0, 0, 0), 2));
+    }
+}
+
+#[tokio::test]
+async fn the_guard_stops_a_job_at_a_row_that_it_refuses_and_at_its_limit() {
+    let server = BatchServer::start(&[]).await;
+    let folder = Folder::new();
+    let client = |guard: RecipientGuard| server.builder().recipient_guard(guard).build().unwrap();
+    let allowed = client(RecipientGuard::allow(["20@c.test", "21@c.test", "22@c.test"]));
+    let error = run(Job::new(&allowed).chunk_size(2), &folder, 20..24).await.unwrap_err();
+    let ErrorKind::Service(cause) = error.kind() else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("emails[1].to[0]: 23@c.test"), "{cause}");
+    assert_eq!((counts(error.totals()), server.sent()), (totals(2, 0, 0, 0), vec![vec![20, 21]]));
+    // Requests that are no larger than the limit use it up.
+    let limited = client(RecipientGuard::default().max_per_run(3));
+    let error = run(Job::new(&limited).chunk_size(3), &folder, 20..40).await.unwrap_err();
+    assert_eq!(counts(error.totals()), totals(5, 0, 0, 0));
+    assert_eq!(server.sent()[1], [22, 23, 24]);
+}
+
+/// The sender's domain is not verified any more: nothing is refused for good, and the job goes on
+/// once it is.
+#[tokio::test]
+async fn a_job_stops_when_every_email_is_refused_for_a_reason_of_the_whole_job() {
+    for (refusals, chunk_size) in [(1, 10), (5, 1), (3, 2)] {
+        let mut acts = vec![Act::Accept];
+        acts.extend(vec![Act::RefuseSender; refusals]);
+        let server = BatchServer::start(&acts).await;
+        let folder = Folder::new();
+        let job = || Job::new(&server.client()).concurrency(1).chunk_size(chunk_size);
+        let error = run(job(), &folder, 20..40).await.unwrap_err();
+        let ErrorKind::Refused { code, message } = error.kind() else { panic!("{error:?}") };
+        assert_eq!(code.as_deref(), Some("domain_not_verified"));
+        assert_eq!(message.as_deref(), Some("shop.test is not verified"));
+        assert_eq!(counts(error.totals()), totals(chunk_size as u64, 0, 0, 0));
+        assert_eq!(server.requests().len(), 1 + refusals);
+        assert_eq!(counts(run(job(), &folder, 20..40).await.unwrap()), totals(20, 0, 0, 0));
+    }
+    // A few such rows, which may have a sender of their own, are refused.
+    let server = BatchServer::start(&[Act::RefuseSender, Act::RefuseSender]).await;
+    let folder = Folder::new();
+    let job = Job::new(&server.client()).concurrency(1).chunk_size(2);
+    assert_eq!(counts(run(job, &folder, 20..30).await.unwrap()), totals(6, 4, 0, 0));
+}
+
+#[tokio::test]
+async fn a_job_ends_after_several_unknown_requests_in_a_row() {
+    let acts =
+        [Act::Close, Act::Status(500), Act::Accept, Act::Close, Act::Close, Act::Status(502)];
+    let server = BatchServer::start(&acts).await;
+    let folder = Folder::new();
+    let job = Job::new(&server.client()).concurrency(1).chunk_size(5);
+    let error = run(job, &folder, 20..70).await.unwrap_err();
+    assert_eq!(counts(error.totals()), totals(5, 0, 0, 25));
+    assert_eq!(server.requests().len(), 6);
+    let done = run(Job::new(&server.client()), &folder, 20..70).await.unwrap();
+    assert_eq!(counts(done), totals(25, 0, 0, 25));
+}
+
+#[tokio::test]
+async fn an_incomplete_response_leaves_rows_unknown() {
+    let server = BatchServer::start(&[Act::OmitLast]).await;
+    let folder = Folder::new();
+    let done = run(Job::new(&server.client()), &folder, 20..25).await.unwrap();
+    // The server numbers its results, so that only one is missing.
+    assert_eq!(counts(done), totals(4, 0, 0, 1));
+}
+
+#[tokio::test]
+async fn rows_that_fail_or_do_not_ascend_end_the_job() {
+    let server = BatchServer::start(&[]).await;
+    let failing: [[io::Result<u64>; 3]; 2] =
+        [[Ok(1), Ok(2), Err(io::Error::other("gone"))], [Ok(1), Ok(2), Ok(2)]];
+    for rows in failing {
+        let folder = Folder::new();
+        let rows = rows.map(|row| row.map(|number| Row::new(number, number)));
+        let job = Job::new(&server.client()).chunk_size(1);
+        let error = job.run(stream::iter(rows), address, &mut folder.journal()).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Rows(_)), "{error:?}");
+        assert_eq!(error.totals().accepted, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_rate_spaces_the_requests() {
+    let clock = Clock::pause();
+    let server = BatchServer::start(&[]).await;
+    let folder = Folder::new();
+    let job = Job::new(&server.client()).rate(10);
+    let running = tokio::spawn(async move { run(job, &folder, 20..55).await.unwrap() });
+    for requests in 1..=4 {
+        wait_until("the next request", || server.requests().len() == requests).await;
+        clock.advance(Duration::from_millis(990)).await;
+        assert_eq!(server.requests().len(), requests);
+        // Timers are precise to a millisecond.
+        clock.advance(Duration::from_millis(12)).await;
+    }
+    assert_eq!(running.await.unwrap().accepted, 35);
+    assert_eq!(server.sent()[3].len(), 5);
+
+    let folder = Folder::new();
+    let job = Job::new(&server.client()).rate(0.5);
+    let running = tokio::spawn(async move { run(job, &folder, 20..22).await.unwrap() });
+    wait_until("the first email", || server.requests().len() == 5).await;
+    clock.advance(Duration::from_millis(1990)).await;
+    assert_eq!(server.requests().len(), 5);
+    clock.advance(Duration::from_millis(12)).await;
+    assert_eq!(running.await.unwrap().accepted, 2);
+}
+
+#[tokio::test]
+async fn a_torn_end_is_removed_and_other_damage_is_an_error() {
+    let server = BatchServer::start(&[]).await;
+    let folder = Folder::new();
+    run(Job::new(&server.client()).chunk_size(10), &folder, 20..40).await.unwrap();
+    let text = std::fs::read_to_string(folder.path()).unwrap();
+    // Every length of the last line: its rows are unknown, all others are accepted.
+    let last = text[..text.len() - 1].rfind('\n').unwrap() + 1;
+    for end in [last, last + 1, text.len() - 20, text.len() - 1] {
+        std::fs::write(folder.path(), &text[..end]).unwrap();
+        let done = run(Job::new(&server.client()), &folder, 20..40).await.unwrap();
+        assert_eq!(counts(done), totals(10, 0, 0, 10), "{end}");
+        assert_eq!(std::fs::read_to_string(folder.path()).unwrap(), text[..last], "{end}");
+    }
+    assert_eq!(server.requests().len(), 2);
+    std::fs::write(folder.path(), text.replacen("\"outcome\":0", "\"outcome:0", 1)).unwrap();
+    let error = FileJournal::open(folder.path(), "list").unwrap_err();
+    assert!(error.to_string().contains("of the journal is damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn a_journal_belongs_to_one_process_and_one_source() {
+    let folder = Folder::new();
+    let journal = folder.journal();
+    assert!(FileJournal::is_open(folder.path()).unwrap());
+    let error = FileJournal::open(folder.path(), "list").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    // Anyone may read it.
+    assert_eq!(FileJournal::read(folder.path()).unwrap().info().source, "list");
+    drop(journal);
+    assert!(!FileJournal::is_open(folder.path()).unwrap());
+    let error = FileJournal::open(folder.path(), "another list").unwrap_err();
+    assert!(error.to_string().contains("have changed"), "{error}");
+    let error = FileJournal::create(folder.path(), &JobInfo::new("list")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_takes_at_most_120_bytes_a_row() {
+    let folder = Folder::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // Ids as long as those of the local server.
+    let results = (0..100).map(|n| json!({"id": format!("eml_0198c5a7-7abc-7def-8123-{n:012}")}));
+    let body = response(200, &Value::from_iter(results).to_string());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = Vec::new();
+            while read_request(&mut stream, &mut buffer).await.is_some() {
+                stream.write_all(body.as_bytes()).await.unwrap();
+            }
+        }
+    });
+    let client = EmailClient::builder(url, "k").no_proxy().build().unwrap();
+    let rows = (1_000_000..1_001_000_u64).map(|n| Ok::<_, io::Error>(Row::new(n, n)));
+    let render = |n: &u64| {
+        Ok::<_, io::Error>(Email::new("a@b.test", format!("first.last{n}@mail.example.com"), "s"))
+    };
+    let job = Job::new(&client).concurrency(1);
+    let done = job.run(stream::iter(rows), render, &mut folder.journal()).await.unwrap();
+    assert_eq!(done.accepted, 1_000);
+    let size = std::fs::metadata(folder.path()).unwrap().len();
+    assert!(size <= 120 * 1_000, "{size} bytes for 1000 rows");
+    // Content and secrets stay out of `Debug`.
+    let refused = RowOutcome::Refused { code: None, message: Some("content".to_owned()) };
+    assert!(!format!("{refused:?}").contains("content"));
+}
