@@ -168,7 +168,7 @@ with_each_database! {
             bench
                 .execute(&format!(
                     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
-                     {handled} FROM webhook_inbox, n WHERE key = 'mail:email.bounced:id:{id}'"
+                     {handled} FROM webhook_inbox, n WHERE key = 'email:email.bounced:id:{id}'"
                 ))
                 .await;
         }
