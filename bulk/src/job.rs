@@ -210,7 +210,7 @@ impl Job {
         let mut run = self.start(JournalDriver::new(collector, state, journal));
         run.until_the_end().await;
         if run.failure.is_none() {
-            run.refuse().await;
+            run.settle().await;
         }
         if let Err(error) = run.driver.sync().await {
             run.fail(ErrorKind::Journal(error));
@@ -267,6 +267,7 @@ impl Job {
             unknown_in_a_row: 0,
             has_accepted: false,
             refused: Vec::new(),
+            refused_alike: false,
             refused_in_a_row: 0,
             failure: None,
         }

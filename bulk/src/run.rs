@@ -67,6 +67,8 @@ pub(crate) struct Run<D> {
     /// Rows that were refused and count as not sent until another request tells whether the whole
     /// job is concerned: the row, its recipient and its outcome.
     pub(crate) refused: Vec<(u64, String, RowOutcome)>,
+    /// Whether these were refused for a reason that may concern the whole job.
+    pub(crate) refused_alike: bool,
     pub(crate) refused_in_a_row: usize,
     pub(crate) failure: Option<ErrorKind>,
 }
@@ -303,11 +305,9 @@ impl<D: Driver> Run<D> {
                 let to = emails.iter().map(|email| address(email).to_owned());
                 let rows = rows.iter().copied().zip(to).zip(refused);
                 self.refused.extend(rows.map(|((row, to), outcome)| (row, to, outcome)));
+                self.refused_alike = true;
                 if self.refused.len() >= MAX_REFUSED_ALIKE {
-                    if let Some((.., RowOutcome::Refused { code, message })) = self.refused.pop() {
-                        self.fail(ErrorKind::Refused { code, message });
-                    }
-                    self.refused.clear();
+                    self.stop_as_refused();
                 }
             }
             Ok(_) => {
@@ -386,8 +386,25 @@ impl<D: Driver> Run<D> {
         (wait <= self.max_retry_after).then_some(wait)
     }
 
+    /// At the end of the rows: records those that were refused, unless nothing else was sent.
+    pub(crate) async fn settle(&mut self) {
+        match self.refused_alike && !self.has_accepted {
+            true => self.stop_as_refused(),
+            false => self.refuse().await,
+        }
+    }
+
+    /// The rows that were refused count as not sent.
+    fn stop_as_refused(&mut self) {
+        let refused = std::mem::take(&mut self.refused).pop();
+        if let Some((.., RowOutcome::Refused { code, message })) = refused {
+            self.fail(ErrorKind::Refused { code, message });
+        }
+    }
+
     /// Records the rows that were refused.
     pub(crate) async fn refuse(&mut self) {
+        self.refused_alike = false;
         for (row, to, outcome) in std::mem::take(&mut self.refused) {
             if let Err(error) = self.driver.refuse(row, to, outcome.clone()).await {
                 self.fail(ErrorKind::Journal(error));

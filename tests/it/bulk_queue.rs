@@ -73,13 +73,11 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
 #[tokio::test]
 async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     let Some(job) = Queued::new(false).await else { return };
-    job.receiver.fault(&json!({"latency": "60s", "times": 2})).await;
-    let limit = json!({"status": 429, "headers": {"retry-after": "1"}, "times": 1_000_000});
-    job.receiver.fault(&limit).await;
+    job.receiver.fault(&json!({"latency": "60s", "times": 1_000_000})).await;
 
     // Requests in flight when their worker is killed and the job is cancelled.
     let id = job.plan(300, &[]).await;
-    let mut worker = job.work(&id, None, "4s");
+    let mut worker = job.work(&id, None, "12s");
     job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
     worker.kill().await.expect("killed");
     let cancelled = job.svc(&["bulk", "status", &id, "--cancel"]).await;
@@ -94,6 +92,9 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     assert_eq!(status["workers"][0]["state"], "silent");
     assert_eq!(job.unknown(&id).await.len(), 200);
 
+    job.receiver.clear_faults().await;
+    let limit = json!({"status": 429, "headers": {"retry-after": "1"}, "times": 1_000_000});
+    job.receiver.fault(&limit).await;
     let id = job.plan(400, &[]).await;
     let mut worker = job.work(&id, None, "1h");
     job.until_requests(&id, "two were sent", |_, all| all >= 2).await;

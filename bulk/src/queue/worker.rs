@@ -77,7 +77,7 @@ impl Job {
         });
         run.until_the_end().await;
         if run.failure.is_none() {
-            run.refuse().await;
+            run.settle().await;
         }
         if let Err(error) = run.driver.leave().await {
             run.fail(ErrorKind::Journal(error));

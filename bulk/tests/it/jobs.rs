@@ -440,6 +440,12 @@ async fn a_job_stops_when_every_email_is_refused_for_a_reason_of_the_whole_job()
         assert_eq!(server.requests().len(), 1 + refusals);
         assert_eq!(counts(run(job(), &folder, 20..40).await.unwrap()), totals(20, 0, 0, 0));
     }
+    // So does a job that is shorter.
+    let server = BatchServer::start(&[Act::RefuseSender]).await;
+    let folder = Folder::new();
+    let error = run(Job::new(&server.client()), &folder, 20..22).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error:?}");
+    assert_eq!(counts(error.totals()), totals(0, 0, 0, 0));
     // A few such rows, which may have a sender of their own, are refused.
     let server = BatchServer::start(&[Act::RefuseSender, Act::RefuseSender]).await;
     let folder = Folder::new();

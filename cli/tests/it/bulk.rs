@@ -558,3 +558,28 @@ fn ctrl_c_ends_the_check_of_a_large_file() {
     assert!(!seen.text.contains("Send? [y/N]"), "{}", seen.raw);
     assert_eq!(jobs(&home), Vec::<std::path::PathBuf>::new());
 }
+
+/// The domain of the sender is not verified: nothing is refused for good, and the job goes on once
+/// it is.
+#[test]
+fn a_job_whose_sender_is_refused_stops_and_goes_on_later() {
+    let home = Home::new();
+    home.file("people.csv", "email\na@example.test\nb@example.test\nc@example.test\n");
+    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@shop.test"];
+    let stopped = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
+    assert_eq!((stopped.code, &stopped.json()["not_sent"]), (6, &json!(3)), "{stopped:?}");
+    let error = stopped.error();
+    assert_eq!(error["code"], "domain_not_verified", "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("bulk resume")), "{error}");
+    let job = stopped.json()["job"].as_str().expect("an id").to_owned();
+    for command in [
+        &["domains", "create", "shop.test"][..],
+        &["sandbox", "dns", "publish", "shop.test"],
+        &["domains", "verify", "shop.test"],
+    ] {
+        let run = home.run(&[&["--sandbox"], command].concat());
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+    let resumed = home.run(&["--sandbox", "bulk", "resume", &job, "--yes"]);
+    assert_eq!((resumed.code, &resumed.json()["accepted"]), (0, &json!(3)), "{resumed:?}");
+}

@@ -34,7 +34,7 @@ pub fn rows() -> Vec<Row> {
             .also("a dry run", 0, &format!("{send} Hi --text Hello --dry-run"))
             .also("no valid row", 2, &format!("{send} 'Hi {{{{ nickname }}}}' --text Hello --yes"))
             .also("an invalid placeholder", 2, &format!("{send} Hi --text '{{{{ first_name' --yes"))
-            .also("a refused sender", 11, "bulk send list.csv --from hello@elsewhere.test --subject Hi --text Hello --yes"),
+            .also("a refused sender", 6, "bulk send list.csv --from hello@elsewhere.test --subject Hi --text Hello --yes"),
         without_redis("bulk plan", "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --queue redis://127.0.0.1:9")
             .wrong("bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes")
             .never(Situation::MissingScope, "it sends nothing")
