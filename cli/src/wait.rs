@@ -161,7 +161,7 @@ pub fn reason(email: &EmailRecord) -> Option<String> {
             .find_map(|key| map.get(*key)?.as_str().map(str::to_owned)),
         _ => None,
     };
-    let of_email = FIELDS.iter().find_map(|field| text(email.extra.get(field)?));
+    let of_email = FIELDS.iter().find_map(|field| text(email.extra.get(*field)?));
     of_email.or_else(|| {
         let recipients = email.extra.get("recipients")?.as_array()?;
         recipients.iter().find_map(|recipient| {

@@ -22,12 +22,3 @@ mod tls;
 #[cfg(feature = "tracing")]
 mod trace;
 pub(crate) mod wait;
-
-// The names that the resources used before they imported from the defining modules.
-pub(crate) use call::Call;
-pub(crate) use payload::Payload;
-pub(crate) use response::{Deleted, FromResponse, Resource, ResponseParts};
-pub(crate) use shared::Shared;
-pub(crate) use wait::Wait;
-
-pub(crate) type BoxStream<T> = futures_util::stream::BoxStream<'static, T>;

@@ -1,21 +1,402 @@
-//! Decodes the services' responses leniently: additional, missing or differently wrapped
-//! fields are never an error (`docs/undocumented/README.md`).
+//! Reads the services' responses leniently: additional, missing, mistyped or differently wrapped
+//! fields are never an error. A body is parsed once into a [`Value`]; what it wraps is unwrapped,
+//! and serde reads the rest.
 
-mod cursor;
-mod extra;
-mod field;
-mod list;
-mod record;
-mod sanitize;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-pub(crate) use cursor::parse_value;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-pub(crate) use cursor::{JsonCursor, parse_lenient};
-pub use extra::Extra;
-pub(crate) use field::{Field, Lenient, text_enum};
-pub use list::List;
+use crate::scope::Scope;
+use crate::secret::Secret;
 
-pub(crate) use list::{find_array, read_list};
+/// The fields of a response that its type does not model, or that have an unexpected type,
+/// unmodified; and additional fields of a request. Dereferences to a map. In a response, it
+/// contains no signing secret.
+///
+/// ```
+/// let email: svc_sdk::email::EmailRecord =
+///     serde_json::from_str(r#"{"id":"eml_1","status":"sent","ip":"192.0.2.1"}"#)?;
+/// assert_eq!(email.extra.get("ip").and_then(|ip| ip.as_str()), Some("192.0.2.1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Extra(pub Map<String, Value>);
 
-pub(crate) use record::{Candidate, DecodeError, read_object};
-pub(crate) use record::{Change, Record, deserialize, record, reread};
+impl Deref for Extra {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Extra {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+/// Shows the names of the fields, never their values.
+impl fmt::Debug for Extra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.keys()).finish()
+    }
+}
+
+/// A type with a field `extra`. Implemented by [`has_extra!`].
+pub(crate) trait HasExtra {
+    fn extra_mut(&mut self) -> &mut Extra;
+}
+
+macro_rules! has_extra {
+    ($($name:ty),+) => {$(
+        impl crate::decode::HasExtra for $name {
+            fn extra_mut(&mut self) -> &mut crate::decode::Extra {
+                &mut self.extra
+            }
+        }
+    )+};
+}
+pub(crate) use has_extra;
+
+/// A resource: an object that operations return.
+pub(crate) trait Resource:
+    HasExtra + DeserializeOwned + Default + Clone + PartialEq
+{
+    /// What the resource is called in errors, with its article.
+    const NOUN: &'static str;
+
+    /// Whether the response certainly contains the resource: usually, it has an id.
+    fn is_identified(&self) -> bool;
+
+    /// The organization and the scope of the API key, which only one resource tells.
+    fn organization(&self) -> Option<(&str, Option<Scope>)> {
+        None
+    }
+
+    /// Whether no documented field has a value.
+    fn is_blank(&self) -> bool {
+        let mut typed = self.clone();
+        typed.extra_mut().clear();
+        typed == Self::default()
+    }
+}
+
+/// Why a response cannot be read. Contains none of its content.
+#[derive(Debug)]
+pub(crate) struct DecodeError(pub(crate) String);
+
+impl From<serde_json::Error> for DecodeError {
+    fn from(error: serde_json::Error) -> Self {
+        let problem = match error.classify() {
+            serde_json::error::Category::Eof => "truncated JSON",
+            _ => "not JSON",
+        };
+        Self(format!("{problem} at line {} column {}", error.line(), error.column()))
+    }
+}
+
+/// Parses a body. An empty one is `null`.
+pub(crate) fn parse_value(body: &[u8]) -> Result<Value, DecodeError> {
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    if body.trim_ascii().is_empty() {
+        return Ok(Value::Null);
+    }
+    let text = String::from_utf8_lossy(body);
+    Ok(serde_json::from_str(&text).or_else(|error| {
+        // One string that was cut inside a character must not hide the id of a sent email.
+        serde_json::from_slice(&without_unpaired_surrogates(&text)).map_err(|_| error)
+    })?)
+}
+
+/// Replaces escapes like `\ud83d` without their other half, which JavaScript produces when it
+/// cuts a string, by U+FFFD.
+fn without_unpaired_surrogates(text: &str) -> Vec<u8> {
+    let mut text = text.as_bytes().to_vec();
+    let mut at = 0;
+    while at < text.len() {
+        let unit = |at: usize| {
+            let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+            u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        };
+        let length = match (unit(at), unit(at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                text[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            _ if text[at] == b'\\' => 2,
+            _ => 1,
+        };
+        at += length;
+    }
+    text
+}
+
+/// Reads a resource. A value that is not an object gives a resource without fields.
+pub(crate) fn read_object<T: Resource>(value: &Value) -> T {
+    value.as_object().map(read_fields).unwrap_or_default()
+}
+
+/// Reads a resource: the object itself, or the only object inside it, up to three levels deep.
+pub(crate) fn read_fields<T: Resource>(fields: &Map<String, Value>) -> T {
+    read_wrapped(fields, 3)
+}
+
+fn read_wrapped<T: Resource>(fields: &Map<String, Value>, levels: u32) -> T {
+    let mut outer: T = read_typed(fields);
+    if levels == 0 || outer.is_identified() {
+        return outer;
+    }
+    // What the resource models itself, such as `metadata`, is no wrapper.
+    let Some(wrapped) = wrapped_object(outer.extra_mut()) else { return outer };
+    let inner: T = read_wrapped(wrapped, levels - 1);
+    let is_inside = inner.is_identified() || (outer.is_blank() && !inner.is_blank());
+    if is_inside { inner } else { outer }
+}
+
+/// The only field whose value is an object, or one with a usual name.
+fn wrapped_object(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    const WRAPPERS: [&str; 9] =
+        ["data", "result", "response", "item", "email", "contact", "audience", "domain", "webhook"];
+    let mut objects = fields.values().filter_map(Value::as_object);
+    match (objects.next(), objects.next()) {
+        (only, None) => only,
+        _ => WRAPPERS.iter().find_map(|name| fields.get(*name)?.as_object()),
+    }
+}
+
+/// Reads the fields that have the documented types. The others are kept in `extra`.
+fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
+    let mut record = T::deserialize(fields).unwrap_or_else(|_| read_fitting(fields));
+    // A signing secret is in the field for it, or nowhere.
+    for name in ["signingSecret", "secret"] {
+        record.extra_mut().remove(name);
+    }
+    record
+}
+
+fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
+    let fits = |name: &str, value: &Value| {
+        T::deserialize(&Map::from_iter([(name.to_owned(), value.clone())])).is_ok()
+    };
+    let (fitting, others): (Map<_, _>, Map<_, _>) =
+        fields.clone().into_iter().partition(|(name, value)| fits(name, value));
+    let mut record = T::deserialize(&fitting).unwrap_or_default();
+    record.extra_mut().extend(others);
+    record
+}
+
+/// For an object inside a resource: reads it like the resource.
+pub(crate) fn nested<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: HasExtra + DeserializeOwned + Default,
+    D: Deserializer<'de>,
+{
+    Ok(read_typed(&Map::deserialize(deserializer)?))
+}
+
+/// An id is a text. Some services use integers.
+pub(crate) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
+        _ => Err(D::Error::custom("neither a text nor an integer")),
+    }
+}
+
+/// One text, a list of texts, or `null`.
+pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        None(()),
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(d)? {
+        OneOrMany::None(()) => Vec::new(),
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}
+
+/// A secret is read from any value, so that it never gets into `extra`.
+pub(crate) fn secret<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Secret>, D::Error> {
+    Ok(match Value::deserialize(d)? {
+        Value::String(text) => Some(Secret::new(text)),
+        Value::Number(number) => Some(Secret::new(number.to_string())),
+        _ => None,
+    })
+}
+
+/// Defines an enum of documented strings that preserves unknown strings.
+macro_rules! text_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $( $(#[$variant_meta:meta])* $variant:ident = $text:literal, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(from = "String", into = "String")]
+        #[non_exhaustive]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+            /// An undocumented value, unmodified.
+            Other(String),
+        }
+
+        impl $name {
+            /// The value as it appears in JSON.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $( Self::$variant => $text, )+
+                    Self::Other(text) => text,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                match text {
+                    $( $text => Self::$variant, )+
+                    other => Self::Other(other.to_owned()),
+                }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self::from(text.as_str())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.as_str().to_owned()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use text_enum;
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Thing {
+        #[serde(deserialize_with = "id")]
+        id: String,
+        #[serde(deserialize_with = "one_or_many")]
+        topics: Vec<String>,
+        at: Option<DateTime<Utc>>,
+        metadata: Map<String, Value>,
+        #[serde(deserialize_with = "nested")]
+        owner: Owner,
+        #[serde(flatten)]
+        extra: Extra,
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Owner {
+        age: Option<u8>,
+        #[serde(flatten)]
+        extra: Extra,
+    }
+
+    has_extra!(Thing, Owner);
+
+    impl Resource for Thing {
+        const NOUN: &'static str = "a thing";
+
+        fn is_identified(&self) -> bool {
+            !self.id.is_empty()
+        }
+    }
+
+    #[test]
+    fn a_mistyped_field_is_kept_and_spoils_no_other() {
+        let value = json!({"id": 7, "topics": [1], "at": "yesterday", "metadata": null, "x": [],
+            "owner": {"age": "old", "name": "n"}});
+        let thing: Thing = read_object(&value);
+        assert_eq!((thing.id.as_str(), thing.topics.len(), thing.at), ("7", 0, None));
+        let kept = json!({"topics": [1], "at": "yesterday", "metadata": null, "x": []});
+        assert_eq!(Value::Object(thing.extra.0), kept);
+        assert_eq!(Value::Object(thing.owner.extra.0), json!({"age": "old", "name": "n"}));
+    }
+
+    #[test]
+    fn a_number_that_lost_digits_is_no_id() {
+        let value = parse_value(br#"{"id":18446744073709551616}"#).expect("JSON");
+        assert_eq!(read_object::<Thing>(&value).id, "");
+        let value = parse_value(br#"{"id":18446744073709551615}"#).expect("JSON");
+        assert_eq!(read_object::<Thing>(&value).id, "18446744073709551615");
+    }
+
+    #[test]
+    fn unpaired_surrogates_are_replaced() {
+        for (text, expected) in [
+            (r#"["x\ud83d","\\ud83d"]"#, json!(["x\u{fffd}", "\\ud83d"])),
+            (r#"["\uDE00","\ud83d\ud83d\ude00"]"#, json!(["\u{fffd}", "\u{fffd}😀"])),
+        ] {
+            assert_eq!(parse_value(text.as_bytes()).expect("JSON"), expected, "{text}");
+        }
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let names =
+            ["id", "status", "data", "error", "items", "metadata", "topics", "owner", "age", "at"];
+        let name = prop::sample::select(names.to_vec());
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 64, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((name.clone(), inner), 0..6).prop_map(|fields| {
+                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever a response holds, its fields are in the resource or in `extra`.
+        #[test]
+        fn no_field_is_lost(value in json()) {
+            let Value::Object(fields) = &value else { return Ok(()) };
+            let thing: Thing = read_typed(fields);
+            let Value::Object(kept) = serde_json::to_value(&thing).expect("JSON") else { panic!() };
+            prop_assert!(fields.keys().all(|name| kept.contains_key(name)), "{kept:?}");
+            let _ = read_object::<Thing>(&value);
+        }
+
+        #[test]
+        fn arbitrary_text_never_panics(text in "[\\[\\]{}\",:\\\\udD8cC0e9. -]{0,60}") {
+            let _ = parse_value(text.as_bytes());
+        }
+    }
+}

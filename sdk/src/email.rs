@@ -1,31 +1,31 @@
-//! Types and operations of the email-sending service (`docs/email-service/README.md`), one
-//! module per resource.
+//! Types and operations of the
+//! [email-sending service](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md),
+//! one module per resource.
 
 pub(crate) mod attachment;
-mod audiences;
-mod batch;
-mod contact_pages;
-mod contacts;
-mod domains;
-mod email_record;
-mod emails;
+pub(crate) mod audiences;
+pub(crate) mod batch;
+pub(crate) mod batch_plan;
+pub(crate) mod contacts;
+pub(crate) mod domains;
+pub(crate) mod email_record;
+pub(crate) mod emails;
 mod limits;
 pub(crate) mod message;
+mod paginator;
 mod recipients;
-mod webhooks;
+pub(crate) mod webhooks;
+
 pub use attachment::Attachment;
-pub use audiences::Audiences;
-pub use audiences::{Audience, NewAudience};
-pub(crate) use batch::BatchPlan;
-pub use batch::{BatchItem, BatchOutcome, BatchResponse, BatchShape, Refusal};
-pub use contacts::{Contact, ContactUpdate, NewContact};
-pub use contacts::{ContactPages, ContactStream, Contacts};
-pub use domains::Domains;
-pub use domains::{DnsRecord, Domain, NewDomain, Verification};
+pub use audiences::{Audience, Audiences, NewAudience};
+pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
+pub use batch_plan::BatchShape;
+pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
+pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
 pub use emails::Emails;
-pub(crate) use limits::check_extra;
 pub use message::{Email, ScheduledAt};
 pub use recipients::Recipients;
-pub use webhooks::Webhooks;
-pub use webhooks::{Event, NewWebhook, Webhook, WebhookTest, WebhookUpdate};
+pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
+
+pub use crate::request::NewWebhook;

@@ -1,10 +1,10 @@
-//! Types and operations of the document-extraction service
-//! (`docs/extraction-service/README.md`).
+//! Types and operations of the
+//! [document-extraction service](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/README.md).
 
-mod me;
-mod webhooks;
+pub(crate) mod me;
+pub(crate) mod webhooks;
 
-pub use me::{Auth, KeyScope, Me, Organization};
+pub use me::{Auth, Me, Organization};
+pub use webhooks::{Event, Webhook, Webhooks};
 
-pub use webhooks::Webhooks;
-pub use webhooks::{Event, NewWebhook, Webhook};
+pub use crate::request::NewWebhook;

@@ -164,10 +164,10 @@ mod decode;
 pub mod email;
 mod error;
 pub mod extraction;
+mod list;
 mod operation;
 mod request;
 mod scope;
-mod scopes;
 mod secret;
 
 pub use client::builder::ClientBuilder;
@@ -180,12 +180,12 @@ pub use client::observer::Attempt;
 pub use client::preview::RequestPreview;
 pub use client::response::{CallOutput, Deleted, RawResponse, Response};
 pub use client::wait::{Poll, Wait};
-pub use decode::{Extra, List};
+pub use decode::Extra;
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
-pub use http::StatusCode;
-pub use operation::{Method, Operation, ScopeRule, Service};
+pub use http::{Method, StatusCode};
+pub use list::List;
+pub use operation::{Operation, ScopeRule, Service};
 pub use scope::{Scope, UnknownScope};
-pub use scopes::Scopes;
 pub use secret::Secret;
 /// The HTTP crates whose types are part of this API.
 pub use {http, reqwest};

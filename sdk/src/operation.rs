@@ -3,15 +3,17 @@
 
 use std::fmt;
 
-use crate::Scope;
+use http::Method;
+
+use crate::scope::Scope;
 
 /// One of the two services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Service {
-    /// The email-sending service (`docs/email-service/README.md`).
+    /// The email-sending service.
     Email,
-    /// The document-extraction service (`docs/extraction-service/README.md`).
+    /// The document-extraction service.
     Extraction,
 }
 
@@ -42,41 +44,6 @@ impl fmt::Display for Service {
     }
 }
 
-/// The HTTP method of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Method {
-    /// `GET`
-    Get,
-    /// `POST`
-    Post,
-    /// `PATCH`
-    Patch,
-    /// `DELETE`
-    Delete,
-}
-
-impl Method {
-    /// All methods that an operation uses.
-    pub const ALL: &'static [Self] = &[Self::Get, Self::Post, Self::Patch, Self::Delete];
-
-    /// The method's name in upper case, such as `GET`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// The scope that an operation requires, according to the service's reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -85,8 +52,7 @@ pub enum ScopeRule {
     Needs(Scope),
     /// Any key of the service may call the operation.
     AnyKey,
-    /// The service's reference does not name the scope (`emails.cancel`,
-    /// `docs/undocumented/email-service.md#scope-of-cancel`).
+    /// The service's reference does not name the scope, as for `emails.cancel`.
     NotDocumented,
 }
 
@@ -97,55 +63,55 @@ pub enum ScopeRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Operation {
-    /// `GET /v1/me`
+    /// `me`: `GET /v1/me`
     Me,
-    /// `POST /v1/webhooks`
+    /// `webhooks.create`: `POST /v1/webhooks`
     ExtractionWebhooksCreate,
-    /// `GET /v1/webhooks`
+    /// `webhooks.list`: `GET /v1/webhooks`
     ExtractionWebhooksList,
-    /// `DELETE /v1/webhooks/{id}`
+    /// `webhooks.delete`: `DELETE /v1/webhooks/{id}`
     ExtractionWebhooksDelete,
-    /// `POST /api/v1/audiences`
+    /// `audiences.create`: `POST /api/v1/audiences`
     AudiencesCreate,
-    /// `GET /api/v1/audiences`
+    /// `audiences.list`: `GET /api/v1/audiences`
     AudiencesList,
-    /// `GET /api/v1/audiences/{id}`
+    /// `audiences.get`: `GET /api/v1/audiences/{id}`
     AudiencesGet,
-    /// `DELETE /api/v1/audiences/{id}`
+    /// `audiences.delete`: `DELETE /api/v1/audiences/{id}`
     AudiencesDelete,
-    /// `POST /api/v1/audiences/{audienceId}/contacts`
+    /// `contacts.create`: `POST /api/v1/audiences/{audienceId}/contacts`
     ContactsCreate,
-    /// `GET /api/v1/audiences/{audienceId}/contacts`
+    /// `contacts.list`: `GET /api/v1/audiences/{audienceId}/contacts`
     ContactsList,
-    /// `PATCH /api/v1/contacts/{contactId}`
+    /// `contacts.update`: `PATCH /api/v1/contacts/{contactId}`
     ContactsUpdate,
-    /// `DELETE /api/v1/contacts/{contactId}`
+    /// `contacts.delete`: `DELETE /api/v1/contacts/{contactId}`
     ContactsDelete,
-    /// `GET /api/v1/domains`
+    /// `domains.list`: `GET /api/v1/domains`
     DomainsList,
-    /// `POST /api/v1/domains`
+    /// `domains.create`: `POST /api/v1/domains`
     DomainsCreate,
-    /// `POST /api/v1/domains/{id}/verify`
+    /// `domains.verify`: `POST /api/v1/domains/{id}/verify`
     DomainsVerify,
-    /// `DELETE /api/v1/domains/{id}`
+    /// `domains.delete`: `DELETE /api/v1/domains/{id}`
     DomainsDelete,
-    /// `POST /api/v1/emails`
+    /// `emails.send`: `POST /api/v1/emails`
     EmailsSend,
-    /// `POST /api/v1/emails/batch`
+    /// `emails.send_batch`: `POST /api/v1/emails/batch`
     EmailsSendBatch,
-    /// `GET /api/v1/emails/{id}`
+    /// `emails.get`: `GET /api/v1/emails/{id}`
     EmailsGet,
-    /// `PATCH /api/v1/emails/{id}/cancel`
+    /// `emails.cancel`: `PATCH /api/v1/emails/{id}/cancel`
     EmailsCancel,
-    /// `POST /api/v1/webhooks`
+    /// `webhooks.create`: `POST /api/v1/webhooks`
     WebhooksCreate,
-    /// `GET /api/v1/webhooks`
+    /// `webhooks.list`: `GET /api/v1/webhooks`
     WebhooksList,
-    /// `PATCH /api/v1/webhooks/{id}`
+    /// `webhooks.update`: `PATCH /api/v1/webhooks/{id}`
     WebhooksUpdate,
-    /// `DELETE /api/v1/webhooks/{id}`
+    /// `webhooks.delete`: `DELETE /api/v1/webhooks/{id}`
     WebhooksDelete,
-    /// `POST /api/v1/webhooks/{id}/test`
+    /// `webhooks.test`: `POST /api/v1/webhooks/{id}/test`
     WebhooksTest,
 }
 
@@ -190,7 +156,7 @@ impl Operation {
     }
 
     /// The HTTP method.
-    pub const fn method(self) -> Method {
+    pub const fn method(self) -> &'static Method {
         self.info().method
     }
 
@@ -222,51 +188,42 @@ impl Operation {
     }
 
     /// Whether the operation creates a resource, so that its response must contain an id.
-    pub(crate) const fn creates(self) -> bool {
-        matches!(
-            self,
-            Self::ExtractionWebhooksCreate
-                | Self::AudiencesCreate
-                | Self::ContactsCreate
-                | Self::DomainsCreate
-                | Self::EmailsSend
-                | Self::WebhooksCreate
-        )
+    pub(crate) fn creates(self) -> bool {
+        self == Self::EmailsSend || self.name().ends_with(".create")
     }
 
     const fn info(self) -> OperationInfo {
-        use Method::{Delete, Get, Patch, Post};
         use Scope::{ContactsManage, DomainsManage, EmailsRead, EmailsSend, Full, WebhooksManage};
         use ScopeRule::{AnyKey, Needs, NotDocumented};
         use Service::{Email, Extraction};
 
         #[rustfmt::skip]
         let (service, name, method, path, scope, idempotent) = match self {
-            Self::Me => (Extraction, "me", Get, "/v1/me", AnyKey, true),
-            Self::ExtractionWebhooksCreate => (Extraction, "webhooks.create", Post, "/v1/webhooks", Needs(Full), false),
-            Self::ExtractionWebhooksList => (Extraction, "webhooks.list", Get, "/v1/webhooks", Needs(Full), true),
-            Self::ExtractionWebhooksDelete => (Extraction, "webhooks.delete", Delete, "/v1/webhooks/{id}", Needs(Full), true),
-            Self::AudiencesCreate => (Email, "audiences.create", Post, "/api/v1/audiences", Needs(ContactsManage), false),
-            Self::AudiencesList => (Email, "audiences.list", Get, "/api/v1/audiences", Needs(ContactsManage), true),
-            Self::AudiencesGet => (Email, "audiences.get", Get, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
-            Self::AudiencesDelete => (Email, "audiences.delete", Delete, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
-            Self::ContactsCreate => (Email, "contacts.create", Post, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), false),
-            Self::ContactsList => (Email, "contacts.list", Get, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), true),
-            Self::ContactsUpdate => (Email, "contacts.update", Patch, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
-            Self::ContactsDelete => (Email, "contacts.delete", Delete, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
-            Self::DomainsList => (Email, "domains.list", Get, "/api/v1/domains", Needs(DomainsManage), true),
-            Self::DomainsCreate => (Email, "domains.create", Post, "/api/v1/domains", Needs(DomainsManage), false),
-            Self::DomainsVerify => (Email, "domains.verify", Post, "/api/v1/domains/{id}/verify", Needs(DomainsManage), true),
-            Self::DomainsDelete => (Email, "domains.delete", Delete, "/api/v1/domains/{id}", Needs(DomainsManage), true),
-            Self::EmailsSend => (Email, "emails.send", Post, "/api/v1/emails", Needs(EmailsSend), false),
-            Self::EmailsSendBatch => (Email, "emails.send_batch", Post, "/api/v1/emails/batch", Needs(EmailsSend), false),
-            Self::EmailsGet => (Email, "emails.get", Get, "/api/v1/emails/{id}", Needs(EmailsRead), true),
-            Self::EmailsCancel => (Email, "emails.cancel", Patch, "/api/v1/emails/{id}/cancel", NotDocumented, true),
-            Self::WebhooksCreate => (Email, "webhooks.create", Post, "/api/v1/webhooks", Needs(WebhooksManage), false),
-            Self::WebhooksList => (Email, "webhooks.list", Get, "/api/v1/webhooks", Needs(WebhooksManage), true),
-            Self::WebhooksUpdate => (Email, "webhooks.update", Patch, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
-            Self::WebhooksDelete => (Email, "webhooks.delete", Delete, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
-            Self::WebhooksTest => (Email, "webhooks.test", Post, "/api/v1/webhooks/{id}/test", Needs(WebhooksManage), false),
+            Self::Me => (Extraction, "me", &Method::GET, "/v1/me", AnyKey, true),
+            Self::ExtractionWebhooksCreate => (Extraction, "webhooks.create", &Method::POST, "/v1/webhooks", Needs(Full), false),
+            Self::ExtractionWebhooksList => (Extraction, "webhooks.list", &Method::GET, "/v1/webhooks", Needs(Full), true),
+            Self::ExtractionWebhooksDelete => (Extraction, "webhooks.delete", &Method::DELETE, "/v1/webhooks/{id}", Needs(Full), true),
+            Self::AudiencesCreate => (Email, "audiences.create", &Method::POST, "/api/v1/audiences", Needs(ContactsManage), false),
+            Self::AudiencesList => (Email, "audiences.list", &Method::GET, "/api/v1/audiences", Needs(ContactsManage), true),
+            Self::AudiencesGet => (Email, "audiences.get", &Method::GET, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
+            Self::AudiencesDelete => (Email, "audiences.delete", &Method::DELETE, "/api/v1/audiences/{id}", Needs(ContactsManage), true),
+            Self::ContactsCreate => (Email, "contacts.create", &Method::POST, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), false),
+            Self::ContactsList => (Email, "contacts.list", &Method::GET, "/api/v1/audiences/{audienceId}/contacts", Needs(ContactsManage), true),
+            Self::ContactsUpdate => (Email, "contacts.update", &Method::PATCH, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
+            Self::ContactsDelete => (Email, "contacts.delete", &Method::DELETE, "/api/v1/contacts/{contactId}", Needs(ContactsManage), true),
+            Self::DomainsList => (Email, "domains.list", &Method::GET, "/api/v1/domains", Needs(DomainsManage), true),
+            Self::DomainsCreate => (Email, "domains.create", &Method::POST, "/api/v1/domains", Needs(DomainsManage), false),
+            Self::DomainsVerify => (Email, "domains.verify", &Method::POST, "/api/v1/domains/{id}/verify", Needs(DomainsManage), true),
+            Self::DomainsDelete => (Email, "domains.delete", &Method::DELETE, "/api/v1/domains/{id}", Needs(DomainsManage), true),
+            Self::EmailsSend => (Email, "emails.send", &Method::POST, "/api/v1/emails", Needs(EmailsSend), false),
+            Self::EmailsSendBatch => (Email, "emails.send_batch", &Method::POST, "/api/v1/emails/batch", Needs(EmailsSend), false),
+            Self::EmailsGet => (Email, "emails.get", &Method::GET, "/api/v1/emails/{id}", Needs(EmailsRead), true),
+            Self::EmailsCancel => (Email, "emails.cancel", &Method::PATCH, "/api/v1/emails/{id}/cancel", NotDocumented, true),
+            Self::WebhooksCreate => (Email, "webhooks.create", &Method::POST, "/api/v1/webhooks", Needs(WebhooksManage), false),
+            Self::WebhooksList => (Email, "webhooks.list", &Method::GET, "/api/v1/webhooks", Needs(WebhooksManage), true),
+            Self::WebhooksUpdate => (Email, "webhooks.update", &Method::PATCH, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
+            Self::WebhooksDelete => (Email, "webhooks.delete", &Method::DELETE, "/api/v1/webhooks/{id}", Needs(WebhooksManage), true),
+            Self::WebhooksTest => (Email, "webhooks.test", &Method::POST, "/api/v1/webhooks/{id}/test", Needs(WebhooksManage), false),
         };
         OperationInfo { service, name, method, path, scope, idempotent }
     }
@@ -283,7 +240,7 @@ impl fmt::Display for Operation {
 struct OperationInfo {
     service: Service,
     name: &'static str,
-    method: Method,
+    method: &'static Method,
     path: &'static str,
     scope: ScopeRule,
     idempotent: bool,

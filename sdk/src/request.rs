@@ -1,9 +1,19 @@
-//! What the types of requests share.
+//! What the requests of both services share.
 
-/// Adds `extra` and the conversion from a reference, so that a method takes both `value` and
-/// `&value`.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::payload::Payload;
+use crate::decode::{Extra, HasExtra};
+use crate::error::{Error, InvalidInput};
+
+/// Adds the setter of `extra` and the conversion from a reference, so that a method takes both
+/// `value` and `&value`.
 macro_rules! request_type {
     ($name:ident) => {
+        crate::decode::has_extra!($name);
+
         impl $name {
             /// Adds a field that this type does not model. It is sent as given.
             #[must_use]
@@ -26,41 +36,49 @@ macro_rules! request_type {
 }
 pub(crate) use request_type;
 
-/// Defines `NewWebhook`: both services register a webhook in the same way.
-macro_rules! new_webhook {
-    ($doc:literal, $url:literal) => {
-        #[doc = $doc]
-        #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[non_exhaustive]
-        pub struct NewWebhook {
-            #[doc = $url]
-            pub url: String,
-            /// The events to subscribe to.
-            pub events: Vec<String>,
-            /// Additional fields without a setter of their own; sent as given.
-            #[serde(flatten)]
-            pub extra: serde_json::Map<String, serde_json::Value>,
+/// Serializes a request. A field that is set by its own method and by `extra` is refused: a name
+/// must occur once in a JSON object.
+pub(crate) fn payload<T: Serialize + HasExtra>(mut request: T) -> Result<Payload, Error> {
+    let extra = std::mem::take(request.extra_mut());
+    if !extra.is_empty() {
+        let typed = serde_json::to_value(&request).unwrap_or_default();
+        if let Some(name) = extra.keys().find(|name| typed.get(name).is_some()) {
+            return Err(InvalidInput::given_twice(name).into());
         }
-
-        $crate::request::request_type!(NewWebhook);
-
-        impl NewWebhook {
-            /// Creates the parameters with these events: strings or [`Event`]s.
-            pub fn new<E: Into<String>>(
-                url: impl Into<String>,
-                events: impl IntoIterator<Item = E>,
-            ) -> Self {
-                let events = events.into_iter().map(Into::into).collect();
-                Self { url: url.into(), events, extra: serde_json::Map::new() }
-            }
-        }
-
-        /// Omits the URL, which may contain a secret in its path or query.
-        impl std::fmt::Debug for NewWebhook {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
-            }
-        }
-    };
+        *request.extra_mut() = extra;
+    }
+    Payload::json(&request)
 }
-pub(crate) use new_webhook;
+
+/// The parameters of a new webhook of either service.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NewWebhook {
+    /// The URL of the endpoint. The email service requires `https`.
+    pub url: String,
+    /// The events to subscribe to.
+    pub events: Vec<String>,
+    /// Additional fields; sent as given.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+request_type!(NewWebhook);
+
+impl NewWebhook {
+    /// Creates the parameters with these events: strings, or an `Event` of the service.
+    pub fn new<E: Into<String>>(
+        url: impl Into<String>,
+        events: impl IntoIterator<Item = E>,
+    ) -> Self {
+        let events = events.into_iter().map(Into::into).collect();
+        Self { url: url.into(), events, extra: Extra::default() }
+    }
+}
+
+/// Omits the URL, which may contain a secret in its path or query.
+impl fmt::Debug for NewWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
+    }
+}

@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 /// A scope of an API key: a permission to call certain operations.
 ///
-/// The scopes are described in `docs/email-service/scopes.md` and
-/// `docs/extraction-service/scopes.md`. `Display` and `FromStr` use the documented text,
-/// such as `emails:send`.
+/// The scopes of the
+/// [email service](https://github.com/svc-tools/svc/blob/main/docs/email-service/scopes.md) and of
+/// the [extraction service](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/scopes.md).
+/// `Display` and `FromStr` use the documented text, such as `emails:send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
@@ -60,24 +61,13 @@ impl fmt::Display for Scope {
 }
 
 /// The error of parsing a text that is not a documented [`Scope`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a documented scope; the valid scopes are emails:send, emails:read, contacts:manage, \
+     domains:manage, webhooks:manage, full, extract_only"
+)]
 #[non_exhaustive]
 pub struct UnknownScope;
-
-impl fmt::Display for UnknownScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a documented scope; the valid scopes are ")?;
-        for (index, scope) in Scope::ALL.iter().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(scope.as_str())?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownScope {}
 
 impl FromStr for Scope {
     type Err = UnknownScope;

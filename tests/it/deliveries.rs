@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use svc_sdk::email::{Email, NewWebhook};
-use svc_sdk::extraction;
+
 use webhook_verify::{Event, Secret, Verifier};
 
 use crate::receiver::{Delivery, Receiver};
@@ -138,7 +138,7 @@ async fn mail_webhook(world: &World, receiver: &Receiver, events: &[&str]) -> Ve
 
 async fn extraction_webhook(world: &World, receiver: &Receiver) -> Verifier {
     let events = ["extraction.completed", "extraction.failed"];
-    let new = extraction::NewWebhook::new(receiver.url(), events);
+    let new = NewWebhook::new(receiver.url(), events);
     let webhook = world.extraction.webhooks().create(&new).await.expect("registered");
     let secret = webhook.secret.expect("returned on creation");
     Verifier::extraction(Secret::new(secret.expose()).expect("a usable secret"))

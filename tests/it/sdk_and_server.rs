@@ -9,7 +9,7 @@ use svc_sdk::email::{
     self, Attachment, BatchOutcome, ContactUpdate, Email, EmailStatus, NewContact, NewWebhook,
     WebhookUpdate,
 };
-use svc_sdk::{ErrorKind, Operation, Outcome, Scope, extraction};
+use svc_sdk::{ErrorKind, Operation, Outcome, Scope};
 
 use crate::receiver::Receiver;
 use crate::world::World;
@@ -187,7 +187,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     let endpoints = world.extraction.webhooks();
     let events = [extraction::Event::Completed.to_string()];
     let created = endpoints
-        .create(extraction::NewWebhook::new("https://hooks.example.com/x", events))
+        .create(NewWebhook::new("https://hooks.example.com/x", events))
         .await
         .expect("registered");
     assert_eq!(created.status.as_deref(), Some("active"));

@@ -223,14 +223,18 @@ fn a_batch_that_fails_as_a_whole_names_its_bad_rows_too() {
 
 #[test]
 fn an_incomplete_batch_response_is_an_unknown_outcome() {
-    let service = Service::always(200, r#"[{"id":"eml_1","status":"queued"}]"#);
     let home = Home::new();
     let email = r#"{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}"#;
     let file = home.file("emails.ndjson", format!("{email}\n{email}\n"));
-    let run =
-        home.run_with_env(&["emails", "batch", &file], &[KEY, ("SVC_EMAIL_URL", &service.url())]);
-    assert_eq!(run.code, 9, "{run:?}");
-    assert_eq!(run.error()["code"], "batch_incomplete");
+    for body in [
+        r#"[{"id":"eml_1","status":"queued"}]"#,
+        r#"[{"index":0,"id":"eml_1"},{"index":0,"id":"eml_2"}]"#,
+    ] {
+        let service = Service::always(200, body);
+        let env = [KEY, ("SVC_EMAIL_URL", &service.url())];
+        let run = home.run_with_env(&["emails", "batch", &file], &env);
+        assert_eq!((run.code, &run.error()["code"]), (9, &"batch_incomplete".into()), "{run:?}");
+    }
 
     // A refused email beside it must not read as if all others were accepted.
     let service = Service::always(200, r#"[{"id":"eml_1"},{"success":false}]"#);

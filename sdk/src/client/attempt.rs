@@ -2,6 +2,7 @@
 //! failures. What was certainly not sent is judged by reqwest alone; everything else may have
 //! been processed.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::io::{self, Read};
 use std::time::SystemTime;
@@ -20,7 +21,7 @@ use super::response::request_id;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::operation::Operation;
-use crate::scopes::Scopes;
+use crate::scope::Scope;
 
 /// A response with a 2xx status.
 pub(super) struct Success {
@@ -261,7 +262,7 @@ fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdErr
 /// The error of a response whose status is not 2xx.
 fn response_error(
     operation: Option<Operation>,
-    granted: Option<Scopes>,
+    granted: Option<BTreeSet<Scope>>,
     id: Option<String>,
     status: StatusCode,
     headers: HeaderMap,
@@ -312,7 +313,7 @@ impl Error {
 
 fn classify_status(
     operation: Option<Operation>,
-    granted: Option<Scopes>,
+    granted: Option<BTreeSet<Scope>>,
     status: u16,
     report: &ErrorReport,
 ) -> (ErrorKind, Outcome) {

@@ -9,8 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::call::Call;
 use super::wait::Wait;
-use crate::decode::List;
-use crate::email::{Contact, ContactPages, ContactStream};
+use crate::email::contacts::{Contact, ContactStream};
 use crate::error::{Error, ErrorKind, Outcome};
 
 /// Runs a future on this crate's own runtime and blocks until it is done.
@@ -104,39 +103,13 @@ impl ContactStream {
     /// Returns a blocking iterator over the contacts, for programs without an async
     /// runtime.
     pub fn block_iter(self) -> impl Iterator<Item = Result<Contact, Error>> {
-        let mut pages = self.pages().block_iter();
-        let mut ready = List::<Contact>::default().into_iter();
-        std::iter::from_fn(move || {
-            loop {
-                if let Some(contact) = ready.next() {
-                    return Some(Ok(contact));
-                }
-                match pages.next()? {
-                    Ok(page) => ready = page.into_iter(),
-                    Err(error) => return Some(Err(error)),
-                }
+        let mut contacts = Some(self);
+        std::iter::from_fn(move || match block(contacts.take()?.into_future()) {
+            Ok((contact, rest)) => {
+                contacts = Some(rest);
+                contact
             }
-        })
-    }
-}
-
-impl ContactPages {
-    /// Returns a blocking iterator over the pages, for programs without an async runtime.
-    pub fn block_iter(self) -> impl Iterator<Item = Result<List<Contact>, Error>> {
-        let mut pages = Some(self);
-        std::iter::from_fn(move || {
-            let mut rest = pages.take()?;
-            let next = async move {
-                let next = rest.next().await;
-                (next, rest)
-            };
-            match block(next) {
-                Ok((next, rest)) => {
-                    pages = Some(rest);
-                    next
-                }
-                Err(error) => Some(Err(error)),
-            }
+            Err(error) => Some(Err(error)),
         })
     }
 }

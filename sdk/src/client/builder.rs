@@ -1,6 +1,7 @@
 //! The builder of both clients: one list of options. Over 400 lines, most of them
 //! documentation.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -20,11 +21,10 @@ use super::send::MAX_TIMEOUT;
 use super::shared::{
     BackOff, HttpClients, KeySource, Pauses, RetryBudget, Settings, Shared, key_value,
 };
-use crate::email::BatchShape;
+use crate::email::batch_plan::BatchShape;
 use crate::error::Error;
 use crate::operation::Service;
 use crate::scope::Scope;
-use crate::scopes::Scopes;
 use crate::secret::Secret;
 
 /// Builds an [`EmailClient`](crate::EmailClient) or an
@@ -63,7 +63,7 @@ pub struct ClientBuilder<C> {
     pub(super) key_header: String,
     pub(super) key_prefix: String,
     headers: Vec<(String, String)>,
-    scopes: Option<Scopes>,
+    scopes: Option<BTreeSet<Scope>>,
     pub(super) settings: Settings,
     http: HttpConfig,
     retry_budget: u32,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
 
 use super::path;
 use super::payload::{Options, Payload, Request};
@@ -15,7 +15,7 @@ use super::preview::RequestPreview;
 use super::response::{CallOutput, Response};
 use super::send::send;
 use super::shared::Shared;
-use crate::email::BatchPlan;
+use crate::email::batch_plan::BatchPlan;
 use crate::error::{Error, InvalidInput, Outcome, Target};
 use crate::operation::Operation;
 
@@ -83,7 +83,7 @@ impl<T> Call<T> {
             shared.check_scope(operation)?;
             Ok(Request {
                 target,
-                method: operation.method().into(),
+                method: operation.method().clone(),
                 path,
                 payload: payload?,
                 idempotent: operation.is_idempotent(),
@@ -292,16 +292,5 @@ impl<T: CallOutput> IntoFuture for Call<T> {
 impl<T> fmt::Debug for Call<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("operation", &self.operation()).finish_non_exhaustive()
-    }
-}
-
-impl From<crate::Method> for Method {
-    fn from(method: crate::Method) -> Self {
-        match method {
-            crate::Method::Get => Self::GET,
-            crate::Method::Post => Self::POST,
-            crate::Method::Patch => Self::PATCH,
-            crate::Method::Delete => Self::DELETE,
-        }
     }
 }

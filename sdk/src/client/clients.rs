@@ -9,9 +9,15 @@ use super::payload::Payload;
 use super::raw::raw;
 use super::response::RawResponse;
 use super::shared::Shared;
-use crate::email::{Audiences, BatchShape, Contacts, Domains, Emails, Webhooks};
+use crate::email::audiences::Audiences;
+use crate::email::batch_plan::BatchShape;
+use crate::email::contacts::Contacts;
+use crate::email::domains::Domains;
+use crate::email::emails::Emails;
+use crate::email::webhooks::Webhooks;
 use crate::error::Error;
-use crate::extraction::{self, Me};
+use crate::extraction::me::Me;
+use crate::extraction::webhooks as extraction;
 use crate::operation::{Operation, Service};
 use crate::secret::Secret;
 

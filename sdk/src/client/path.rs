@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::InvalidInput;
-use crate::operation::Operation;
+use crate::operation::{Operation, Service};
 
 /// The characters to percent-encode: all but the unreserved ones (RFC 3986).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -86,15 +86,11 @@ fn is_dot_segment(segment: &str) -> bool {
 }
 
 /// Returns the documented operation with this method and path, if any.
-pub(crate) fn documented(
-    service: crate::Service,
-    method: &http::Method,
-    path: &str,
-) -> Option<Operation> {
+pub(crate) fn documented(service: Service, method: &http::Method, path: &str) -> Option<Operation> {
     let path = path.split('?').next().unwrap_or_default();
     Operation::ALL.iter().copied().find(|operation| {
         operation.service() == service
-            && operation.method().as_str() == method.as_str()
+            && operation.method() == method
             && matches(operation.path(), path)
     })
 }
@@ -114,7 +110,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Service;
 
     #[test]
     fn an_id_becomes_one_segment() {

@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
 use crate::email::attachment::{Attachment, PathSource, Source};
+use crate::email::batch_plan::{BatchPlan, BatchShape};
 use crate::email::message::{Email, WithoutAttachments};
-use crate::email::{BatchPlan, BatchShape};
 use crate::error::{Error, InvalidInput, Target};
 
 /// The request to send.

@@ -10,7 +10,7 @@ use super::path;
 use super::payload::{Payload, Request};
 use super::response::RawResponse;
 use super::shared::Shared;
-use crate::email::BatchPlan;
+use crate::email::batch_plan::BatchPlan;
 use crate::error::{Error, InvalidInput, Target};
 use crate::operation::Operation;
 

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::payload::Request;
 use super::shared::Shared;
-use crate::decode::{DecodeError, Extra, List, Record, parse_value, read_list, read_object};
-use crate::email::BatchPlan;
+use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
+use crate::email::batch_plan::BatchPlan;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
+use crate::list::{List, read_list};
 use crate::operation::Operation;
-use crate::scopes::Scopes;
 
 /// A decoded value with the HTTP response it came from. Returned by
 /// [`Call::with_response`](crate::Call::with_response).
@@ -135,14 +135,6 @@ pub struct ResponseParts<'a> {
 }
 
 impl ResponseParts<'_> {
-    pub(crate) fn learn_scopes(&self, scopes: Scopes) {
-        self.shared.learn_scopes(scopes);
-    }
-
-    pub(crate) fn expected_organization(&self) -> Option<&str> {
-        self.request.organization.as_deref()
-    }
-
     /// The emails of a batch; empty for other requests.
     pub(crate) fn batch(&self) -> &BatchPlan {
         &self.request.batch
@@ -251,29 +243,22 @@ pub(crate) mod sealed {
     }
 }
 
-/// A resource: an object that operations return. Each resource implements it beside its
-/// type.
-pub(crate) trait Resource: Record {
-    /// What the resource is called in errors, with its article.
-    const NOUN: &'static str;
-
-    /// Whether the response certainly contains the resource: it has an id.
-    fn is_identified(&self) -> bool;
-
-    /// Checks the resource further.
-    fn accept(self, _: &ResponseParts<'_>) -> Result<Self, Error> {
-        Ok(self)
-    }
-}
-
 impl<T: Resource> FromResponse for T {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        let resource: Self =
-            read_object(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let resource: Self = read_object(&value);
         if !resource.is_identified() {
             response.check_unidentified(Self::NOUN, resource.is_blank())?;
         }
-        resource.accept(response)
+        if let Some((id, scope)) = resource.organization() {
+            scope.into_iter().for_each(|scope| response.shared.learn_scope(scope));
+            if let Some(expected) = response.request.organization.as_deref().filter(|it| *it != id)
+            {
+                let kind = ErrorKind::wrong_organization(expected, id);
+                return Err(response.error(kind, Outcome::Refused));
+            }
+        }
+        Ok(resource)
     }
 }
 
@@ -305,35 +290,37 @@ impl FromResponse for Deleted {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
         // The body of a deletion is not documented. A page of a proxy or a report of a failure
         // is not the response to a successful one.
-        let text = response.body.trim_ascii();
         if response.is_html() {
             return Err(response.decode_error(DecodeError(HTML.to_owned())));
         }
+        let mut extra = Extra::default();
         match parse_value(&response.body) {
             Ok(Value::Object(fields)) => {
                 let deleted = fields.get("deleted") != Some(&Value::Bool(false));
                 if reports_failure(&fields) || !deleted {
                     return Err(response.reported_failure());
                 }
+                extra = Extra(fields);
             }
             Ok(Value::Bool(false)) => return Err(response.reported_failure()),
-            Err(bad) if text.starts_with(b"{") || text.starts_with(b"[") => {
+            Err(bad) if response.body.trim_ascii().starts_with(b"{") => {
                 return Err(response.decode_error(bad));
             }
             _ => {}
         }
-        let extra = Extra::new(response.body.clone(), &[]);
         Ok(Self { already_gone: response.already_gone, extra })
     }
 }
 
-impl<T: Record> FromResponse for List<T> {
+impl<T: Resource> FromResponse for List<T> {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        let list = read_list(&response.body).map_err(|bad| match response.fails() {
+        let list = parse_value(&response.body).and_then(read_list).map_err(|bad| match response
+            .fails()
+        {
             true => response.reported_failure(),
             false => response.decode_error(bad),
         })?;
-        if reports_failure(list.extra.all()) {
+        if reports_failure(&list.extra) {
             return Err(response.reported_failure());
         }
         Ok(list)

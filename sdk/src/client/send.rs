@@ -17,8 +17,8 @@ use super::observer::Attempt;
 use super::payload::{Options, Payload, Request};
 use super::response::{ResponseParts, request_id};
 use super::shared::Shared;
-use crate::decode::read_object;
-use crate::email::EmailRecord;
+use crate::decode::{parse_value, read_object};
+use crate::email::email_record::EmailRecord;
 use crate::error::{Error, ErrorKind, Outcome, Stopped, Target};
 use crate::operation::Operation;
 
@@ -221,7 +221,7 @@ impl Progress<'_> {
         let headers = headers(self.shared, &get, options);
         self.attempts += 1;
         let response = attempt(self.shared, &get, &headers, key, self.deadline).await.ok()?;
-        let email: EmailRecord = read_object(&response.body).ok()?;
+        let email: EmailRecord = read_object(&parse_value(&response.body).ok()?);
         let status = email.status?;
         matches!(status.as_str(), "cancelled" | "canceled").then_some(response)
     }

@@ -1,7 +1,7 @@
 //! The state that all clones of a client share: what was set on the builder, the HTTP client of
 //! each runtime, and the state of retries.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 use super::connections::HttpConfig;
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
-use crate::email::BatchShape;
+use crate::email::batch_plan::BatchShape;
 use crate::error::{Error, ErrorKind, Outcome, Target};
 use crate::operation::{Operation, Service};
-use crate::scopes::Scopes;
+use crate::scope::Scope;
 use crate::secret::Secret;
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(super) hooks: Vec<HeaderHook>,
     pub(crate) guard: Option<Arc<ActiveGuard>>,
     /// The known scopes of the API key: declared by the application, or learned from `me`.
-    pub(super) scopes: Arc<Mutex<Option<Scopes>>>,
+    pub(super) scopes: Arc<Mutex<Option<BTreeSet<Scope>>>>,
 }
 
 /// The settings made on the builder.
@@ -102,20 +102,20 @@ impl Shared {
             return Ok(());
         }
         match (operation.required_scope(), self.known_scopes()) {
-            (required @ Some(scope), granted @ Some(scopes)) if !scopes.contains(scope) => {
-                let kind = ErrorKind::MissingScope { required, granted };
+            (Some(scope), Some(granted)) if !granted.contains(&scope) => {
+                let kind = ErrorKind::missing_scope(Some(scope), Some(granted));
                 Err(Error::new(kind, Outcome::NotSent).with_target(Target::Operation(operation)))
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn known_scopes(&self) -> Option<Scopes> {
-        *lock(&self.scopes)
+    pub(super) fn known_scopes(&self) -> Option<BTreeSet<Scope>> {
+        lock(&self.scopes).clone()
     }
 
-    pub(crate) fn learn_scopes(&self, scopes: Scopes) {
-        *lock(&self.scopes) = Some(scopes);
+    pub(super) fn learn_scope(&self, scope: Scope) {
+        *lock(&self.scopes) = Some(BTreeSet::from([scope]));
     }
 
     /// A client with another key and everything else shared. Its scopes are unknown.

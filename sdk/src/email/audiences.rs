@@ -1,27 +1,35 @@
-//! Audiences, which are lists of contacts (`docs/email-service/audiences.md`).
+//! Audiences, which are lists of contacts.
 
-use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use super::check_extra;
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::response::Deleted;
+use crate::client::shared::Shared;
+use crate::decode::{self, Extra, Resource, has_extra};
+use crate::list::List;
+use crate::operation::Operation;
+use crate::request::{payload, request_type};
 
-use crate::client::{Call, Deleted, Payload, Resource, Shared};
-use crate::decode::record;
-use crate::request::request_type;
-
-use crate::{Error, List, Operation};
-
-record! {
-    /// An audience, which is a list of contacts.
-    pub struct Audience {
-        /// The audience's id; empty if the response has none.
-        pub id: String = "id";
-        /// The audience's name.
-        pub name: Option<String> = "name";
-    }
+/// An audience, which is a list of contacts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Audience {
+    /// The audience's id; empty if the response has none.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The audience's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(Audience);
 
 impl Resource for Audience {
     const NOUN: &'static str = "an audience";
@@ -32,14 +40,14 @@ impl Resource for Audience {
 }
 
 /// The parameters of a new audience. A string converts into one with that name.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewAudience {
     /// The audience's name.
     pub name: String,
-    /// Additional fields without a setter of their own; sent as given.
+    /// Additional fields; sent as given.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 request_type!(NewAudience);
@@ -47,14 +55,7 @@ request_type!(NewAudience);
 impl NewAudience {
     /// Creates the parameters for an audience with this name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), extra: Map::new() }
-    }
-}
-
-/// Shows the name only: other fields may hold private data.
-impl fmt::Debug for NewAudience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewAudience").field("name", &self.name).finish_non_exhaustive()
+        Self { name: name.into(), extra: Extra::default() }
     }
 }
 
@@ -67,7 +68,7 @@ impl<T: Into<String>> From<T> for NewAudience {
 /// The operations on audiences. All of them require the scope `contacts:manage`.
 #[derive(Clone, Debug)]
 pub struct Audiences {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Audiences {
@@ -81,12 +82,7 @@ impl Audiences {
     /// # }
     /// ```
     pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
-        let audience = audience.into();
-        let payload = || -> Result<Payload, Error> {
-            check_extra(&audience.extra, &[("name", true)])?;
-            Payload::json(&audience)
-        };
-        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload())
+        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload(audience.into()))
     }
 
     /// Lists all audiences.

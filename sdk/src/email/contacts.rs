@@ -1,43 +1,73 @@
-//! Contacts of audiences (`docs/email-service/audiences.md#contacts`).
+//! Contacts of audiences.
 
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures_core::Stream;
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::check_extra;
+use super::limits;
+use super::paginator::{Paginator, Step};
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::response::Deleted;
+use crate::client::shared::Shared;
+use crate::decode::{self, Extra, Resource, has_extra};
+use crate::error::Error;
+use crate::list::List;
+use crate::operation::Operation;
+use crate::request::{self, request_type};
 
-use crate::client::{Call, Deleted, Payload, Resource, Shared};
-use crate::decode::record;
-use crate::request::request_type;
-
-use crate::{Error, List, Operation};
-
-pub use super::contact_pages::{ContactPages, ContactStream};
-
-record! {
-    /// A contact of an audience.
-    pub struct Contact {
-        /// The contact's id; empty if the response has none.
-        pub id: String = "id";
-        /// The email address.
-        pub email: Option<String> = "email", hidden;
-        /// The display name.
-        pub name: Option<String> = "name", hidden;
-        /// Custom data.
-        pub metadata: Map<String, Value> = "metadata", hidden;
-        /// Subscription topics.
-        pub topics: Vec<String> = "topics";
-        /// Whether the contact is subscribed.
-        pub subscribed: Option<bool> = "subscribed";
-    }
+/// A contact of an audience.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Contact {
+    /// The contact's id; empty if the response has none.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The email address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Custom data.
+    pub metadata: Map<String, Value>,
+    /// Subscription topics.
+    #[serde(deserialize_with = "decode::one_or_many")]
+    pub topics: Vec<String>,
+    /// Whether the contact is subscribed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribed: Option<bool>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(Contact);
 
 impl Resource for Contact {
     const NOUN: &'static str = "a contact";
 
     fn is_identified(&self) -> bool {
         !self.id.is_empty()
+    }
+}
+
+/// Omits the address, the name and the custom data.
+impl fmt::Debug for Contact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contact")
+            .field("id", &self.id)
+            .field("topics", &self.topics)
+            .field("subscribed", &self.subscribed)
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,9 +86,9 @@ pub struct NewContact {
     /// Subscription topics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<String>,
-    /// Additional fields without a setter of their own; sent as given.
+    /// Additional fields; sent as given.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 request_type!(NewContact);
@@ -71,7 +101,7 @@ impl NewContact {
             name: None,
             metadata: Map::new(),
             topics: Vec::new(),
-            extra: Map::new(),
+            extra: Extra::default(),
         }
     }
 
@@ -118,8 +148,7 @@ pub struct ContactUpdate {
     /// The display name. `None` leaves it unchanged, `Some(None)` clears it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub name: Option<Option<String>>,
-    /// Custom data, merged into the existing data
-    /// (`docs/undocumented/email-service.md#metadata-merge`).
+    /// Custom data, merged into the existing data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Subscription topics, which replace the existing ones.
@@ -128,9 +157,9 @@ pub struct ContactUpdate {
     /// Whether the contact is subscribed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribed: Option<bool>,
-    /// Additional fields without a setter of their own; sent as given.
+    /// Additional fields; sent as given.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 request_type!(ContactUpdate);
@@ -148,8 +177,7 @@ impl ContactUpdate {
         self
     }
 
-    /// Clears the display name: it is sent as `null`
-    /// (`docs/undocumented/email-service.md#clearing-a-name`).
+    /// Clears the display name: it is sent as `null`.
     ///
     /// ```
     /// use svc_sdk::email::ContactUpdate;
@@ -204,7 +232,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
 /// The operations on contacts. All of them require the scope `contacts:manage`.
 #[derive(Clone, Debug)]
 pub struct Contacts {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Contacts {
@@ -226,22 +254,12 @@ impl Contacts {
         contact: impl Into<NewContact>,
     ) -> Call<Contact> {
         let contact = contact.into();
-        let payload = || -> Result<Payload, Error> {
-            if self.shared.local_checks() {
-                super::limits::contact_address(&contact.email)?;
-            }
-            check_extra(
-                &contact.extra,
-                &[
-                    ("email", true),
-                    ("name", contact.name.is_some()),
-                    ("metadata", !contact.metadata.is_empty()),
-                    ("topics", !contact.topics.is_empty()),
-                ],
-            )?;
-            Payload::json(&contact)
+        let payload = match self.shared.local_checks() {
+            true => limits::contact_address(&contact.email).map_err(Error::from),
+            false => Ok(()),
         };
-        Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload())
+        let payload = payload.and_then(|()| request::payload(contact));
+        Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload)
     }
 
     /// Returns one page of an audience's contacts: the first one, of the service's default
@@ -273,7 +291,8 @@ impl Contacts {
     /// # }
     /// ```
     pub fn stream(&self, audience: impl AsRef<str>) -> ContactStream {
-        ContactStream::new(self.clone(), audience.as_ref().to_owned())
+        let audience = audience.as_ref().to_owned();
+        ContactStream { contacts: self.clone(), audience, page_size: None, contacts_left: None }
     }
 
     /// Changes a contact. Custom data is merged into the existing data.
@@ -288,20 +307,8 @@ impl Contacts {
     /// # }
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<ContactUpdate>) -> Call<Contact> {
-        let update = update.into();
-        let payload = || -> Result<Payload, Error> {
-            check_extra(
-                &update.extra,
-                &[
-                    ("name", update.name.is_some()),
-                    ("metadata", !update.metadata.is_empty()),
-                    ("topics", update.topics.is_some()),
-                    ("subscribed", update.subscribed.is_some()),
-                ],
-            )?;
-            Payload::json(&update)
-        };
-        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload())
+        let payload = request::payload(update.into());
+        Call::new(&self.shared, Operation::ContactsUpdate, &[id.as_ref()], payload)
     }
 
     /// Deletes a contact.
@@ -312,8 +319,7 @@ impl Contacts {
 
 /// Which page of an audience's contacts to return.
 impl Call<List<Contact>> {
-    /// Sets the number of the page. Usually the first page is 1
-    /// (`docs/undocumented/email-service.md#contact-pages`).
+    /// Sets the number of the page. Usually the first page is 1.
     pub fn page(self, page: u64) -> Self {
         self.with_query("page", Some(page))
     }
@@ -321,5 +327,69 @@ impl Call<List<Contact>> {
     /// Sets the maximum number of contacts per page.
     pub fn page_size(self, page_size: u64) -> Self {
         self.with_query("pageSize", Some(page_size))
+    }
+}
+
+/// A stream of all contacts of an audience. Requests the next page when the previous one is
+/// used up. Returned by [`Contacts::stream`].
+///
+/// The stream ends after an error; contacts returned before it are valid. Pages are
+/// requested by number, so if the list changes meanwhile, a contact may be repeated or
+/// missed.
+#[must_use = "a stream does nothing until it is polled"]
+pub struct ContactStream {
+    contacts: Contacts,
+    audience: String,
+    page_size: Option<u64>,
+    contacts_left: Option<BoxStream<'static, Result<Contact, Error>>>,
+}
+
+impl ContactStream {
+    /// Sets the number of contacts per request. By default, the service decides.
+    pub fn page_size(mut self, page_size: u64) -> Self {
+        self.page_size = Some(page_size);
+        self
+    }
+
+    /// Returns whole pages instead of single contacts.
+    pub fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
+        let (contacts, audience, page_size) =
+            (self.contacts.clone(), self.audience.clone(), self.page_size);
+        let paginator = Paginator::new(contacts.shared.first_page());
+        Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
+            let call = contacts.list(&audience);
+            async move {
+                let Some(mut paginator) = paginator else { return Ok(None) };
+                let call = call.with_query("page", paginator.next);
+                let page = call.with_query("pageSize", page_size).await?;
+                Ok(match paginator.step(&page)? {
+                    Step::More => Some((page, Some(paginator))),
+                    Step::Last => Some((page, None)),
+                    Step::End => None,
+                })
+            }
+        }))
+    }
+}
+
+impl Stream for ContactStream {
+    type Item = Result<Contact, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let each = |page: List<Contact>| stream::iter(page.items.into_iter().map(Ok));
+        let mut contacts = match this.contacts_left.take() {
+            Some(contacts) => contacts,
+            None => this.pages().map_ok(each).try_flatten().boxed(),
+        };
+        let next = contacts.poll_next_unpin(cx);
+        this.contacts_left = Some(contacts);
+        next
+    }
+}
+
+impl fmt::Debug for ContactStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContactStream").field("page_size", &self.page_size).finish_non_exhaustive()
     }
 }

@@ -1,40 +1,53 @@
-//! Sending domains (`docs/email-service/domains.md`).
+//! Sending domains, their DNS records and their verification.
 
-use std::fmt;
-
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::check_extra;
-use crate::Extra;
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::response::Deleted;
+use crate::client::shared::Shared;
+use crate::client::wait::Wait;
+use crate::decode::{self, Extra, Resource, has_extra};
+use crate::list::List;
+use crate::operation::Operation;
+use crate::request::{payload, request_type};
 
-use crate::client::{Call, Deleted, Payload, Resource, Shared, Wait};
-use crate::decode::record;
-use crate::request::request_type;
-
-use crate::{Error, List, Operation};
-
-record! {
-    /// A sending domain.
-    pub struct Domain {
-        /// The domain's id; empty if the response has none.
-        pub id: String = "id";
-        /// The domain name.
-        pub name: Option<String> = "name";
-        /// The MX check's result.
-        pub mx_verified: Option<bool> = "mx_verified";
-        /// The SPF check's result.
-        pub spf_verified: Option<bool> = "spf_verified";
-        /// The DKIM check's result.
-        pub dkim_verified: Option<bool> = "dkim_verified";
-        /// The DMARC check's result.
-        pub dmarc_verified: Option<bool> = "dmarc_verified";
-        /// Whether all four checks passed.
-        pub verified: Option<bool> = "verified";
-    }
+/// A sending domain, with the results of its DNS checks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Domain {
+    /// The domain's id; empty if the response has none, as after a verification.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The domain name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether all four checks passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// The MX check's result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mx_verified: Option<bool>,
+    /// The SPF check's result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spf_verified: Option<bool>,
+    /// The DKIM check's result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dkim_verified: Option<bool>,
+    /// The DMARC check's result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dmarc_verified: Option<bool>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(Domain);
 
 impl Resource for Domain {
     const NOUN: &'static str = "a domain";
@@ -45,46 +58,36 @@ impl Resource for Domain {
 }
 
 impl Domain {
-    /// The DNS records to publish, if the response contains them.
-    pub fn dns_records(&self) -> Vec<DnsRecord> {
-        dns_records(&self.extra)
-    }
-}
-
-record! {
-    /// The result of a domain verification.
-    pub struct Verification {
-        /// Whether all four checks passed.
-        pub verified: Option<bool> = "verified";
-        /// The MX check's result.
-        pub mx_verified: Option<bool> = "mx_verified";
-        /// The SPF check's result.
-        pub spf_verified: Option<bool> = "spf_verified";
-        /// The DKIM check's result.
-        pub dkim_verified: Option<bool> = "dkim_verified";
-        /// The DMARC check's result.
-        pub dmarc_verified: Option<bool> = "dmarc_verified";
-    }
-}
-
-impl Resource for Verification {
-    const NOUN: &'static str = "the result of a verification";
-
-    fn is_identified(&self) -> bool {
-        *self != Self { extra: self.extra.clone(), ..Self::default() }
-    }
-}
-
-impl Verification {
     /// True if the domain is verified: according to `verified`, or if that is missing, if
     /// all four checks passed.
     pub fn is_verified(&self) -> bool {
-        let flags = [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified];
-        self.verified.unwrap_or_else(|| flags.iter().all(|flag| *flag == Some(true)))
+        self.verified.unwrap_or(self.flags() == [Some(true); 4])
+    }
+
+    fn flags(&self) -> [Option<bool>; 4] {
+        [self.mx_verified, self.spf_verified, self.dkim_verified, self.dmarc_verified]
+    }
+
+    /// The DNS records to publish, if the response contains them: an array of objects, or an
+    /// object with one field per kind.
+    pub fn dns_records(&self) -> Vec<DnsRecord> {
+        const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
+        let records = |value: &Value| match value {
+            Value::Array(items) => {
+                Some(items.iter().filter_map(|item| DnsRecord::read(None, item)).collect())
+            }
+            Value::Object(kinds) => Some(
+                kinds.iter().filter_map(|(kind, item)| DnsRecord::read(Some(kind), item)).collect(),
+            ),
+            _ => None,
+        };
+        NAMES.iter().find_map(|name| records(self.extra.get(*name)?)).unwrap_or_default()
     }
 }
 
-/// A DNS record to publish (`docs/undocumented/email-service.md#dns-records`).
+/// A DNS record to publish. Its
+/// [shape](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#dns-records)
+/// is not documented.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DnsRecord {
@@ -98,60 +101,33 @@ pub struct DnsRecord {
     pub value: Option<String>,
     /// The priority of an MX record.
     pub priority: Option<u64>,
-    /// All fields of the record, unmodified.
-    pub raw: Map<String, Value>,
 }
 
 impl DnsRecord {
-    fn read(kind: Option<&str>, raw: &Map<String, Value>) -> Self {
+    fn read(kind: Option<&String>, item: &Value) -> Option<Self> {
+        let fields: &Map<String, Value> = item.as_object()?;
         let text = |names: &[&str]| {
-            names.iter().find_map(|name| raw.get(*name)?.as_str()).map(str::to_owned)
+            names.iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned)
         };
-        Self {
-            kind: text(&["kind", "purpose", "record"]).or_else(|| kind.map(str::to_owned)),
+        Some(Self {
+            kind: text(&["kind", "purpose", "record"]).or_else(|| kind.cloned()),
             record_type: text(&["type", "recordType", "record_type"]),
             name: text(&["name", "host", "hostname"]),
             value: text(&["value", "content", "data", "target"]),
-            priority: raw.get("priority").and_then(Value::as_u64),
-            raw: raw.clone(),
-        }
+            priority: fields.get("priority").and_then(Value::as_u64),
+        })
     }
-}
-
-/// Records are an array of objects, or an object with one field per kind.
-fn dns_records(extra: &Extra) -> Vec<DnsRecord> {
-    const NAMES: [&str; 4] = ["records", "dnsRecords", "dns_records", "dns"];
-    for value in NAMES.iter().filter_map(|name| extra.get(name)) {
-        match value {
-            Value::Array(items) => {
-                return items
-                    .iter()
-                    .filter_map(Value::as_object)
-                    .map(|raw| DnsRecord::read(None, raw))
-                    .collect();
-            }
-            Value::Object(kinds) => {
-                return kinds
-                    .iter()
-                    .filter_map(|(kind, value)| Some((kind, value.as_object()?)))
-                    .map(|(kind, raw)| DnsRecord::read(Some(kind), raw))
-                    .collect();
-            }
-            _ => {}
-        }
-    }
-    Vec::new()
 }
 
 /// The parameters of a new domain. A string converts into one with that name.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NewDomain {
     /// The domain name.
     pub name: String,
-    /// Additional fields without a setter of their own; sent as given.
+    /// Additional fields; sent as given.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 request_type!(NewDomain);
@@ -159,14 +135,7 @@ request_type!(NewDomain);
 impl NewDomain {
     /// Creates the parameters for a domain with this name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), extra: Map::new() }
-    }
-}
-
-/// Shows the name only: other fields may hold private data.
-impl fmt::Debug for NewDomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewDomain").field("name", &self.name).finish_non_exhaustive()
+        Self { name: name.into(), extra: Extra::default() }
     }
 }
 
@@ -179,19 +148,14 @@ impl<T: Into<String>> From<T> for NewDomain {
 /// The operations on domains. All of them require the scope `domains:manage`.
 #[derive(Clone, Debug)]
 pub struct Domains {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Domains {
-    /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish, see
-    /// [`Domain::dns_records`].
+    /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish,
+    /// see [`Domain::dns_records`].
     pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
-        let domain = domain.into();
-        let payload = || -> Result<Payload, Error> {
-            check_extra(&domain.extra, &[("name", true)])?;
-            Payload::json(&domain)
-        };
-        Call::new(&self.shared, Operation::DomainsCreate, &[], payload())
+        Call::new(&self.shared, Operation::DomainsCreate, &[], payload(domain.into()))
     }
 
     /// Lists all domains.
@@ -209,7 +173,7 @@ impl Domains {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn verify(&self, id: impl AsRef<str>) -> Call<Verification> {
+    pub fn verify(&self, id: impl AsRef<str>) -> Call<Domain> {
         Call::new(&self.shared, Operation::DomainsVerify, &[id.as_ref()], Ok(Payload::Empty))
     }
 
@@ -229,19 +193,12 @@ impl Domains {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn wait_until_verified(&self, id: impl AsRef<str>) -> Wait<Verification> {
+    pub fn wait_until_verified(&self, id: impl AsRef<str>) -> Wait<Domain> {
         let (domains, id) = (self.clone(), id.as_ref().to_owned());
-        let is_same = |a: &Verification, b: &Verification| {
-            (a.verified, a.mx_verified, a.spf_verified, a.dkim_verified, a.dmarc_verified)
-                == (b.verified, b.mx_verified, b.spf_verified, b.dkim_verified, b.dmarc_verified)
-        };
-        Wait::new(
-            Operation::DomainsVerify,
-            move || domains.verify(&id),
-            Verification::is_verified,
-            is_same,
-        )
-        .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
+        let is_same = |a: &Domain, b: &Domain| (a.verified, a.flags()) == (b.verified, b.flags());
+        let poll = move || domains.verify(&id);
+        Wait::new(Operation::DomainsVerify, poll, Domain::is_verified, is_same)
+            .poll_interval(Duration::from_secs(2), Duration::from_secs(30))
     }
 
     /// Permanently deletes a domain and all mailboxes under it.

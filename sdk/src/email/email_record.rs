@@ -1,45 +1,66 @@
-//! Emails as the service returns them, with their status (`docs/email-service/emails.md`).
+//! Emails as the service returns them, with their status.
+
+use std::fmt;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::client::Resource;
-use crate::decode::{record, text_enum};
+use crate::decode::{self, Extra, Resource, has_extra, text_enum};
 
-record! {
-    /// An email as returned by the service.
-    ///
-    /// The service's reference documents only the id and the status
-    /// (`docs/email-service/emails.md#statuses`). The other fields have the names that the
-    /// request has, and are empty if the response does not contain them
-    /// (`docs/undocumented/email-service.md#email-fields`).
-    pub struct EmailRecord {
-        /// The email's id; empty if the response has none.
-        pub id: String = "id";
-        /// The delivery status.
-        pub status: Option<EmailStatus> = "status";
-        /// The sender.
-        pub from: Option<String> = "from", hidden;
-        /// The recipients.
-        pub to: Vec<String> = "to", hidden;
-        /// Recipients of copies (Cc).
-        pub cc: Vec<String> = "cc", hidden;
-        /// Recipients of blind copies (Bcc).
-        pub bcc: Vec<String> = "bcc", hidden;
-        /// Addresses for replies.
-        pub reply_to: Vec<String> = "replyTo" | "reply_to", hidden;
-        /// The subject.
-        pub subject: Option<String> = "subject", hidden;
-        /// Tags for tracking.
-        pub tags: Map<String, Value> = "tags", hidden;
-        /// When the email is to be sent, if it was scheduled.
-        pub scheduled_at: Option<DateTime<Utc>> = "scheduledAt" | "scheduled_at";
-        /// When the service accepted the email.
-        pub created_at: Option<DateTime<Utc>> = "createdAt" | "created_at";
-        /// When the email last changed.
-        pub updated_at: Option<DateTime<Utc>> = "updatedAt" | "updated_at";
-    }
+/// An email as returned by the service.
+///
+/// The service's reference documents only the
+/// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#statuses).
+/// The other fields have the names that the request has, and are empty if the response does not
+/// contain them
+/// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#email-fields)).
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct EmailRecord {
+    /// The email's id; empty if the response has none.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The delivery status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<EmailStatus>,
+    /// The sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The recipients.
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// Recipients of copies (Cc).
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub cc: Vec<String>,
+    /// Recipients of blind copies (Bcc).
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub bcc: Vec<String>,
+    /// Addresses for replies.
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub reply_to: Vec<String>,
+    /// The subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Tags for tracking.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub tags: Map<String, Value>,
+    /// When the email is to be sent, if it was scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<DateTime<Utc>>,
+    /// When the service accepted the email.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<DateTime<Utc>>,
+    /// When the email last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<DateTime<Utc>>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(EmailRecord);
 
 impl Resource for EmailRecord {
     const NOUN: &'static str = "an email";
@@ -49,8 +70,24 @@ impl Resource for EmailRecord {
     }
 }
 
+/// Omits addresses, subject and tags.
+impl fmt::Debug for EmailRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmailRecord")
+            .field("id", &self.id)
+            .field("status", &self.status)
+            .field("scheduled_at", &self.scheduled_at)
+            .field("created_at", &self.created_at)
+            .field("updated_at", &self.updated_at)
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
+    }
+}
+
 text_enum! {
-    /// The delivery status of an email (`docs/email-service/emails.md#statuses`).
+    /// The delivery
+    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#statuses)
+    /// of an email.
     pub enum EmailStatus {
         /// Accepted, waiting to be sent.
         Queued = "queued",
@@ -71,8 +108,7 @@ text_enum! {
 
 impl EmailStatus {
     /// True if the status is not expected to change: any status except `queued`, `sending`
-    /// and `sent`. Undocumented statuses count as final
-    /// (`docs/undocumented/email-service.md#status-after-cancel`).
+    /// and `sent`. Undocumented statuses, such as the one after a cancellation, count as final.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Queued | Self::Sending | Self::Sent)
     }

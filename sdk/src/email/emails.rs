@@ -4,7 +4,8 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use super::batch::{BatchPlan, BatchResponse};
+use super::batch::BatchResponse;
+use super::batch_plan::BatchPlan;
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use crate::client::call::Call;

@@ -1,23 +1,19 @@
-//! Checks of the documented limits, made before sending (`docs/email-service/limits.md`).
+//! Checks of the documented limits, made before sending.
 
-use std::collections::HashMap;
-
-use serde_json::{Map, Value};
-
-use super::Email;
-use crate::InvalidInput;
+use super::message::Email;
+use crate::error::InvalidInput;
 
 const MAX_TO: usize = 50;
 const MAX_SUBJECT: usize = 998;
 const MAX_ATTACHMENTS: usize = 20;
 
-pub(super) const MAX_BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 
 impl Email {
     /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
-    /// subject, 20 attachments, plausible email addresses, and no header that is set twice,
-    /// whatever the case of its name. [`Emails::send`](super::Emails::send) does this automatically unless the
-    /// client was built with `local_checks(false)`.
+    /// subject, 20 attachments, and plausible email addresses.
+    /// [`Emails::send`](super::Emails::send) does this automatically unless the client was built
+    /// with `local_checks(false)`.
     ///
     /// # Errors
     ///
@@ -29,7 +25,7 @@ impl Email {
 
 fn check_email(email: &Email) -> Result<(), InvalidInput> {
     if let Some(name) = email.extra.keys().find(|name| email.is_set(name)) {
-        return Err(given_twice(name));
+        return Err(InvalidInput::given_twice(name));
     }
     address("from", &email.from)?;
     if email.to.is_empty() {
@@ -62,26 +58,11 @@ fn check_email(email: &Email) -> Result<(), InvalidInput> {
             email.attachments.len(),
         ));
     }
-    check_headers(&email.headers)?;
     for (index, attachment) in email.attachments.iter().enumerate() {
         if attachment.filename.is_empty() {
             return Err(InvalidInput::new(
                 format!("attachments[{index}].filename"),
                 "must not be empty",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Rejects a header that is set twice: the case of its name does not matter.
-fn check_headers(headers: &Map<String, Value>) -> Result<(), InvalidInput> {
-    let mut names = HashMap::new();
-    for name in headers.keys() {
-        if let Some(other) = names.insert(name.to_ascii_lowercase(), name) {
-            return Err(InvalidInput::new(
-                "headers",
-                format!("`{other}` and `{name}` are the same header; remove one"),
             ));
         }
     }
@@ -99,20 +80,6 @@ pub(super) fn check_batch_size(emails: &[Email]) -> Result<(), InvalidInput> {
     Ok(())
 }
 
-/// Rejects a field in `extra` that is set as a typed field, too: a name must occur once in
-/// a JSON object.
-pub(crate) fn check_extra(
-    extra: &Map<String, Value>,
-    fields: &[(&str, bool)],
-) -> Result<(), InvalidInput> {
-    let is_set = |name: &String| fields.iter().any(|(field, is_set)| *is_set && field == name);
-    extra.keys().find(|name| is_set(name)).map_or(Ok(()), |name| Err(given_twice(name)))
-}
-
-fn given_twice(name: &str) -> InvalidInput {
-    InvalidInput::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
-}
-
 /// Checks a single email address.
 fn address(field: &'static str, text: &str) -> Result<(), InvalidInput> {
     if can_be_address(text) { Ok(()) } else { Err(InvalidInput::new(field, NOT_AN_ADDRESS)) }
@@ -124,8 +91,7 @@ pub(super) fn contact_address(text: &str) -> Result<(), InvalidInput> {
     address("email", text).map_err(invalid)
 }
 
-/// Rejects only what cannot be an email address
-/// (`docs/undocumented/email-service.md#addresses`): a missing `@`, or white space or
+/// Rejects only what cannot be an email address: a missing `@`, or white space or
 /// control characters in the address, which in `Name <a@b>` is the part in angle brackets.
 fn can_be_address(text: &str) -> bool {
     let text = text.trim();
@@ -165,21 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_a_header_does_not_matter() {
-        let email = Email::new("a@b", "c@d", "s").header("X-A", "1").header("X-B", "1");
-        assert_eq!(check_email(&email), Ok(()));
-        let invalid = check_email(&email.header("x-a", "2")).unwrap_err();
-        assert_eq!(invalid.field, "headers");
-        assert!(invalid.problem.contains("`X-A` and `x-a`"), "{}", invalid.problem);
-    }
-
-    #[test]
     fn limits_are_inclusive() {
         let email = |to: usize, subject: usize, attachments: usize| {
             let mut email = Email::new("a@b", "c@d", "ü".repeat(subject));
             email.to = vec!["c@d".to_owned(); to];
             email.attachments =
-                vec![super::super::Attachment::from_bytes("n", Vec::new()); attachments];
+                vec![crate::email::Attachment::from_bytes("n", Vec::new()); attachments];
             email
         };
         assert_eq!(check_email(&email(50, 998, 20)), Ok(()));

@@ -5,18 +5,21 @@ use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::attachment::Attachment;
 use super::recipients::Recipients;
+use crate::decode;
 
 /// An email to send: sender, recipients, content and options.
 ///
 /// [`Email::new`] takes the required fields; chain the other methods, or set the public
 /// fields, for the rest. The content is `html`, `text` or both, or a
-/// [`template`](Self::template). Fields are described in `docs/email-service/emails.md`,
-/// limits in `docs/email-service/limits.md`; [`check`](Self::check) checks the limits.
+/// [`template`](Self::template). See the descriptions of the
+/// [fields](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md) and the
+/// [limits](https://github.com/svc-tools/svc/blob/main/docs/email-service/limits.md), which
+/// [`check`](Self::check) checks.
 ///
 /// ```
 /// use svc_sdk::email::{Attachment, Email};
@@ -34,7 +37,7 @@ pub struct Email {
     /// The sender, as `a@b` or `Name <a@b>`. Its domain must be verified.
     pub from: String,
     /// The recipients; 1 to 50.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many")]
     pub to: Vec<String>,
     /// The subject, at most 998 characters.
     pub subject: String,
@@ -43,13 +46,13 @@ pub struct Email {
     /// The plain-text body.
     pub text: Option<String>,
     /// Recipients of copies (Cc).
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many")]
     pub cc: Vec<String>,
     /// Recipients of blind copies (Bcc).
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many")]
     pub bcc: Vec<String>,
     /// Addresses for replies (`Reply-To`).
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many")]
     pub reply_to: Vec<String>,
     /// Additional headers of the email.
     pub headers: Map<String, Value>,
@@ -274,22 +277,6 @@ impl fmt::Debug for Email {
             .field("template_id", &self.template_id)
             .finish_non_exhaustive()
     }
-}
-
-/// The service's reference allows `string or string[]`.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        None(()),
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::None(()) => Vec::new(),
-        OneOrMany::One(one) => vec![one],
-        OneOrMany::Many(many) => many,
-    })
 }
 
 /// The time at which to send an email. Any string is sent unmodified; [`at`](Self::at)

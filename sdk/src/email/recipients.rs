@@ -1,7 +1,5 @@
 //! One or many email addresses.
 
-use std::borrow::Cow;
-
 /// One or many email addresses, as `a@b` or `Name <a@b>`.
 ///
 /// A text, a `String`, and an array, a slice or a `Vec` of them convert into it, so that
@@ -58,12 +56,6 @@ impl From<&str> for Recipients {
 impl From<&String> for Recipients {
     fn from(address: &String) -> Self {
         Self(vec![address.clone()])
-    }
-}
-
-impl From<Cow<'_, str>> for Recipients {
-    fn from(address: Cow<'_, str>) -> Self {
-        Self(vec![address.into_owned()])
     }
 }
 

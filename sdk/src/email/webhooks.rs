@@ -1,37 +1,50 @@
-//! Webhooks of the email service (`docs/email-service/webhooks.md`,
-//! `docs/email-service/events.md`).
+//! Webhooks of the email service.
+
+use std::fmt;
+use std::sync::Arc;
 
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
-use super::check_extra;
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::response::{Deleted, FromResponse, ResponseParts};
+use crate::client::shared::Shared;
+use crate::decode::{self, Extra, Resource, has_extra, parse_value, text_enum};
+use crate::error::{Error, InvalidInput};
+use crate::list::List;
+use crate::operation::Operation;
+use crate::request::{NewWebhook, payload, request_type};
+use crate::secret::Secret;
 
-use crate::client::{Call, Deleted, FromResponse, Payload, Resource, ResponseParts, Shared};
-
-use crate::decode::{DecodeError, parse_value};
-use crate::decode::{record, text_enum};
-use crate::request::{new_webhook, request_type};
-
-use crate::{Error, InvalidInput, List, Operation};
-use crate::{Extra, Secret};
-
-record! {
-    /// A webhook: an endpoint that receives events.
-    pub struct Webhook {
-        /// The webhook's id; empty if the response has none.
-        pub id: String = "id";
-        /// The URL of the endpoint.
-        pub url: Option<String> = "url", hidden;
-        /// The subscribed events.
-        pub events: Vec<String> = "events";
-        /// Whether it is enabled.
-        pub active: Option<bool> = "active";
-        /// The secret that signs deliveries. Only the response to the creation contains it.
-        /// It is never serialized, so store it with [`Secret::expose`].
-        pub signing_secret: Option<Secret> = "signingSecret", secret;
-    }
+/// A webhook: an endpoint that receives events.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Webhook {
+    /// The webhook's id; empty if the response has none.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The URL of the endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The subscribed events.
+    #[serde(deserialize_with = "decode::one_or_many")]
+    pub events: Vec<String>,
+    /// Whether it is enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
+    /// The secret that signs deliveries. Only the response to the creation contains it.
+    /// It is never serialized, so store it with [`Secret::expose`].
+    #[serde(deserialize_with = "decode::secret", skip_serializing)]
+    pub signing_secret: Option<Secret>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(Webhook);
 
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
@@ -41,8 +54,21 @@ impl Resource for Webhook {
     }
 }
 
+/// Omits the URL, which may contain a secret in its path or query.
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook")
+            .field("id", &self.id)
+            .field("events", &self.events)
+            .field("active", &self.active)
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
+    }
+}
+
 text_enum! {
-    /// An event that a webhook can subscribe to (`docs/email-service/events.md`).
+    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/email-service/events.md) that a
+    /// webhook can subscribe to.
     pub enum Event {
         /// The email was sent to the recipient's mail server.
         Sent = "email.sent",
@@ -63,8 +89,6 @@ text_enum! {
     }
 }
 
-new_webhook!("The parameters of a new webhook.", "The `https` URL of the endpoint.");
-
 /// Changes to a webhook. Fields that are not set stay unchanged.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -79,9 +103,9 @@ pub struct WebhookUpdate {
     /// Whether the webhook is enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
-    /// Additional fields without a setter of their own; sent as given.
+    /// Additional fields; sent as given.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 request_type!(WebhookUpdate);
@@ -115,8 +139,8 @@ impl WebhookUpdate {
 }
 
 /// Omits the URL, which may contain a secret in its path or query.
-impl std::fmt::Debug for WebhookUpdate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for WebhookUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookUpdate")
             .field("events", &self.events)
             .field("active", &self.active)
@@ -125,69 +149,45 @@ impl std::fmt::Debug for WebhookUpdate {
 }
 
 /// The result of a test delivery.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct WebhookTest {
     /// The HTTP status of the endpoint's response. `None` if the endpoint did not respond,
     /// or the service does not report the status.
+    #[serde(rename = "statusCode", serialize_with = "number")]
     pub status: Option<StatusCode>,
-    /// The whole response of the service.
+    /// The other fields of the response.
+    #[serde(flatten)]
     pub extra: Extra,
 }
 
 impl WebhookTest {
-    /// Creates a result, for example for a test. `None` means that the endpoint did not
-    /// respond.
-    pub fn new(status: impl Into<Option<StatusCode>>) -> Self {
-        Self { status: status.into(), extra: Extra::default() }
-    }
-
     /// True if the endpoint responded with a 2xx status.
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| status.is_success())
     }
 }
 
-impl Serialize for WebhookTest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut all = self.extra.all().clone();
-        let value = Value::Object(all);
-        let found = find_status(&value);
-        let Value::Object(fields) = value else { return Map::new().serialize(serializer) };
-        all = fields;
-        if found != self.status {
-            let name = STATUS_NAMES.iter().find(|name| all.contains_key(**name));
-            let name = name.copied().unwrap_or(STATUS_NAMES[0]).to_owned();
-            all.insert(name, self.status.map(|status| status.as_u16()).into());
-        }
-        all.serialize(serializer)
-    }
+fn number<S: Serializer>(status: &Option<StatusCode>, serializer: S) -> Result<S::Ok, S::Error> {
+    status.map(|status| status.as_u16()).serialize(serializer)
 }
 
 impl FromResponse for WebhookTest {
     fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Self::read(&response.body).map_err(|bad| response.decode_error(bad))
-    }
-}
-
-impl WebhookTest {
-    /// Finds the endpoint's status: the first integer from 100 to 599, preferring
-    /// well-known field names. A null in such a field means that there was no response. See
-    /// `docs/undocumented/email-service.md#webhook-test`.
-    pub(crate) fn read(raw: &bytes::Bytes) -> Result<Self, DecodeError> {
-        const MAX_PARSED_LEN: usize = 1024 * 1024;
-
-        let extra = Extra::new(raw.clone(), &STATUS_NAMES);
-        // A longer response has no status worth the memory of parsing it.
-        if raw.len() > MAX_PARSED_LEN || raw.trim_ascii().is_empty() {
-            return Ok(Self { status: None, extra });
-        }
-        Ok(Self { status: find_status(&parse_value(raw)?), extra })
+        let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
+        let status = find_status(&value);
+        let Value::Object(mut fields) = value else {
+            return Ok(Self { status, extra: Extra::default() });
+        };
+        fields.remove(STATUS_NAMES[0]);
+        Ok(Self { status, extra: Extra(fields) })
     }
 }
 
 const STATUS_NAMES: [&str; 5] = ["statusCode", "status_code", "status", "responseStatus", "code"];
 
+/// Finds the endpoint's status: the first integer from 100 to 599, preferring well-known field
+/// names. A null in such a field means that there was no response.
 fn find_status(value: &Value) -> Option<StatusCode> {
     let mut current = value;
     loop {
@@ -209,15 +209,14 @@ fn find_status(value: &Value) -> Option<StatusCode> {
 }
 
 fn as_status(value: &Value) -> Option<StatusCode> {
-    let number =
-        u16::try_from(value.as_u64()?).ok().filter(|status| (100..600).contains(status))?;
+    let number = u16::try_from(value.as_u64()?).ok().filter(|status| *status < 600)?;
     StatusCode::from_u16(number).ok()
 }
 
 /// The operations on webhooks. All of them require the scope `webhooks:manage`.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Webhooks {
@@ -236,12 +235,8 @@ impl Webhooks {
     /// ```
     pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
         let webhook = webhook.into();
-        let payload = || -> Result<Payload, Error> {
-            self.check_url(&webhook.url)?;
-            check_extra(&webhook.extra, &[("url", true), ("events", true)])?;
-            Payload::json(&webhook)
-        };
-        Call::new(&self.shared, Operation::WebhooksCreate, &[], payload())
+        let payload = self.check_url(Some(&webhook.url)).and_then(|()| payload(webhook));
+        Call::new(&self.shared, Operation::WebhooksCreate, &[], payload)
     }
 
     /// Lists all webhooks.
@@ -262,21 +257,8 @@ impl Webhooks {
     /// ```
     pub fn update(&self, id: impl AsRef<str>, update: impl Into<WebhookUpdate>) -> Call<Webhook> {
         let update = update.into();
-        let payload = || -> Result<Payload, Error> {
-            if let Some(url) = &update.url {
-                self.check_url(url)?;
-            }
-            check_extra(
-                &update.extra,
-                &[
-                    ("url", update.url.is_some()),
-                    ("events", update.events.is_some()),
-                    ("active", update.active.is_some()),
-                ],
-            )?;
-            Payload::json(&update)
-        };
-        Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload())
+        let payload = self.check_url(update.url.as_deref()).and_then(|()| payload(update));
+        Call::new(&self.shared, Operation::WebhooksUpdate, &[id.as_ref()], payload)
     }
 
     /// Deletes a webhook.
@@ -299,11 +281,13 @@ impl Webhooks {
     }
 
     /// The service requires `https`; a local server may accept `http`.
-    fn check_url(&self, url: &str) -> Result<(), InvalidInput> {
-        let https = url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
-        if https || !self.shared.local_checks() || self.shared.allows_insecure_webhook_urls() {
-            return Ok(());
+    fn check_url(&self, url: Option<&str>) -> Result<(), Error> {
+        let is_https =
+            |url: &str| url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+        let is_checked = self.shared.local_checks() && !self.shared.allows_insecure_webhook_urls();
+        if is_checked && url.is_some_and(|url| !is_https(url)) {
+            return Err(InvalidInput::new("url", "must be an https URL").into());
         }
-        Err(InvalidInput::new("url", "must be an https URL"))
+        Ok(())
     }
 }

@@ -1,10 +1,10 @@
 //! The kinds of errors, the outcome of a failed request, and locally rejected input.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::scope::Scope;
-use crate::scopes::Scopes;
 
 /// The cause of an [`Error`](crate::Error).
 ///
@@ -53,14 +53,14 @@ pub enum ErrorKind {
     /// key's scopes and `check_scopes(true)` made it reject the call before sending.
     ///
     /// Use a key that has the scope `required`. The service did not process the request.
-    #[error("{}", MissingScope { required: *required, granted: *granted })]
+    #[error("{}", missing_scope(*required, granted.as_ref()))]
     #[non_exhaustive]
     MissingScope {
         /// The required scope, as documented or else as named by the service. `None` if
         /// neither is known, which can happen for `emails.cancel`.
         required: Option<Scope>,
         /// The scopes that the key is known to have. `None` if they are not known.
-        granted: Option<Scopes>,
+        granted: Option<BTreeSet<Scope>>,
     },
     /// The service refused the request for another reason (HTTP 403), such as a sender
     /// domain that is not verified.
@@ -224,7 +224,7 @@ impl ErrorKind {
 
     /// Creates [`MissingScope`](Self::MissingScope). `granted` is `None` if the scopes of
     /// the key are not known.
-    pub fn missing_scope(required: Option<Scope>, granted: Option<Scopes>) -> Self {
+    pub fn missing_scope(required: Option<Scope>, granted: Option<BTreeSet<Scope>>) -> Self {
         Self::MissingScope { required, granted }
     }
 
@@ -355,26 +355,26 @@ impl InvalidInput {
         }
     }
 
+    /// A name must occur once in a JSON object.
+    pub(crate) fn given_twice(name: &str) -> Self {
+        Self::new(name.to_owned(), "given twice: by its own method and by `extra`; remove one")
+    }
+
     pub(crate) fn within(mut self, outer: &str) -> Self {
         self.field = format!("{outer}.{}", self.field).into();
         self
     }
 }
 
-struct MissingScope {
-    required: Option<Scope>,
-    granted: Option<Scopes>,
-}
-
-impl fmt::Display for MissingScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.required {
-            Some(scope) => write!(f, "the API key lacks the scope {scope}")?,
-            None => f.write_str("the API key lacks a required scope")?,
-        }
-        match self.granted {
-            Some(granted) => write!(f, ", granted scopes: {granted}"),
-            None => Ok(()),
-        }
+fn missing_scope(required: Option<Scope>, granted: Option<&BTreeSet<Scope>>) -> String {
+    let mut text = match required {
+        Some(scope) => format!("the API key lacks the scope {scope}"),
+        None => "the API key lacks a required scope".to_owned(),
+    };
+    if let Some(granted) = granted {
+        let names: Vec<_> = granted.iter().map(|scope| scope.as_str()).collect();
+        text += ", granted scopes: ";
+        text += if names.is_empty() { "none".to_owned() } else { names.join(", ") }.as_str();
     }
+    text
 }

@@ -1,22 +1,64 @@
-//! The organization and permissions of an API key
-//! (`docs/extraction-service/organization.md`).
+//! The organization and permissions of an API key.
 
-use crate::Scope;
+use serde::{Deserialize, Serialize};
 
-use crate::client::{Resource, ResponseParts};
-use crate::decode::{record, text_enum};
+use crate::decode::{self, Extra, Resource, has_extra};
+use crate::scope::Scope;
 
-use crate::{Error, ErrorKind, Outcome, Scopes};
-
-record! {
-    /// The organization and the authentication context of the API key.
-    pub struct Me {
-        /// The organization that the key belongs to.
-        pub organization: Organization = "organization";
-        /// How the request was authenticated.
-        pub auth: Auth = "auth";
-    }
+/// The organization and the authentication context of the API key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Me {
+    /// The organization that the key belongs to.
+    #[serde(deserialize_with = "decode::nested")]
+    pub organization: Organization,
+    /// How the request was authenticated.
+    #[serde(deserialize_with = "decode::nested")]
+    pub auth: Auth,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+/// An organization.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Organization {
+    /// The organization's id.
+    #[serde(deserialize_with = "decode::id")]
+    pub id: String,
+    /// The organization's name.
+    pub name: String,
+    /// The balance in cents. Live keys are billed against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balance_cents: Option<i64>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How the request was authenticated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Auth {
+    /// The method of authentication; `api_key` for an API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The key's scope: `full` or `extract_only`. It can be parsed as a [`Scope`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The key's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+has_extra!(Me, Organization, Auth);
 
 impl Resource for Me {
     const NOUN: &'static str = "an organization";
@@ -25,62 +67,8 @@ impl Resource for Me {
         !self.organization.id.is_empty()
     }
 
-    /// Remembers the key's scope, and compares the organization with the expected one.
-    fn accept(self, response: &ResponseParts<'_>) -> Result<Self, Error> {
-        if let Some(scope) = self.auth.scope.as_ref().and_then(KeyScope::scope) {
-            response.learn_scopes(Scopes::NONE.with(scope));
-        }
-        match response.expected_organization() {
-            Some(expected) if *expected != self.organization.id => {
-                let kind = ErrorKind::wrong_organization(expected, self.organization.id);
-                Err(response.error(kind, Outcome::Refused))
-            }
-            _ => Ok(self),
-        }
-    }
-}
-
-record! {
-    /// An organization.
-    pub struct Organization {
-        /// The organization's id.
-        pub id: String = "id";
-        /// The organization's name.
-        pub name: String = "name";
-        /// The balance in cents. Live keys are billed against it.
-        pub balance_cents: Option<i64> = "balance_cents";
-    }
-}
-
-record! {
-    /// How the request was authenticated.
-    pub struct Auth {
-        /// The method of authentication; `api_key` for an API key.
-        pub method: Option<String> = "method";
-        /// The key's scope.
-        pub scope: Option<KeyScope> = "scope";
-        /// The key's id.
-        pub key_id: Option<String> = "key_id";
-    }
-}
-
-text_enum! {
-    /// The scope of an extraction key.
-    pub enum KeyScope {
-        /// All operations.
-        Full = "full",
-        /// Only submit extractions and read their results.
-        ExtractOnly = "extract_only",
-    }
-}
-
-impl KeyScope {
-    /// The corresponding [`Scope`], if it is documented.
-    pub fn scope(&self) -> Option<Scope> {
-        match self {
-            Self::Full => Some(Scope::Full),
-            Self::ExtractOnly => Some(Scope::ExtractOnly),
-            Self::Other(_) => None,
-        }
+    fn organization(&self) -> Option<(&str, Option<Scope>)> {
+        let scope = self.auth.scope.as_deref().and_then(|scope| scope.parse().ok());
+        Some((&self.organization.id, scope))
     }
 }

@@ -1,29 +1,47 @@
-//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
+//! Webhook endpoints of the extraction service.
 
-use crate::Secret;
+use std::fmt;
+use std::sync::Arc;
 
-use crate::client::{Call, Deleted, Payload, Resource, Shared};
-use crate::decode::{record, text_enum};
-use crate::request::new_webhook;
+use serde::{Deserialize, Serialize};
 
-use crate::{Error, List, Operation};
+use crate::client::call::Call;
+use crate::client::payload::Payload;
+use crate::client::response::Deleted;
+use crate::client::shared::Shared;
+use crate::decode::{self, Extra, Resource, has_extra, text_enum};
+use crate::list::List;
+use crate::operation::Operation;
+use crate::request::{NewWebhook, payload};
+use crate::secret::Secret;
 
-record! {
-    /// A webhook endpoint.
-    pub struct Webhook {
-        /// The endpoint's id; empty if the response has none.
-        pub id: String = "id";
-        /// The URL of the endpoint.
-        pub url: Option<String> = "url", hidden;
-        /// The secret that signs deliveries. Only the response to the registration contains
-        /// it. It is never serialized, so store it with [`Secret::expose`].
-        pub secret: Option<Secret> = "secret", secret;
-        /// The subscribed events.
-        pub events: Vec<String> = "events";
-        /// The status; `active` for a new endpoint.
-        pub status: Option<String> = "status";
-    }
+/// A webhook endpoint.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Webhook {
+    /// The endpoint's id; empty if the response has none.
+    #[serde(deserialize_with = "decode::id", skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The URL of the endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The secret that signs deliveries. Only the response to the registration contains
+    /// it. It is never serialized, so store it with [`Secret::expose`].
+    #[serde(deserialize_with = "decode::secret", skip_serializing)]
+    pub secret: Option<Secret>,
+    /// The subscribed events.
+    #[serde(deserialize_with = "decode::one_or_many")]
+    pub events: Vec<String>,
+    /// The status; `active` for a new endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The other fields of the response.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
+
+has_extra!(Webhook);
 
 impl Resource for Webhook {
     const NOUN: &'static str = "a webhook";
@@ -33,8 +51,21 @@ impl Resource for Webhook {
     }
 }
 
+/// Omits the URL, which may contain a secret in its path or query.
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook")
+            .field("id", &self.id)
+            .field("events", &self.events)
+            .field("status", &self.status)
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
+    }
+}
+
 text_enum! {
-    /// An event that an endpoint can subscribe to (`docs/extraction-service/events.md`).
+    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/events.md)
+    /// that an endpoint can subscribe to.
     pub enum Event {
         /// An extraction succeeded.
         Completed = "extraction.completed",
@@ -43,12 +74,10 @@ text_enum! {
     }
 }
 
-new_webhook!("The parameters of a new webhook endpoint.", "The URL of the endpoint.");
-
 /// The operations on webhook endpoints. All of them require the scope `full`.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    pub(crate) shared: std::sync::Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Webhooks {
@@ -65,12 +94,8 @@ impl Webhooks {
     /// # }
     /// ```
     pub fn create(&self, webhook: impl Into<NewWebhook>) -> Call<Webhook> {
-        let webhook = webhook.into();
-        let payload = || -> Result<Payload, Error> {
-            crate::email::check_extra(&webhook.extra, &[("url", true), ("events", true)])?;
-            Payload::json(&webhook)
-        };
-        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload())
+        let payload = payload(webhook.into());
+        Call::new(&self.shared, Operation::ExtractionWebhooksCreate, &[], payload)
     }
 
     /// Lists the organization's endpoints.

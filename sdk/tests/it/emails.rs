@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use svc_sdk::email::{Attachment, BatchOutcome, BatchShape, Email, EmailStatus, ScheduledAt};
+use svc_sdk::email::{
+    Attachment, BatchItem, BatchOutcome, BatchResponse, BatchShape, Email, EmailRecord,
+    EmailStatus, ScheduledAt,
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::mock_server::{MockServer, read_request};
@@ -54,7 +57,7 @@ async fn send_serializes_every_documented_field() {
     );
     assert_eq!(accepted.id, "eml_1");
     assert_eq!(accepted.status, Some(EmailStatus::Queued));
-    assert_eq!(accepted.extra.get("createdAt").unwrap(), "2026-01-02T03:04:05Z");
+    assert_eq!(accepted.created_at.unwrap().to_rfc3339(), "2026-01-02T03:04:05+00:00");
 }
 
 #[tokio::test]
@@ -195,11 +198,11 @@ async fn batch_items_of_other_types_are_unrecognized() {
     let client = server.email().build().unwrap();
     let emails = vec![Email::new("a@b.test", "c@d.test", "1"); 4];
     let response = client.emails().send_batch(&emails).await.unwrap();
-    let raw = response.items.iter().map(|item| match &item.outcome {
-        BatchOutcome::Unrecognized(email) => email.extra.raw(),
-        other => panic!("{other:?}"),
-    });
-    assert_eq!(raw.collect::<Vec<_>>(), ["null", "1.5", r#"[{"id":"x"}]"#, "{}"]);
+    assert!(response.is_complete() && !response.all_accepted());
+    assert_eq!(
+        serde_json::to_string(&response).unwrap(),
+        r#"[{"index":0,"result":null},{"index":1,"result":1.5},{"index":2,"result":[{"id":"x"}]},{"index":3}]"#
+    );
 }
 
 #[tokio::test]
@@ -216,6 +219,27 @@ async fn a_batch_response_with_a_different_count_is_incomplete() {
     assert!(matches!(response.items[1].outcome, BatchOutcome::Unrecognized(_)));
 }
 
+/// What contradicts itself is a mismatch: no result is given to an email by a guess.
+#[tokio::test]
+async fn an_index_that_is_repeated_or_too_high_makes_a_batch_incomplete() {
+    let emails = [Email::new("a@b.test", "c@d.test", "1"), Email::new("a@b.test", "c@d.test", "2")];
+    for body in [
+        r#"[{"index":0,"id":"x"},{"index":0,"id":"y"}]"#,
+        r#"[{"index":1,"id":"x"},{"index":2,"id":"y"}]"#,
+        r#"[{"index":1,"id":"x"},{"id":"y"}]"#,
+    ] {
+        let server = MockServer::json(200, body).await;
+        let client = server.email().build().unwrap();
+        let response = client.emails().send_batch(&emails).await.unwrap();
+        assert!(!response.is_complete() && !response.all_accepted(), "{body}");
+        let accepted: Vec<_> = response.accepted().map(|(at, email)| (at, &*email.id)).collect();
+        assert_eq!(accepted, [(None, "x"), (None, "y")], "{body}");
+    }
+    // Also in a response that a test made.
+    let items = [0, 0].map(|at| BatchItem::new(at, BatchOutcome::Accepted(EmailRecord::default())));
+    assert!(!BatchResponse::new(items.into(), 2).is_complete());
+}
+
 #[tokio::test]
 async fn get() {
     let server = MockServer::json(200, r#"{"id":"eml_1","status":"delivered","ip":"Hi"}"#).await;
@@ -225,7 +249,7 @@ async fn get() {
     assert_eq!(request.line, "GET /api/v1/emails/eml_1 HTTP/1.1");
     assert_eq!((request.body.as_str(), request.header("content-type")), ("", None));
     assert_eq!(email.status, Some(EmailStatus::Delivered));
-    assert_eq!(email.extra.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["ip"]);
+    assert_eq!(email.extra.keys().collect::<Vec<_>>(), ["ip"]);
     assert_eq!(
         serde_json::to_value(&email).unwrap(),
         serde_json::json!({"id": "eml_1", "status": "delivered", "ip": "Hi"})

@@ -3,10 +3,12 @@
 //! `docs/undocumented/both-services.md#missing-scope`,
 //! `docs/undocumented/both-services.md#error-statuses`).
 
+use std::collections::BTreeSet;
+
 use std::time::Duration;
 
 use svc_sdk::email::Email;
-use svc_sdk::{Error, ErrorKind, Operation, Outcome, Scope, Scopes};
+use svc_sdk::{Error, ErrorKind, Operation, Outcome, Scope};
 
 use crate::mock_server::{MockServer, response, response_with_headers};
 
@@ -107,7 +109,7 @@ async fn a_missing_scope_error_lists_the_known_scopes() {
     let scopes = [Scope::EmailsRead, Scope::DomainsManage];
     let client = server.email().scopes(scopes).build().unwrap();
     let error = client.webhooks().list().await.unwrap_err();
-    let granted: Scopes = scopes.into_iter().collect();
+    let granted: BTreeSet<Scope> = scopes.into_iter().collect();
     assert_eq!(error.kind(), &ErrorKind::missing_scope(Some(Scope::WebhooksManage), Some(granted)));
     assert_eq!(
         error.to_string(),
@@ -136,7 +138,7 @@ async fn errors_of_cancel_explain_that_its_scope_is_undocumented() {
     assert_eq!(error.required_scope(), None);
     assert_eq!(
         error.kind(),
-        &ErrorKind::missing_scope(Some(Scope::EmailsSend), Some(Scopes::NONE))
+        &ErrorKind::missing_scope(Some(Scope::EmailsSend), Some(BTreeSet::new()))
     );
     for body in [r#"{"error":{"code":"insufficient_scope"}}"#, r#"{"error":{"code":"nope"}}"#] {
         let server = MockServer::json(403, body).await;

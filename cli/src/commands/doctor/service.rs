@@ -1,7 +1,7 @@
 //! Checks of one service: connection, TLS, key and clock.
 
 use chrono::{DateTime, Utc};
-use svc_sdk::extraction::{KeyScope, Me};
+use svc_sdk::extraction::Me;
 use svc_sdk::{Call, Error, ErrorKind, Service};
 
 use super::{Findings, email};
@@ -135,8 +135,8 @@ fn organization(context: &Context, me: &Me, findings: &mut Findings) {
         ),
         _ => findings.ok("organization", &format!("{name} ({id})")),
     }
-    match &me.auth.scope {
-        Some(KeyScope::Full) => findings.ok("extraction scope", "full"),
+    match me.auth.scope.as_deref() {
+        Some("full") => findings.ok("extraction scope", "full"),
         Some(scope) => findings.warning(
             "extraction scope",
             &format!("{scope}: this key cannot manage webhooks"),

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
-use svc_sdk::email::{DnsRecord, Domain, Verification};
+use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
 use crate::complete::Values;
@@ -85,7 +85,7 @@ impl Verify {
         context: &Context,
         client: &EmailClient,
         id: &str,
-        result: &Verification,
+        result: &Domain,
     ) -> Result<Vec<Row>, Failure> {
         let (mut records, mut live) = (Vec::new(), Vec::new());
         if !result.is_verified() {
@@ -144,7 +144,7 @@ async fn until_verified(
     context: &Context,
     client: &EmailClient,
     id: &str,
-) -> Result<Option<Verification>, Failure> {
+) -> Result<Option<Domain>, Failure> {
     let progress = context.out.progress("waiting until the domain is verified");
     let wait = client.domains().wait_until_verified(id).poll_interval(FIRST_PAUSE, MAX_PAUSE);
     let mut polls = Polls::start(context, wait, false);
@@ -160,7 +160,7 @@ async fn until_verified(
 }
 
 /// Reports a change: a line of NDJSON, or a note with the missing records.
-fn announce(context: &Context, result: &Verification) -> Result<(), Failure> {
+fn announce(context: &Context, result: &Domain) -> Result<(), Failure> {
     if context.out.format() == Format::Ndjson {
         return context.out.value(result);
     }
@@ -176,7 +176,7 @@ async fn service_records(context: &Context, client: &EmailClient, id: &str) -> V
     list.iter().find(|domain| domain.id == id).map(Domain::dns_records).unwrap_or_default()
 }
 
-fn verdict(context: &Context, id: &str, result: &Verification) -> Result<(), Failure> {
+fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> {
     if result.is_verified() {
         return Ok(());
     }
@@ -186,7 +186,7 @@ fn verdict(context: &Context, id: &str, result: &Verification) -> Result<(), Fai
     ))
     .code("domain_not_verified");
     let again = context.svc(&format!("domains verify {id} --wait --timeout 1h"));
-    let name = result.extra.get("name").and_then(Value::as_str).unwrap_or("NAME");
+    let name = result.name.as_deref().unwrap_or("NAME");
     Err(if context.settings.sandbox && (name == "NAME" || is_reserved(name)) {
         let publish = context.svc(&format!("sandbox dns publish {name}"));
         failure.hint(format!("publish its records: {publish}\nthen try again: {again}"))
@@ -196,12 +196,12 @@ fn verdict(context: &Context, id: &str, result: &Verification) -> Result<(), Fai
     })
 }
 
-fn missing(result: &Verification) -> String {
+fn missing(result: &Domain) -> String {
     let missing = flags(result).into_iter().filter(|(_, flag)| *flag != Some(true));
     missing.map(|(kind, _)| kind.to_uppercase()).collect::<Vec<_>>().join(", ")
 }
 
-fn flags(result: &Verification) -> [(&'static str, Option<bool>); 4] {
+fn flags(result: &Domain) -> [(&'static str, Option<bool>); 4] {
     [
         ("mx", result.mx_verified),
         ("spf", result.spf_verified),

@@ -324,16 +324,17 @@ fn item(item: &BatchItem, index: Option<usize>) -> Item<'_> {
 /// `not_sent` emails of the file are not in the response.
 fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
     let (requested, reported) = (response.requested, response.items.len());
-    if reported != requested {
+    if !response.is_complete() {
         // It is unknown which emails were accepted, so this must not look like a success.
-        return Err(Failure::new(
-            Kind::OutcomeUnknown,
-            format!(
+        let problem = match reported == requested {
+            true => "the response does not tell the result of each email".to_owned(),
+            false => format!(
                 "the request contained {requested} emails, but the response reports {reported}"
             ),
-        )
-        .code("batch_incomplete")
-        .hint("find out which emails were accepted before you send the file again"));
+        };
+        return Err(Failure::new(Kind::OutcomeUnknown, problem)
+            .code("batch_incomplete")
+            .hint("find out which emails were accepted before you send the file again"));
     }
     let (refused, requested) = (response.refused().count() + not_sent, requested + not_sent);
     let is_unknown = |item: &BatchItem| {

@@ -1,145 +1,37 @@
-//! Iterates over all pages of an audience's contacts
-//! (`docs/undocumented/email-service.md#contact-pages`).
+//! Which page of a list to request next, and when to stop.
 
-use std::collections::{HashSet, VecDeque};
-use std::fmt;
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use futures_core::Stream;
-use futures_util::stream::{self, StreamExt};
+use serde::Serialize;
 
-use super::{Contact, Contacts};
-use crate::client::BoxStream;
-use crate::error::Target;
-use crate::{Error, ErrorKind, List, Operation, Outcome};
-
-/// A stream of all contacts of an audience. Requests the next page when the previous one is
-/// used up. Returned by [`Contacts::stream`].
-///
-/// The stream ends after an error; contacts returned before it are valid. Pages are
-/// requested by number, so if the list changes meanwhile, a contact may be repeated or
-/// missed.
-#[must_use = "a stream does nothing until it is polled"]
-pub struct ContactStream {
-    pages: ContactPages,
-    ready: VecDeque<Contact>,
-}
-
-/// A stream of the pages of an audience's contacts. Returned by [`ContactStream::pages`].
-#[must_use = "a stream does nothing until it is polled"]
-pub struct ContactPages {
-    contacts: Contacts,
-    audience: String,
-    page_size: Option<u64>,
-    stream: Option<BoxStream<Result<List<Contact>, Error>>>,
-}
-
-impl ContactStream {
-    pub(super) fn new(contacts: Contacts, audience: String) -> Self {
-        let pages = ContactPages { contacts, audience, page_size: None, stream: None };
-        Self { pages, ready: VecDeque::new() }
-    }
-
-    /// Sets the number of contacts per request. By default, the service decides.
-    pub fn page_size(mut self, page_size: u64) -> Self {
-        self.pages.page_size = Some(page_size);
-        self
-    }
-
-    /// Returns whole pages instead of single contacts.
-    pub fn pages(self) -> ContactPages {
-        self.pages
-    }
-}
-
-impl Stream for ContactStream {
-    type Item = Result<Contact, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(contact) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(contact)));
-            }
-            match std::task::ready!(self.pages.poll_next_unpin(cx)) {
-                Some(Ok(page)) => self.ready.extend(page),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
-            }
-        }
-    }
-}
-
-impl Stream for ContactPages {
-    type Item = Result<List<Contact>, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        let stream = this.stream.get_or_insert_with(|| {
-            run(this.contacts.clone(), this.audience.clone(), this.page_size)
-        });
-        stream.poll_next_unpin(cx)
-    }
-}
-
-impl fmt::Debug for ContactStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContactStream").field("ready", &self.ready.len()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ContactPages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContactPages").field("page_size", &self.page_size).finish_non_exhaustive()
-    }
-}
-
-fn run(
-    contacts: Contacts,
-    audience: String,
-    page_size: Option<u64>,
-) -> BoxStream<Result<List<Contact>, Error>> {
-    let paginator = Paginator::new(contacts.shared.first_page());
-    Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
-        let contacts = contacts.clone();
-        let audience = audience.clone();
-        async move {
-            let Some(mut paginator) = paginator else { return Ok(None) };
-            let call = contacts.list(&audience);
-            let call = call.with_query("page", paginator.next).with_query("pageSize", page_size);
-            let page = call.await?;
-            Ok(match paginator.step(&page)? {
-                Step::More => Some((page, Some(paginator))),
-                Step::Last => Some((page, None)),
-                Step::End => None,
-            })
-        }
-    }))
-}
+use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::list::List;
+use crate::operation::Operation;
 
 /// Determines which page to request next, and when to stop.
-#[derive(Debug)]
-struct Paginator {
+pub(super) struct Paginator {
     first: u64,
     /// The number of the page to request; `None` at the first request.
-    next: Option<u64>,
+    pub(super) next: Option<u64>,
     items: u64,
     /// A hash of every page, to detect repeated pages.
     pages: HashSet<u64>,
 }
 
 impl Paginator {
-    fn new(first: u64) -> Self {
+    pub(super) fn new(first: u64) -> Self {
         Self { first, next: None, items: 0, pages: HashSet::new() }
     }
 
     /// Processes a page and decides how to continue.
-    fn step(&mut self, page: &List<Contact>) -> Result<Step, Error> {
+    pub(super) fn step<T: Serialize>(&mut self, page: &List<T>) -> Result<Step, Error> {
         if page.is_empty() {
             return Ok(Step::End);
         }
-        if !self.pages.insert(hash(page)) {
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_string(page).unwrap_or_default().hash(&mut hasher);
+        if !self.pages.insert(hasher.finish()) {
             // A response without paging fields that is the same for every page number is
             // the whole list.
             let named = page.page.or(page.total).or(page.total_pages);
@@ -164,8 +56,7 @@ impl Paginator {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// The page has contacts, and there may be more pages.
     More,
     /// The page has contacts and is the last one.
@@ -174,23 +65,12 @@ enum Step {
     End,
 }
 
-fn hash(page: &List<Contact>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for contact in page {
-        if contact.id.is_empty() {
-            contact.extra.raw().hash(&mut hasher);
-        } else {
-            contact.id.hash(&mut hasher);
-        }
-    }
-    hasher.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::email::contacts::Contact;
 
     /// A page as returned by a simulated server.
     #[derive(Clone, Debug)]
