@@ -185,7 +185,7 @@ async fn webhooks_of_both_services_are_created_changed_tested_and_deleted() {
     assert!(webhooks.list().await.expect("a list").items.is_empty());
 
     let endpoints = world.extraction.webhooks();
-    let events = [extraction::Event::Completed.to_string()];
+    let events = [svc_sdk::extraction::Event::Completed.to_string()];
     let created = endpoints
         .create(NewWebhook::new("https://hooks.example.com/x", events))
         .await

@@ -185,7 +185,9 @@ test('the keyboard is enough', async () => {
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
   await page.keyboard.press('Escape');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor({ state: 'detached' });
   await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Command or ID' }).waitFor();
   await page.keyboard.type('go faults');
   await page.keyboard.press('Enter');
   await page.waitForURL(/#\/faults/);

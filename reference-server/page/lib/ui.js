@@ -173,7 +173,8 @@ export function Field({ label, hint, children }) {
 /** @param {any} props */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
+  // Before the paint: a key typed at once belongs to the dialog.
+  useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose} onClick=${(/** @type {MouseEvent} */ event) => {
