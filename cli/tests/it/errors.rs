@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+use serde_json::Value;
+
 use crate::support::{Home, Service, http_response, with_longer_timeouts};
 
 const KEY: (&str, &str) = ("SVC_EMAIL_KEY", "mk_test_0123456789");
@@ -247,15 +249,18 @@ fn an_incomplete_batch_response_is_an_unknown_outcome() {
 
 #[test]
 fn a_test_delivery_without_2xx_is_a_failed_check() {
-    for (body, code) in [
-        (r#"{"statusCode":204}"#, 0),
-        (r#"{"responseStatus":500}"#, 10),
-        (r#"{"statusCode":null,"error":"refused"}"#, 10),
+    // The status has one name, whatever the service calls it.
+    for (body, code, status) in [
+        (r#"{"statusCode":204}"#, 0, Value::from(204)),
+        (r#"{"responseStatus":500}"#, 10, Value::from(500)),
+        (r#"{"statusCode":null,"error":"refused"}"#, 10, Value::Null),
     ] {
         let service = Service::always(200, body);
         let run = run(&service, &["webhooks", "test", "whk_1"]);
         assert_eq!(run.code, code, "{run:?}");
-        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
+        let mut expected: Value = serde_json::from_str(body).expect("JSON");
+        expected["statusCode"] = status;
+        assert_eq!(run.json(), expected);
     }
 }
 

@@ -193,7 +193,7 @@ impl Pages {
                     head.extend(byte);
                 }
                 let body = format!(
-                    r#"{{"data":[{{"id":"con_{page}"}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
+                    r#"{{"data":[{{"id":"con_{page}","metadata":{{}},"topics":[]}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
                 );
                 let response = crate::support::http_response(200, "", &body);
                 std::io::Write::write_all(&mut stream, response.as_bytes()).expect("sent");
@@ -225,10 +225,11 @@ fn ndjson_lines_are_written_page_by_page() {
         let mut stdout = std::io::BufReader::new(child.stdout.take().expect("piped"));
         let mut text = String::new();
         std::io::BufRead::read_line(&mut stdout, &mut text).expect("a line");
-        assert_eq!(text, "{\"id\":\"con_1\"}\n", "{line}");
+        let contact = |page| format!("{{\"id\":\"con_{page}\",\"metadata\":{{}},\"topics\":[]}}\n");
+        assert_eq!(text, contact(1), "{line}");
         pages.proceed.send(()).expect("the service waits");
         std::io::Read::read_to_string(&mut stdout, &mut text).expect("the rest");
-        assert_eq!(text, "{\"id\":\"con_1\"}\n{\"id\":\"con_2\"}\n", "{line}");
+        assert_eq!(text, contact(1) + &contact(2), "{line}");
         assert_eq!(child.wait().expect("ends").code(), Some(0), "{line}");
         assert!(
             pages.served.join().expect("served"),
