@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use svc_bulk::{Entry, QueueStatus, RedisQueue};
+use svc_bulk::{JournalEntry, QueueStatus, RedisQueue};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
@@ -272,7 +272,7 @@ impl Queued {
             for chunk in 0..self.queue.status(id).await.expect("a status").chunks {
                 for entry in self.queue.entries(id, chunk).await.expect("entries") {
                     match entry {
-                        Entry::Intent { .. } => all += 1,
+                        JournalEntry::Intent { .. } => all += 1,
                         _ => ended += 1,
                     }
                 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use serde_json::Value;
-use svc_bulk::{ErrorKind, FileJournal, Job, Row, Totals};
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, RowRefusal, Totals};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::sync::{mpsc, oneshot};
@@ -55,13 +55,13 @@ pub async fn run(
     client: &EmailClient,
     folder: &Path,
     plan: &Plan,
-    mut journal: FileJournal,
+    mut journal: Journal,
     options: RunOptions,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = Renderer::new(&plan.message)?;
     let rows = emails(plan, folder)?.map(|row| match row {
-        Ok(row) => Ok(Row::new(row.number, row)),
+        Ok(row) => Ok(BulkRow::new(row.number, row)),
         Err(failure) => Err(failure.details().message.clone()),
     });
     let subscribers = options.subscribers;
@@ -104,12 +104,12 @@ pub async fn supervise(
     let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let progress = Arc::new(context.out.progress("sending"));
     let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let mut job = job.stop_when(async { drop(stopped.await) }).on_chunk(move |chunk| {
-        if let Some(pause) = chunk.pause {
+    let mut job = job.stop_when(async { drop(stopped.await) }).on_request(move |request| {
+        if let Some(pause) = request.pause {
             let _ = pauses.send(pause);
         }
-        sent += chunk.outcomes.len() as u64;
-        shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
+        sent += request.outcomes.len() as u64;
+        shown.set_text(describe(request.totals, total, sent, start.elapsed()));
     });
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
@@ -124,7 +124,7 @@ pub async fn supervise(
     }
     // Requests that are no larger than the limit of the guard use it up.
     if let Some(limit) = context.settings.guard.smallest_limit() {
-        job = job.chunk_size(limit);
+        job = job.request_size(limit);
     }
     let mut interrupted = false;
     let mut running = pin!(run(job));
@@ -199,7 +199,8 @@ impl Summary {
 }
 
 /// The service refuses every email of the job for one reason.
-fn refused_as_a_whole(code: Option<String>, message: Option<String>) -> Failure {
+fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
+    let RowRefusal { code, message, .. } = refusal;
     let kind = match code.as_deref() {
         Some("insufficient_scope") => Kind::MissingScope,
         _ => Kind::Refused,
@@ -235,7 +236,7 @@ pub fn report(
     if let Some(error) = error {
         let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
-            ErrorKind::Refused { code, message } => refused_as_a_whole(code, message),
+            ErrorKind::Refused(refusal) => refused_as_a_whole(refusal),
             ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
@@ -387,7 +388,7 @@ pub fn settled_rows(
     folder: &Path,
     unknown: Unknown,
 ) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
-    let state = FileJournal::read(jobs::journal(folder)).and_then(svc_bulk::Records::state);
+    let state = Journal::read(jobs::journal(folder)).and_then(svc_bulk::JournalReader::state);
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
     let holds = unknown == Unknown::Hold;
     Ok(move |row| state.is_settled(row) || (holds && state.is_unknown(row)))

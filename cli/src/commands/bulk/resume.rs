@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use svc_bulk::FileJournal;
+use svc_bulk::Journal;
 use svc_sdk::Service;
 
 use super::content::service;
@@ -75,15 +75,14 @@ impl Resume {
             let settled = drive::settled_rows(&folder, self.unknown)?;
             drive::check_guard(context, &client, &folder, &plan, settled, &mut stopper).await?;
         }
-        let journal = FileJournal::open(jobs::journal(&folder), &source).map_err(|error| {
-            match error.kind() {
+        let journal =
+            Journal::open(jobs::journal(&folder), &source).map_err(|error| match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
                     Failure::new(Kind::Refused, "another process is working on this job")
                         .code("job_is_running")
                 }
                 _ => Failure::other(format!("the journal cannot be opened: {error}")),
-            }
-        })?;
+            })?;
         let subscribers = match &plan.audience {
             Some(audience) => tokio::select! {
                 read = Subscribers::read(context, &client, audience) => Some(read?),

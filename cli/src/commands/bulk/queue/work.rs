@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use clap::Args;
-use svc_bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
+use svc_bulk::{Job, JournalState, QueueState, QueueStatus, RedisQueue};
 use svc_sdk::{EmailClient, Service};
 
 use super::{QueueOption, Row, attachment, check_durability, find, plan_of, shown};
@@ -178,7 +178,7 @@ async fn show_first_request(
     renderer: &Renderer,
 ) -> Result<(), Failure> {
     for chunk in 0..job.chunks {
-        let mut state = State::default();
+        let mut state = JournalState::default();
         let entries = queue.entries(&job.info.job, chunk).await?;
         entries.iter().for_each(|entry| state.apply(entry));
         let mut first = Vec::new();
