@@ -13,7 +13,6 @@ use svc_sdk::email::Email;
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::Renderer;
-use super::options::Unknown;
 use super::plan::{Plan, Stopper, left_out_rows};
 use super::subscribers::Subscribers;
 use super::{jobs, rows};
@@ -41,9 +40,16 @@ pub fn emails(
 /// How long a service that honors idempotency keys remembers them.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Emails that are sent again.
+#[derive(Clone, Copy, Default)]
+pub struct Again {
+    pub unknown: bool,
+    pub refused: bool,
+}
+
 /// What may differ in each run of a job.
 pub struct RunOptions {
-    pub unknown: Unknown,
+    pub again: Again,
     pub max_retry_after: Duration,
     /// Those who are still subscribed, if that has to be checked.
     pub subscribers: Option<Subscribers>,
@@ -76,7 +82,8 @@ pub async fn run(
     let job = Job::new(client)
         .concurrency(plan.concurrency)
         .rate(plan.rate.unwrap_or_default())
-        .resend_unknown(options.unknown == Unknown::Resend)
+        .resend_unknown(options.again.unknown)
+        .resend_refused(options.again.refused)
         .max_retry_after(options.max_retry_after);
     let (interrupted, result) = supervise(context, job, total, stop, async |job| {
         job.run(stream::iter(rows), render, &mut journal).await
@@ -171,10 +178,11 @@ pub struct Summary {
     pub totals: Totals,
     pub output: Value,
     pub is_cancelled: bool,
-    /// Command lines that go on, list the outcomes, and send unknown rows again.
+    /// Command lines that go on, list the outcomes, and send unknown or refused rows again.
     pub resume: String,
     pub report: String,
     pub again: String,
+    pub refused_again: String,
 }
 
 impl Summary {
@@ -190,6 +198,7 @@ impl Summary {
             resume: context.svc(&format!("bulk resume {id}")),
             report: context.svc(&format!("bulk report {id}")),
             again: context.svc(&format!("bulk resume {id} --unknown resend")),
+            refused_again: context.svc(&format!("bulk resume {id} --refused")),
         }
     }
 
@@ -274,7 +283,10 @@ pub fn report(
     let refused = totals.refused + totals.invalid;
     if refused > 0 {
         let message = format!("{refused} of {} emails were refused", job.total);
-        let hint = format!("list them: {}", job.report);
+        let mut hint = format!("list them: {}", job.report);
+        if totals.refused > 0 {
+            hint += &format!("\nsend them again: {}", job.refused_again);
+        }
         return Err(Failure::new(Kind::PartlyRefused, message)
             .code("bulk_partly_refused")
             .hint(hint));
@@ -384,12 +396,11 @@ pub async fn check_guard(
 }
 
 /// The rows of a state that a resumed job does not send.
-pub fn settled_rows(
-    folder: &Path,
-    unknown: Unknown,
-) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
+pub fn settled_rows(folder: &Path, again: Again) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
     let state = Journal::read(jobs::journal(folder)).and_then(svc_bulk::JournalReader::state);
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
-    let holds = unknown == Unknown::Hold;
-    Ok(move |row| state.is_settled(row) || (holds && state.is_unknown(row)))
+    Ok(move |row| match state.is_refused(row) {
+        true => !again.refused,
+        false => state.is_settled(row) || (state.is_unknown(row) && !again.unknown),
+    })
 }

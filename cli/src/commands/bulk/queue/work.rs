@@ -128,14 +128,20 @@ impl Work {
         .await;
         let status = find(queue, &id).await?;
         let option = self.queue.hint();
+        let work = context.svc(&format!("bulk work {id}{option}"));
+        let resume = format!("bulk status {id}{option} --resume");
         let summary = Summary {
             total,
             left_out: plan.left_out.total(),
             totals: status.totals,
             output: to_value(&shown(&status)?),
-            resume: context.svc(&format!("bulk work {id}{option}")),
+            resume: match status.state {
+                QueueState::Paused => format!("{}\nthen: {work}", context.svc(&resume)),
+                _ => work,
+            },
             report: context.svc(&format!("bulk report {id}{option}")),
-            again: context.svc(&format!("bulk status {id}{option} --resume --unknown resend")),
+            again: context.svc(&format!("{resume} --unknown resend")),
+            refused_again: context.svc(&format!("{resume} --refused")),
             is_cancelled: status.state == QueueState::Cancelled,
             job: id,
         };
