@@ -65,6 +65,8 @@ impl Failure {
 /// The kind, which decides the exit code. `ErrorKind` is non-exhaustive, so this match needs a
 /// wildcard; a test checks the exit code of every kind.
 fn kind(error: &Error, retry_safe: bool) -> Kind {
+    // A read of the control interface has no operation, and the SDK knows that it may be repeated.
+    let retry_safe = retry_safe || error.operation().is_none() && error.is_retryable();
     let unknown = error.outcome() == Outcome::Unknown && !retry_safe;
     match error.kind() {
         ErrorKind::InvalidInput(_) | ErrorKind::Attachment { .. } if !unknown => Kind::InvalidInput,

@@ -152,8 +152,8 @@ fn explained(error: Rejection, diagnosis: Diagnosis) -> Failure {
             let mut failure = failure;
             let fields = hints.iter().map(|h| (h.code().to_owned(), h.to_string()));
             failure.details_mut().fields.extend(fields);
-            let advice = hints.iter().map(|h| format!("{h}: {}", h.advice()));
-            failure.hint(advice.collect::<Vec<_>>().join("\n"))
+            let advice = hints.iter().map(|h| h.advice()).collect::<Vec<_>>();
+            failure.hint(advice.join("\n"))
         }
         _ => failure.hint(
             "either another secret was used (try --old-secret-file and --other-secret-file), \

@@ -37,6 +37,7 @@ impl HourCounter {
         let more = recipients.max(0).unsigned_abs();
         if recipients >= 0 && used.saturating_add(more.max(1)) > self.limit {
             let limit = self.limit;
+            let more = more.max(1);
             return Ok(Err(format!(
                 "{more} more recipients exceed the limit of {limit} per hour, of which {used} \
                  are used"

@@ -4,7 +4,6 @@
 
 mod against_the_server;
 mod certify;
-mod memory;
 mod program;
 mod sending;
 mod servers;

@@ -23,13 +23,6 @@ impl Program {
         Self { process, stdout }
     }
 
-    /// The largest amount of memory that the program has used. Only known on Linux.
-    pub(crate) fn peak_memory_kib(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        Some(peak.trim().strip_suffix(" kB").unwrap().parse().unwrap())
-    }
-
     /// The next line that the program prints.
     pub(crate) fn next_line(&mut self) -> String {
         self.stdout.next().expect("the receiver exited").unwrap()

@@ -21,7 +21,7 @@ fn actix() {
 
 #[test]
 fn hyper() {
-    check_receiver(env!("CARGO_BIN_EXE_receiver-hyper"), 200, Continue::WellFormed);
+    check_receiver(env!("CARGO_BIN_EXE_receiver-hyper"), 204, Continue::WellFormed);
 }
 
 #[test]

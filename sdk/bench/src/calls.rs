@@ -1,6 +1,5 @@
 //! The benchmarked calls: the same email sent with each client.
 
-use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,11 +13,9 @@ use svc_sdk::{EmailClient, Scope};
 use crate::counting::{allocations as counted, peak, reset_peak};
 use crate::mock_server::MockServer;
 
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 9] = [
     "send/svc",
     "send/svc-spans",
-    "send/svc-layer",
-    "send/svc-all",
     "send/reqwest",
     "send/hyper",
     "send/resend-rs",
@@ -106,15 +103,13 @@ async fn count<F: AsyncFnMut()>(name: &str, count: u32, mut call: F) {
     println!("{name:<18} {per_call:>12.1} {:>10}", (peak() - live) / 1024);
 }
 
-/// An SDK client with all features in use: deadline, retries, local checks, scope checks, a
-/// rate limit that is never reached, and a callback.
+/// An SDK client with all features in use: deadline, retries, local checks, scope checks, and a
+/// callback.
 pub fn svc(url: &str) -> svc_sdk::EmailClientBuilder {
-    let often = NonZeroU32::MAX;
     EmailClient::builder(url, "mk_secret")
         .scopes([Scope::EmailsSend])
         .check_scopes(true)
         .service_honors_idempotency_key(true)
-        .rate_limit(often, often)
         .on_attempt(|attempt| assert!(attempt.failure.is_none()))
 }
 
@@ -141,15 +136,10 @@ pub fn svix(url: &str) -> svix::api::Svix {
 async fn measure(name: &str, times: u32) {
     let body_ = body();
     match name {
-        "send/svc" | "send/svc-spans" | "send/svc-layer" | "send/svc-all" => {
+        "send/svc" | "send/svc-spans" => {
             let server = MockServer::start(ACCEPTED);
-            let mut client = svc(&server.url);
-            if matches!(name, "send/svc-layer" | "send/svc-all") {
-                // A no-op layer.
-                client = client.layer(tower_layer::layer_fn(|service| service));
-            }
-            let client = client.build().expect("client");
-            let _spans = matches!(name, "send/svc-spans" | "send/svc-all")
+            let client = svc(&server.url).build().expect("client");
+            let _spans = (name == "send/svc-spans")
                 .then(|| tracing::subscriber::set_default(crate::spans::DropsAll));
             let email = email();
             count(name, times, async || {

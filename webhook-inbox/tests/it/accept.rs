@@ -19,7 +19,7 @@ with_each_database! {
         assert_eq!(there.accept(&delivery("2")).await.unwrap(), Accepted::New);
         let workers = [B::run(quick(&here), always_ok()), B::run(quick(&there), always_ok())];
         let handled = bench.wait_for(2).await;
-        assert_eq!(handled, ["mail:email.bounced:id:1", "mail:email.bounced:id:2"]);
+        assert_eq!(handled, ["email:email.bounced:id:1", "email:email.bounced:id:2"]);
         // Handled deliveries are remembered.
         assert_eq!(here.accept(&delivery("1")).await.unwrap(), Accepted::Duplicate);
         here.stop();
@@ -39,8 +39,8 @@ with_each_database! {
         let again = inbox.scope("a").scope("b").accept(&delivery("1")).await.unwrap();
         assert_eq!(again, Accepted::Duplicate);
         let check = std::sync::Arc::new(|job: &webhook_inbox::Job| {
-            let expected = job.scope().map(|scope| format!("{scope}/mail:email.bounced:id:1"));
-            let expected = expected.unwrap_or_else(|| "mail:email.bounced:id:1".to_owned());
+            let expected = job.scope().map(|scope| format!("{scope}/email:email.bounced:id:1"));
+            let expected = expected.unwrap_or_else(|| "email:email.bounced:id:1".to_owned());
             assert_eq!(job.delivery().key(), expected);
             Ok(())
         });
@@ -168,7 +168,7 @@ with_each_database! {
             bench
                 .execute(&format!(
                     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
-                     {handled} FROM webhook_inbox, n WHERE key = 'mail:email.bounced:id:{id}'"
+                     {handled} FROM webhook_inbox, n WHERE key = 'email:email.bounced:id:{id}'"
                 ))
                 .await;
         }

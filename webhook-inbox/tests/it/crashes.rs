@@ -117,7 +117,7 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
 
 pub(crate) fn assert_each_once(handled: &[String], deliveries: usize) {
     let mut expected: Vec<_> =
-        (0..deliveries).map(|id| format!("mail:email.bounced:id:{id}")).collect();
+        (0..deliveries).map(|id| format!("email:email.bounced:id:{id}")).collect();
     expected.sort();
     assert_eq!(handled.len(), expected.len());
     assert!(handled == expected, "each delivery is handled exactly once");

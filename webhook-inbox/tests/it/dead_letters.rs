@@ -66,13 +66,13 @@ with_each_database! {
         };
         assert!(dead_letters.replay(find("1")).await.unwrap());
         assert!(!dead_letters.replay(find("1")).await.unwrap(), "it is not a dead letter any more");
-        assert_eq!(bench.wait_for(1).await, ["tenant/mail:email.bounced:id:1"]);
+        assert_eq!(bench.wait_for(1).await, ["tenant/email:email.bounced:id:1"]);
 
         assert!(dead_letters.delete(find("2")).await.unwrap());
         assert!(!dead_letters.delete(find("1")).await.unwrap(), "only dead letters are deleted");
         assert_eq!(dead_letters.replay_all().await.unwrap(), 1);
         let handled = bench.wait_for(2).await;
-        assert_eq!(handled[1], "tenant/mail:email.bounced:id:3");
+        assert_eq!(handled[1], "tenant/email:email.bounced:id:3");
         assert!(dead_letters.list(10).await.unwrap().is_empty());
         let again = inbox.scope("tenant").accept(&delivery("2")).await.unwrap();
         assert_eq!(again, Accepted::New, "a deleted delivery is not remembered");
