@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Display;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::entries::now;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Run, Stop, Work};
+use crate::run::{Begin, Ledger, Run, Stop, Work, lock};
 use crate::{
     Error, ErrorKind, Journal, JournalEntry, JournalState, RowOutcome, RowRefusal, Totals,
 };
@@ -316,7 +316,7 @@ where
                 return Err(ErrorKind::Rows(problem.into()));
             }
             source.last = Some(number);
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = lock(&self.state);
             let render = || (source.render)(&data);
             let problem = source.collector.take(number, &state, now(), render);
             invalid.extend(problem.map(|problem| (number, problem)));
@@ -324,8 +324,7 @@ where
     }
 
     async fn begin(&self, (): &mut (), request: &Request) -> io::Result<Begin> {
-        let wait =
-            self.pace.lock().unwrap_or_else(PoisonError::into_inner).start(request.rows.len());
+        let wait = lock(&self.pace).start(request.rows.len());
         if let Some(wait) = wait {
             return Ok(Begin::Later(wait));
         }
@@ -334,7 +333,7 @@ where
             return Ok(Begin::Send(*number, Some(key.clone())));
         }
         let (number, key, intent) = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.state);
             let number = state.next_request();
             let key = self.has_keys.then(|| format!("{}-{number}", self.journal.info().job));
             let intent = request.intent(number, now(), key.clone());
@@ -347,7 +346,7 @@ where
 
     async fn record(&self, (): &mut (), entries: Vec<JournalEntry>) -> io::Result<bool> {
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.state);
             entries.iter().for_each(|entry| state.apply(entry));
         }
         self.journal.append(entries, false).await?;
@@ -359,7 +358,7 @@ where
     }
 
     async fn pause(&self, time: Duration) -> io::Result<()> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner).pause(time);
+        lock(&self.pace).pause(time);
         Ok(())
     }
 
@@ -376,7 +375,7 @@ where
     }
 
     fn totals(&self) -> Totals {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).totals()
+        lock(&self.state).totals()
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::{Either, join_all, select};
-use svc_sdk::email::BatchResponse;
 use svc_sdk::{EmailClient, Outcome};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -134,6 +133,7 @@ pub(crate) struct Run<L> {
 }
 
 /// What all senders know about the job.
+#[derive(Default)]
 struct Progress {
     observer: Option<Observer>,
     unknown_in_a_row: u32,
@@ -166,14 +166,7 @@ impl<L: Ledger> Run<L> {
         observer: Option<Observer>,
         ledger: L,
     ) -> Self {
-        let progress = Progress {
-            observer,
-            unknown_in_a_row: 0,
-            refused: Vec::new(),
-            cause: None,
-            is_stopped: false,
-            failure: None,
-        };
+        let progress = Progress { observer, ..Progress::default() };
         let (stop, progress) = (Stop(watch::Sender::new(false)), Mutex::new(progress));
         Self { client, retries, timeout, max_retry_after, ledger, stop, progress }
     }
@@ -268,7 +261,11 @@ impl<L: Ledger> Run<L> {
                 None => call.await,
             };
             let next = match result {
-                Ok(response) => self.responded(part, &request, number, &response).await?,
+                Ok(response) => {
+                    let (results, cause) = outcomes(&response, request.rows.len());
+                    self.conclude(part, &request, number, results, cause).await?;
+                    return Ok(Vec::new());
+                }
                 Err(error) => {
                     self.failed(part, &mut request, (number, key), retries, error).await?
                 }
@@ -282,19 +279,6 @@ impl<L: Ledger> Run<L> {
                 }
             }
         }
-    }
-
-    /// The service has processed a request.
-    async fn responded(
-        &self,
-        part: &mut L::Part,
-        request: &Request,
-        number: u64,
-        response: &BatchResponse,
-    ) -> Result<Next, End> {
-        let (results, cause) = outcomes(response, request.rows.len());
-        self.conclude(part, request, number, results, cause).await?;
-        Ok(Next::Requests(Vec::new()))
     }
 
     /// An attempt has failed.
@@ -322,7 +306,9 @@ impl<L: Ledger> Run<L> {
             true => JournalEntry::Unknown { request: number, at, code },
             false => JournalEntry::NotSent { request: number, at, code },
         };
-        let is_mine = self.record(part, vec![entry]).await;
+        if !self.record(part, vec![entry]).await {
+            return Err(End::Lost);
+        }
         let may_retry = match is_unknown {
             true => key.is_some(),
             false => error.is_retryable(),
@@ -366,10 +352,10 @@ impl<L: Ledger> Run<L> {
             _ if is_invalid && !is_repeat => Next::Requests(std::mem::take(request).halves()),
             _ => {
                 self.fail(ErrorKind::Service(error));
-                return Err(if is_mine { End::Stopped } else { End::Lost });
+                return Err(End::Stopped);
             }
         };
-        if is_mine { Ok(next) } else { Err(End::Lost) }
+        Ok(next)
     }
 
     /// Records the outcome of each row of a request. `cause` is that of all, if they were refused
@@ -397,7 +383,9 @@ impl<L: Ledger> Run<L> {
             let rows = here.iter().map(|(_, row)| *row).collect();
             entries.push(JournalEntry::Reopened { rows, at, code: refusal.code.clone() });
         }
-        let is_mine = self.record(part, entries).await;
+        if !self.record(part, entries).await {
+            return Err(End::Lost);
+        }
         let outcomes = request.rows.iter().copied().zip(results);
         self.report(outcomes.filter(|_| here.is_empty()).collect(), None);
         if let Some(refusal) = refusal {
@@ -406,11 +394,7 @@ impl<L: Ledger> Run<L> {
             }
             self.fail(ErrorKind::Refused(refusal));
         }
-        match is_mine {
-            false => Err(End::Lost),
-            true if here.is_empty() => Ok(()),
-            true => Err(End::Stopped),
-        }
+        if here.is_empty() { Ok(()) } else { Err(End::Stopped) }
     }
 
     /// Returns whether the entries were recorded.
@@ -429,8 +413,12 @@ impl<L: Ledger> Run<L> {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Progress {

@@ -86,7 +86,7 @@ if not entry then return {'nothing'} end
 local id, chunk = entry[1], entry[2][2]
 local claim = redis.call('XPENDING', chunks, 'workers', id, id, 1)[1]
 return {'chunk', {text(micros() / 1000), id, chunk, claim[4],
-    redis.call('HGET', rows, chunk) or '', redis.call('HGET', log, chunk) or ''}}";
+    redis.call('HGET', log, chunk) or ''}}";
 
 /// The check right before a request is sent: the chunk is still the worker's, the job runs, and
 /// the request is due. Appends its intent, if it has one.
@@ -124,6 +124,11 @@ else
     keep()
 end
 return redis.call('HMGET', job, unpack(names))";
+
+/// Whether a chunk is still the worker's.
+///
+/// Arguments: those of a claim.
+pub(crate) const IS_MINE: &str = "return is_mine() and 1 or 0";
 
 /// Gives a chunk back, so that another worker can take it at once.
 ///

@@ -73,7 +73,7 @@ pub struct WorkerStatus {
 
 /// A claimed chunk in the response to `XPENDING`: its id in the stream, its worker, for how many
 /// milliseconds the worker has been silent about it, and how often it was claimed.
-pub(crate) type Pending = (String, String, u64, u64);
+type Pending = (String, String, u64, u64);
 
 /// The most claimed chunks that are read. Each worker has few.
 const MAX_PENDING: u64 = 10_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::journal::lines;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Stop, Work};
-use crate::{Error, ErrorKind, Job, JournalEntry, JournalState, RowRefusal, Totals};
+use crate::run::{Begin, Ledger, Stop, Work, lock};
+use crate::{BulkRow, Error, ErrorKind, Job, JournalEntry, JournalState, RowRefusal, Totals};
 
 /// How long a sender without rows to send waits before it looks again: at first, as the others will
 /// probably have sent the last rows soon, and at most.
@@ -126,8 +126,7 @@ struct Claim {
 
 /// What a claim gives.
 enum Claimed {
-    /// A chunk, and its rows in JSON.
-    Chunk(Claim, Vec<u8>),
+    Chunk(Box<Claim>),
     /// Nothing now.
     Nothing,
     /// No row is left, or the job was cancelled.
@@ -135,8 +134,8 @@ enum Claimed {
 }
 
 /// The response to a claim: the time in ms, the id in the stream, the number of the chunk, how often
-/// it was claimed, its rows, and its log.
-type ClaimResponse = (i64, String, u64, u64, Vec<u8>, Vec<u8>);
+/// it was claimed, and its log.
+type ClaimResponse = (i64, String, u64, u64, Vec<u8>);
 
 impl<T, R> QueueLedger<'_, T, R> {
     async fn claim(&self) -> io::Result<Claimed> {
@@ -152,7 +151,7 @@ impl<T, R> QueueLedger<'_, T, R> {
             _ => return Ok(Claimed::Nothing),
         }
         let claimed: ClaimResponse = response.next().map_or_else(|| Err(damaged()), parse)?;
-        let (now, id, chunk, claims, rows, log) = claimed;
+        let (now, id, chunk, claims, log) = claimed;
         let now = DateTime::from_timestamp_millis(now).unwrap_or_default();
         let mut claim = Claim {
             chunk,
@@ -172,7 +171,7 @@ impl<T, R> QueueLedger<'_, T, R> {
         if !lost.is_empty() && !self.append(&mut claim, lost, false).await? {
             return Ok(Claimed::Nothing);
         }
-        Ok(Claimed::Chunk(claim, rows))
+        Ok(Claimed::Chunk(Box::new(claim)))
     }
 
     /// Appends entries to the log of a chunk. Returns false if another worker has claimed it since.
@@ -191,7 +190,7 @@ impl<T, R> QueueLedger<'_, T, R> {
         let Some(counts) = counts else { return Ok(false) };
         claim.length += text.len();
         let counts = counts.iter().map(|count| count.as_deref().unwrap_or_default());
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner) = totals(counts);
+        *lock(&self.totals) = totals(counts);
         Ok(true)
     }
 
@@ -214,25 +213,24 @@ where
     R: FnMut(&T) -> Result<Email, M>,
     M: Display,
 {
-    type Part = Claim;
+    type Part = Box<Claim>;
 
-    async fn next(&self, stop: &Stop) -> Result<Option<Work<Claim>>, ErrorKind> {
+    async fn next(&self, stop: &Stop) -> Result<Option<Work<Self::Part>>, ErrorKind> {
         let (mut wait, longest) = POLL;
-        let (part, rows) = loop {
+        let part = loop {
             match self.claim().await.map_err(ErrorKind::Journal)? {
-                Claimed::Chunk(claim, rows) => break (claim, rows),
+                Claimed::Chunk(claim) => break claim,
                 Claimed::Nothing if stop.or(sleep(wait)).await.is_none() => return Ok(None),
                 Claimed::Nothing => wait = (wait * 2).min(longest),
                 Claimed::End => return Ok(None),
             }
         };
-        let rows: Vec<(u64, T)> =
-            serde_json::from_slice(&rows).map_err(|_| ErrorKind::Journal(damaged()))?;
+        let rows = self.queue.rows(self.job, part.chunk).await.map_err(ErrorKind::Journal)?;
         let Collector { size, check, .. } = self.settings;
         let mut collector = Collector::new(size, self.key_life(&part), check);
-        let mut render = self.render.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut render = lock(&self.render);
         let mut invalid = Vec::new();
-        for (row, data) in rows {
+        for BulkRow { number: row, data } in rows {
             let problem = collector.take(row, &part.state, part.now(), || render(&data));
             invalid.extend(problem.map(|problem| (row, problem)));
         }
@@ -242,7 +240,7 @@ where
         Ok(Some(Work { part, requests, invalid }))
     }
 
-    async fn begin(&self, claim: &mut Claim, request: &Request) -> io::Result<Begin> {
+    async fn begin(&self, claim: &mut Self::Part, request: &Request) -> io::Result<Begin> {
         let (number, key, intent) = match &request.repeats {
             Some((number, key)) => (*number, Some(key.clone()), None),
             None => {
@@ -270,29 +268,19 @@ where
         intent.iter().for_each(|intent| claim.apply(intent));
         // This process may have been suspended since Redis responded.
         if asked.elapsed() > self.queue.lease / 4 {
-            let mut command = redis::cmd("XPENDING");
-            command
-                .arg(super::key(self.job, ":chunks"))
-                .arg("workers")
-                .arg(&claim.id)
-                .arg(&claim.id)
-                .arg(1);
-            let pending: Vec<status::Pending> = self.queue.connection.query(&command).await?;
-            let is_mine = |(_, worker, _, claims): &status::Pending| {
-                *worker == self.worker && *claims == claim.claims
-            };
-            if !pending.first().is_some_and(is_mine) {
+            let is_mine = self.script(scripts::IS_MINE, claim);
+            if !self.queue.connection.query::<bool>(&is_mine).await? {
                 return Ok(Begin::Lost);
             }
         }
         Ok(Begin::Send(number, key))
     }
 
-    async fn record(&self, claim: &mut Claim, entries: Vec<JournalEntry>) -> io::Result<bool> {
+    async fn record(&self, claim: &mut Self::Part, entries: Vec<JournalEntry>) -> io::Result<bool> {
         self.append(claim, entries, false).await
     }
 
-    async fn end(&self, mut claim: Claim, is_done: bool) -> io::Result<()> {
+    async fn end(&self, mut claim: Self::Part, is_done: bool) -> io::Result<()> {
         if !is_done {
             let release = self.script(scripts::RELEASE, &claim);
             return self.queue.connection.query(&release).await;
@@ -322,16 +310,16 @@ where
         Ok(())
     }
 
-    fn number(claim: &Claim) -> u64 {
+    fn number(claim: &Self::Part) -> u64 {
         claim.chunk
     }
 
-    fn now(&self, claim: &Claim) -> DateTime<Utc> {
+    fn now(&self, claim: &Self::Part) -> DateTime<Utc> {
         claim.now()
     }
 
     fn totals(&self) -> Totals {
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.totals)
     }
 }
 

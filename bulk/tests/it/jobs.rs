@@ -2,7 +2,6 @@
 //! all tests use the same fixtures.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
