@@ -14,10 +14,11 @@ use futures_util::future::{BoxFuture, pending};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::entries::now;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Run, Stop, Work, lock};
+use crate::run::{Begin, Ledger, Run, Work, lock};
 use crate::{
     Error, ErrorKind, Journal, JournalEntry, JournalState, RowOutcome, RowRefusal, Totals,
 };
@@ -294,7 +295,7 @@ where
 {
     type Part = ();
 
-    async fn next(&self, stop: &Stop) -> Result<Option<Work<()>>, ErrorKind> {
+    async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<()>>, ErrorKind> {
         let (mut source, mut invalid) = (self.source.lock().await, Vec::new());
         let source = &mut *source;
         loop {
@@ -304,7 +305,9 @@ where
                 let is_end = requests.is_empty() && invalid.is_empty();
                 return Ok((!is_end).then_some(Work { part: (), requests, invalid }));
             }
-            let Some(row) = stop.or(source.rows.next()).await else { return Ok(None) };
+            let Some(row) = stop.run_until_cancelled(source.rows.next()).await else {
+                return Ok(None);
+            };
             let Some(row) = row else {
                 source.collector.finish();
                 source.ended = true;

@@ -86,7 +86,7 @@ impl Journal {
                 "the rows or the settings have changed since the job was started; start a new job",
             ));
         }
-        let state = reader.read_state()?;
+        let state = reader.state()?;
         // Removes an incomplete last line.
         file.set_len(reader.position)?;
         Ok(Self { state: Some(state), ..Self::new(path, reader.info, file, lock) })
@@ -209,16 +209,12 @@ impl JournalReader {
         &self.info
     }
 
-    /// What all entries together say.
+    /// What all entries together say that were not read yet.
     ///
     /// # Errors
     ///
     /// If a line cannot be read.
-    pub fn state(mut self) -> io::Result<JournalState> {
-        self.read_state()
-    }
-
-    fn read_state(&mut self) -> io::Result<JournalState> {
+    pub fn state(&mut self) -> io::Result<JournalState> {
         let mut state = JournalState::default();
         for entry in self {
             state.apply(&entry?);

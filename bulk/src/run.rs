@@ -8,8 +8,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use futures_util::future::{Either, join_all, select};
 use svc_sdk::{EmailClient, Outcome};
-use tokio::sync::watch;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use crate::job::Observer;
 use crate::request::{Cause, Request, outcomes, refusal};
@@ -34,7 +34,7 @@ pub(crate) trait Ledger {
     /// The next rows to send; `None` at the end, and perhaps after a stop.
     fn next(
         &self,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> impl Future<Output = Result<Option<Work<Self::Part>>, ErrorKind>>;
 
     /// Records, durably, that a request is about to be sent, if it may be sent now.
@@ -90,35 +90,9 @@ pub(crate) enum Begin {
     Send(u64, Option<String>),
     /// Ask again after this time.
     Later(Duration),
-    /// Another worker has taken its rows over.
+    /// Another worker has taken its rows over, or the job was cancelled.
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a queue says so"))]
     Lost,
-    /// The job was cancelled.
-    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a queue says so"))]
-    Cancelled,
-}
-
-/// Ends all senders in order.
-pub(crate) struct Stop(watch::Sender<bool>);
-
-impl Stop {
-    fn set(&self) {
-        self.0.send_replace(true);
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for a future, but no longer than until the stop.
-    pub(crate) async fn or<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        let mut stop = self.0.subscribe();
-        let stopped = stop.wait_for(|is_set| *is_set);
-        match select(std::pin::pin!(stopped), std::pin::pin!(future)).await {
-            Either::Left(_) => None,
-            Either::Right((value, _)) => Some(value),
-        }
-    }
 }
 
 /// A job that runs.
@@ -128,7 +102,7 @@ pub(crate) struct Run<L> {
     pub(crate) timeout: Duration,
     pub(crate) max_retry_after: Duration,
     pub(crate) ledger: L,
-    stop: Stop,
+    stop: CancellationToken,
     progress: Mutex<Progress>,
 }
 
@@ -167,7 +141,7 @@ impl<L: Ledger> Run<L> {
         ledger: L,
     ) -> Self {
         let progress = Progress { observer, ..Progress::default() };
-        let (stop, progress) = (Stop(watch::Sender::new(false)), Mutex::new(progress));
+        let (stop, progress) = (CancellationToken::new(), Mutex::new(progress));
         Self { client, retries, timeout, max_retry_after, ledger, stop, progress }
     }
 
@@ -175,7 +149,7 @@ impl<L: Ledger> Run<L> {
     pub(crate) async fn until_the_end(&self, senders: usize, stop: impl Future<Output = ()>) {
         let senders = join_all((0..senders).map(|_| self.send_all()));
         if let Either::Right(((), senders)) = select(senders, std::pin::pin!(stop)).await {
-            self.stop.set();
+            self.stop.cancel();
             senders.await;
         }
     }
@@ -189,11 +163,11 @@ impl<L: Ledger> Run<L> {
     /// Keeps the first failure, and stops all senders.
     pub(crate) fn fail(&self, kind: ErrorKind) {
         self.progress().failure.get_or_insert(kind);
-        self.stop.set();
+        self.stop.cancel();
     }
 
     async fn send_all(&self) {
-        while !self.stop.is_set() {
+        while !self.stop.is_cancelled() {
             match self.ledger.next(&self.stop).await {
                 Ok(Some(work)) => self.send_part(work).await,
                 Ok(None) => return,
@@ -232,9 +206,9 @@ impl<L: Ledger> Run<L> {
         let (mut retries, mut wait) = (0, Duration::ZERO);
         loop {
             if !wait.is_zero() {
-                self.stop.or(sleep(wait)).await;
+                self.stop.run_until_cancelled(sleep(wait)).await;
             }
-            if self.stop.is_set() {
+            if self.stop.is_cancelled() {
                 return Err(End::Stopped);
             }
             let (number, key) = match self.ledger.begin(part, &request).await {
@@ -244,10 +218,6 @@ impl<L: Ledger> Run<L> {
                     continue;
                 }
                 Ok(Begin::Lost) => return Err(End::Lost),
-                Ok(Begin::Cancelled) => {
-                    self.stop.set();
-                    return Err(End::Stopped);
-                }
                 Err(error) => {
                     self.fail(ErrorKind::Journal(error));
                     return Err(End::Stopped);

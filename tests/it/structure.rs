@@ -72,7 +72,7 @@ fn only_the_sdk_depends_on_reqwest() {
 
 /// The oldest compiler that our own code needs: let chains, and file locks in bulk sending.
 fn oldest_for_our_code(package: &str) -> Vec<u32> {
-    if package == "svc-bulk" { vec![1, 89] } else { vec![1, 88] }
+    if package == "svc-sdk" { vec![1, 89] } else { vec![1, 88] }
 }
 
 /// Each published crate's `rust-version` is exactly what its code and its own

@@ -11,13 +11,14 @@ use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::de::DeserializeOwned;
 use svc_sdk::email::Email;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     QueueState, RedisQueue, damaged, entries, key, script, scripts, status, totals, with_totals,
 };
 use crate::journal::lines;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Stop, Work, lock};
+use crate::run::{Begin, Ledger, Work, lock};
 use crate::{BulkRow, Error, ErrorKind, Job, JournalEntry, JournalState, RowRefusal, Totals};
 
 /// How long a sender without rows to send waits before it looks again: at first, as the others will
@@ -77,18 +78,17 @@ impl Job {
         run.until_the_end(senders, stop).await;
         let mut leave = redis::cmd("HSET");
         leave.arg(key(job, ":workers")).arg(format!("{}|left", run.ledger.worker)).arg(1);
-        let left: io::Result<u64> = queue.connection.query(&leave).await;
-        let status = match left {
-            Ok(_) => queue.status(job).await,
-            Err(error) => Err(error),
+        let status = async {
+            let _: u64 = queue.connection.query(&leave).await?;
+            queue.status(job).await
         };
-        let totals = status.map_or_else(
-            |error| {
+        let totals = match status.await {
+            Ok(status) => status.totals,
+            Err(error) => {
                 run.fail(ErrorKind::Journal(error));
                 run.ledger.totals()
-            },
-            |status| status.totals,
-        );
+            }
+        };
         run.result(totals)
     }
 }
@@ -143,8 +143,7 @@ impl<T, R> QueueLedger<'_, T, R> {
         command.arg(&self.worker).arg(millis(self.queue.lease));
         let response: Vec<redis::Value> = self.queue.connection.query(&command).await?;
         let mut response = response.into_iter();
-        let what: String = response.next().map_or(Ok(String::new()), parse)?;
-        match what.as_str() {
+        match response.next().map_or(Ok(String::new()), parse)?.as_str() {
             "chunk" => {}
             "end" => return Ok(Claimed::End),
             "missing" => return Err(status::missing()),
@@ -215,12 +214,14 @@ where
 {
     type Part = Box<Claim>;
 
-    async fn next(&self, stop: &Stop) -> Result<Option<Work<Self::Part>>, ErrorKind> {
+    async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<Self::Part>>, ErrorKind> {
         let (mut wait, longest) = POLL;
         let part = loop {
             match self.claim().await.map_err(ErrorKind::Journal)? {
                 Claimed::Chunk(claim) => break claim,
-                Claimed::Nothing if stop.or(sleep(wait)).await.is_none() => return Ok(None),
+                Claimed::Nothing if stop.run_until_cancelled(sleep(wait)).await.is_none() => {
+                    return Ok(None);
+                }
                 Claimed::Nothing => wait = (wait * 2).min(longest),
                 Claimed::End => return Ok(None),
             }
@@ -261,7 +262,7 @@ where
                 return Ok(Begin::Later(Duration::from_micros(wait).min(POLL.1)));
             }
             Some("paused") => return Ok(Begin::Later(POLL.1)),
-            Some("cancelled") => return Ok(Begin::Cancelled),
+            // Or the job was cancelled, and this worker ends.
             _ => return Ok(Begin::Lost),
         }
         claim.length += text.len();

@@ -397,7 +397,7 @@ pub async fn check_guard(
 
 /// The rows of a state that a resumed job does not send.
 pub fn settled_rows(folder: &Path, again: Again) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
-    let state = Journal::read(jobs::journal(folder)).and_then(svc_bulk::JournalReader::state);
+    let state = Journal::read(jobs::journal(folder)).and_then(|mut reader| reader.state());
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
     Ok(move |row| match state.is_refused(row) {
         true => !again.refused,

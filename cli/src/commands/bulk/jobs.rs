@@ -300,7 +300,7 @@ impl Job {
         let path = journal(folder);
         let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
         let is_running = Journal::is_open(&path).map_err(failed)?;
-        let records = Journal::read(&path).map_err(failed)?;
+        let mut records = Journal::read(&path).map_err(failed)?;
         let info = records.info().clone();
         let plan = plan_of(&info, &path)?;
         let state = records.state().map_err(failed)?;
