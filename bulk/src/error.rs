@@ -1,44 +1,37 @@
-//! Why a job ended before all rows were sent.
+//! Why a job stopped before all rows were sent.
 
 use std::error::Error as StdError;
 use std::io;
 
-use crate::Totals;
+use crate::{RowRefusal, Totals};
 
-pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
-
-/// A job ended before all its rows were sent.
+/// A job stopped before all its rows were sent.
 ///
 /// The journal holds everything that was done; run the job again with it to continue.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the job stopped before all rows were sent; run it again with the same journal to continue"
-)]
+#[error("the job stopped before its end; run it again with the same journal to continue")]
 pub struct Error {
     #[source]
     kind: ErrorKind,
     totals: Totals,
 }
 
-/// Why a job ended early.
+/// Why a job stopped early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The service cannot be reached, or refuses whole requests, or several requests in a row
     /// have an unknown outcome.
-    #[error("the service stopped the job")]
+    #[error("the service failed or refused a request")]
     Service(#[source] svc_sdk::Error),
-    /// Several emails in a row were refused for one reason that concerns the whole job: the
-    /// domain of the sender is not verified, the template does not exist, or the key lacks a
-    /// scope. Their rows count as not sent.
-    #[error("the service refuses every email: {}", message.as_deref().or(code.as_deref()).unwrap_or("no reason given"))]
-    Refused {
-        /// The service's code.
-        code: Option<String>,
-        /// The service's message.
-        message: Option<String>,
-    },
-    /// The journal cannot be written or read. Nothing is sent without it.
+    /// Several emails in a row were refused for one cause that seems to concern the whole job: the
+    /// domain of the sender is not verified, the template does not exist, the key lacks a scope.
+    /// Their rows count as not sent. If the cause is none of these, and other emails of the job
+    /// were accepted, they count as refused; [`Job::resend_refused`](crate::Job::resend_refused)
+    /// sends them again.
+    #[error("the service refuses the emails of the job ({})", .0.code.as_deref().unwrap_or("no code"))]
+    Refused(RowRefusal),
+    /// The journal or Redis cannot be written or read. Nothing is sent without it.
     #[error("the journal failed")]
     Journal(#[source] io::Error),
     /// The stream of rows failed.
@@ -51,7 +44,7 @@ impl Error {
         Self { kind, totals }
     }
 
-    /// Why the job ended.
+    /// Why the job stopped.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }

@@ -1,39 +1,40 @@
-//! Runs a job.
+//! A job: its settings, and how it runs with a journal.
 
 use std::fmt;
 use std::fmt::Display;
+use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_core::Stream;
+use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, pending};
-use tokio::task::JoinSet;
-
-use crate::collect::Collector;
-use crate::driver::{Driver as _, JournalDriver};
-use crate::error::Cause;
-use crate::pace::Pace;
-use crate::run::Run;
-use crate::{Error, ErrorKind, Journal, RowOutcome, Totals};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::entries::now;
+use crate::request::{Collector, Request};
+use crate::run::{Begin, Ledger, Run, Work, lock};
+use crate::{
+    Error, ErrorKind, Journal, JournalEntry, JournalState, RowOutcome, RowRefusal, Totals,
+};
 
 /// The most emails in one request.
-const MAX_CHUNK: usize = 100;
+const MAX_SIZE: usize = 100;
 
-/// The default of [`Job::timeout`].
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// The most rows in one entry, and the most invalid rows that are kept before they are recorded.
+const MAX_ROWS: usize = 1_000;
 
-/// The default of [`Job::max_retry_after`].
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(15 * 60);
-
-/// The default of [`Job::retries`].
-const RETRIES: u32 = 6;
+/// The longest time between two requests, so that the clock can represent it.
+const MAX_SPACE: Duration = Duration::from_secs(365 * 86_400);
 
 /// A row of a job.
 #[derive(Clone, Debug)]
-pub struct Row<T> {
+pub struct BulkRow<T> {
     /// The number by which the journal knows the row. Numbers ascend in the stream, and a row
     /// has the same one in every run.
     pub number: u64,
@@ -41,7 +42,7 @@ pub struct Row<T> {
     pub data: T,
 }
 
-impl<T> Row<T> {
+impl<T> BulkRow<T> {
     /// Creates a row.
     pub fn new(number: u64, data: T) -> Self {
         Self { number, data }
@@ -51,8 +52,8 @@ impl<T> Row<T> {
 /// What became of one request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ChunkReport {
-    /// The rows of the request with their outcome. Empty if it was not processed.
+pub struct RequestReport {
+    /// The rows of the request with their outcome. Empty if they will be sent again.
     pub outcomes: Vec<(u64, RowOutcome)>,
     /// The outcome of the job's rows so far.
     pub totals: Totals,
@@ -60,20 +61,21 @@ pub struct ChunkReport {
     pub pause: Option<Duration>,
 }
 
-pub(crate) type Observer = Box<dyn FnMut(&ChunkReport) + Send>;
+pub(crate) type Observer = Box<dyn FnMut(&RequestReport) + Send>;
 
-/// Sends an email for each row of a stream. See the [module](super).
+/// Sends an email for each row. See the [crate](crate).
 #[must_use = "a job does nothing until it runs"]
 pub struct Job {
     client: EmailClient,
-    chunk_size: usize,
+    request_size: usize,
     rate: Option<f64>,
     concurrency: usize,
     resend_unknown: bool,
+    resend_refused: bool,
     key_life: Option<Duration>,
     local_checks: bool,
     retries: u32,
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     max_retry_after: Duration,
     stop: BoxFuture<'static, ()>,
     observer: Option<Observer>,
@@ -84,15 +86,16 @@ impl Job {
     pub fn new(client: &EmailClient) -> Self {
         Self {
             client: client.clone(),
-            chunk_size: MAX_CHUNK,
+            request_size: MAX_SIZE,
             rate: None,
             concurrency: 4,
             resend_unknown: false,
+            resend_refused: false,
             key_life: None,
             local_checks: true,
-            retries: RETRIES,
-            timeout: TIMEOUT,
-            max_retry_after: MAX_RETRY_AFTER,
+            retries: 6,
+            timeout: Duration::from_secs(60),
+            max_retry_after: Duration::from_secs(15 * 60),
             stop: Box::pin(pending()),
             observer: None,
         }
@@ -100,8 +103,8 @@ impl Job {
 
     /// Sets the number of emails in a request, 1 to 100. Default: 100, and less if that many
     /// would take more than a second at the [`rate`](Self::rate).
-    pub fn chunk_size(mut self, emails: usize) -> Self {
-        self.chunk_size = emails.clamp(1, MAX_CHUNK);
+    pub fn request_size(mut self, emails: usize) -> Self {
+        self.request_size = emails;
         self
     }
 
@@ -126,6 +129,12 @@ impl Job {
         self
     }
 
+    /// Sends rows again that the service refused in earlier runs. Default: false.
+    pub fn resend_refused(mut self, resend: bool) -> Self {
+        self.resend_refused = resend;
+        self
+    }
+
     /// Gives each request an idempotency key, which the service remembers for this long, such as
     /// 24 hours: a request with an unknown outcome is then repeated with its key. Only for a
     /// service that honors the header `Idempotency-Key`. Default: `None`, no keys.
@@ -141,8 +150,9 @@ impl Job {
         self
     }
 
-    /// Sets how many attempts in a row may fail that were certainly not processed, or have an
-    /// idempotency key, before the job stops. Default: 6. A 429 with `Retry-After` does not count.
+    /// Sets how often a request is tried again that was certainly not processed, or has an
+    /// idempotency key, with pauses of up to 10 s. Default: 6. A 429 with `Retry-After` does not
+    /// count.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
@@ -155,21 +165,21 @@ impl Job {
     }
 
     /// Sets the longest `Retry-After` of a 429 that the job waits for. If the service asks for
-    /// more, the job stops. Default: 15 minutes. [`ChunkReport::pause`] tells of each pause.
+    /// more, the job stops. Default: 15 minutes. [`RequestReport::pause`] tells of each pause.
     pub fn max_retry_after(mut self, max: Duration) -> Self {
         self.max_retry_after = max;
         self
     }
 
-    /// Stops the job when this future is ready: no further request is started or tried again, and
-    /// attempts in flight are completed.
+    /// Stops the job when this future is ready: no further attempt is started, and those in flight
+    /// are completed.
     pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         self.stop = Box::pin(stop);
         self
     }
 
     /// Registers a function that is called after every request.
-    pub fn on_chunk(mut self, observer: impl FnMut(&ChunkReport) + Send + 'static) -> Self {
+    pub fn on_request(mut self, observer: impl FnMut(&RequestReport) + Send + 'static) -> Self {
         self.observer = Some(Box::new(observer));
         self
     }
@@ -187,101 +197,224 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// If the service cannot be reached or refuses whole requests, if the journal cannot be
-    /// written, or if the stream yields an error. Requests in flight are completed first.
+    /// [`ErrorKind`] lists why a job stops early. Requests in flight are completed first.
     pub async fn run<S, T, E, R, M>(
         self,
         rows: S,
         render: R,
-        journal: &mut (impl Journal + ?Sized),
+        journal: &mut Journal,
     ) -> Result<Totals, Error>
     where
-        S: Stream<Item = Result<Row<T>, E>>,
+        S: Stream<Item = Result<BulkRow<T>, E>>,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
         R: FnMut(&T) -> Result<Email, M>,
         M: Display,
     {
-        let mut rows = pin!(rows);
-        let collector = self.collector(rows.as_mut(), render);
-        let state = match journal.load().await {
-            Ok(state) => state.stopped(),
-            Err(error) => return Err(Error::new(ErrorKind::Journal(error), Totals::default())),
+        let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
+        let mut state = journal.load().await.map_err(failed)?.stopped();
+        let reopened = state.reopenable(self.resend_refused, self.resend_unknown);
+        let entries = reopened.chunks(MAX_ROWS).map(|rows| JournalEntry::Reopened {
+            rows: rows.to_vec(),
+            at: now(),
+            code: None,
+        });
+        let entries = entries.collect::<Vec<_>>();
+        entries.iter().for_each(|entry| state.apply(entry));
+        journal.append(entries, false).await.map_err(failed)?;
+        let rows = pin!(rows);
+        let (collector, pace) = (self.collector(), Mutex::new(Pace::new(self.rate)));
+        let source = RowSource { rows, render, collector, last: None, ended: false };
+        let ledger = JournalLedger {
+            has_keys: self.key_life.is_some(),
+            source: tokio::sync::Mutex::new(source),
+            state: Mutex::new(state),
+            journal,
+            pace,
         };
-        let mut run = self.start(JournalDriver::new(collector, state, journal));
-        run.until_the_end().await;
-        if run.failure.is_none() {
-            run.settle().await;
-        }
-        if let Err(error) = run.driver.sync().await {
+        let (run, senders, stop) = self.start(ledger);
+        run.until_the_end(senders, stop).await;
+        // Outcomes survive a crash of the machine from here on.
+        if let Err(error) = run.ledger.journal.append(Vec::new(), true).await {
             run.fail(ErrorKind::Journal(error));
         }
-        run.report_written();
-        let totals = run.driver.totals();
-        run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
-    }
-
-    /// Shortens the deadline of each request.
-    #[cfg(feature = "redis")]
-    pub(crate) fn timeout_at_most(mut self, timeout: Duration) -> Self {
-        self.timeout = self.timeout.min(timeout);
-        self
+        run.result(run.ledger.totals())
     }
 
     /// What makes requests of rows with the settings of this job.
-    pub(crate) fn collector<'a, S, T, E, R, M>(
-        &self,
-        rows: Pin<&'a mut S>,
-        render: R,
-    ) -> Collector<'a, S, T, R>
-    where
-        S: Stream<Item = Result<Row<T>, E>>,
-        E: Into<Cause>,
-        R: FnMut(&T) -> Result<Email, M>,
-        M: Display,
-    {
+    pub(crate) fn collector(&self) -> Collector {
         // A key is not used for the last requests of its life.
         let margin = |life: Duration| life - (life / 2).min(2 * self.timeout);
-        let rate = self.rate.map_or(MAX_CHUNK, |rate| rate as usize);
-        let size = self.chunk_size.min(rate).clamp(1, MAX_CHUNK);
-        let mut collector = Collector::new(rows, render, size);
-        collector.resend_unknown = self.resend_unknown;
-        collector.key_life = self.key_life.and_then(|life| TimeDelta::from_std(margin(life)).ok());
-        collector.check = self.local_checks;
-        collector
+        let key_life = self.key_life.and_then(|life| TimeDelta::from_std(margin(life)).ok());
+        let rate = self.rate.map_or(MAX_SIZE, |rate| rate as usize);
+        let size = self.request_size.min(rate).clamp(1, MAX_SIZE);
+        Collector::new(size, key_life, self.local_checks)
     }
 
-    pub(crate) fn start<D>(self, driver: D) -> Run<D> {
-        Run {
-            pace: Pace::new(self.rate),
-            concurrency: self.concurrency,
-            client: self.client,
-            retries: self.retries,
-            timeout: self.timeout,
-            max_retry_after: self.max_retry_after,
-            stop: Some(self.stop),
-            observer: self.observer,
-            unreported: Vec::new(),
-            driver,
-            requests: JoinSet::new(),
-            failed_in_a_row: 0,
-            unknown_in_a_row: 0,
-            has_accepted: false,
-            refused: Vec::new(),
-            refused_alike: false,
-            refused_in_a_row: 0,
-            failure: None,
-        }
+    /// The job with the number of its senders and what stops it.
+    pub(crate) fn start<L: Ledger>(self, ledger: L) -> (Run<L>, usize, BoxFuture<'static, ()>) {
+        let settings = (self.retries, self.timeout, self.max_retry_after);
+        (Run::new(self.client, settings, self.observer, ledger), self.concurrency, self.stop)
     }
 }
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
-            .field("chunk_size", &self.chunk_size)
+            .field("request_size", &self.request_size)
             .field("rate", &self.rate)
             .field("concurrency", &self.concurrency)
             .field("resend_unknown", &self.resend_unknown)
-            .field("key_life", &self.key_life)
+            .field("resend_refused", &self.resend_refused)
             .finish_non_exhaustive()
+    }
+}
+
+/// The rows of a stream, and a journal.
+struct JournalLedger<'a, S, R> {
+    source: tokio::sync::Mutex<RowSource<'a, S, R>>,
+    state: Mutex<JournalState>,
+    journal: &'a Journal,
+    pace: Mutex<Pace>,
+    has_keys: bool,
+}
+
+struct RowSource<'a, S, R> {
+    rows: Pin<&'a mut S>,
+    render: R,
+    collector: Collector,
+    last: Option<u64>,
+    ended: bool,
+}
+
+impl<S, T, E, R, M> Ledger for JournalLedger<'_, S, R>
+where
+    S: Stream<Item = Result<BulkRow<T>, E>>,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    R: FnMut(&T) -> Result<Email, M>,
+    M: Display,
+{
+    type Part = ();
+
+    async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<()>>, ErrorKind> {
+        let (mut source, mut invalid) = (self.source.lock().await, Vec::new());
+        let source = &mut *source;
+        loop {
+            let request = source.collector.pop();
+            if request.is_some() || source.ended || invalid.len() >= MAX_ROWS {
+                let requests = request.into_iter().collect::<Vec<_>>();
+                let is_end = requests.is_empty() && invalid.is_empty();
+                return Ok((!is_end).then_some(Work { part: (), requests, invalid }));
+            }
+            let Some(row) = stop.run_until_cancelled(source.rows.next()).await else {
+                return Ok(None);
+            };
+            let Some(row) = row else {
+                source.collector.finish();
+                source.ended = true;
+                continue;
+            };
+            let BulkRow { number, data } = row.map_err(|error| ErrorKind::Rows(error.into()))?;
+            if source.last.is_some_and(|last| number <= last) {
+                let problem = format!("row {number} comes after a row with a number as high");
+                return Err(ErrorKind::Rows(problem.into()));
+            }
+            source.last = Some(number);
+            let state = lock(&self.state);
+            let render = || (source.render)(&data);
+            let problem = source.collector.take(number, &state, now(), render);
+            invalid.extend(problem.map(|problem| (number, problem)));
+        }
+    }
+
+    async fn begin(&self, (): &mut (), request: &Request) -> io::Result<Begin> {
+        let wait = lock(&self.pace).start(request.rows.len());
+        if let Some(wait) = wait {
+            return Ok(Begin::Later(wait));
+        }
+        // It has its intent already.
+        if let Some((number, key)) = &request.repeats {
+            return Ok(Begin::Send(*number, Some(key.clone())));
+        }
+        let (number, key, intent) = {
+            let mut state = lock(&self.state);
+            let number = state.next_request();
+            let key = self.has_keys.then(|| format!("{}-{number}", self.journal.info().job));
+            let intent = request.intent(number, now(), key.clone());
+            state.apply(&intent);
+            (number, key, intent)
+        };
+        self.journal.append(vec![intent], true).await?;
+        Ok(Begin::Send(number, key))
+    }
+
+    async fn record(&self, (): &mut (), entries: Vec<JournalEntry>) -> io::Result<bool> {
+        {
+            let mut state = lock(&self.state);
+            entries.iter().for_each(|entry| state.apply(entry));
+        }
+        self.journal.append(entries, false).await?;
+        Ok(true)
+    }
+
+    async fn end(&self, (): (), _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn pause(&self, time: Duration) -> io::Result<()> {
+        lock(&self.pace).pause(time);
+        Ok(())
+    }
+
+    async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
+        let rows = rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let code = refusal.code.clone();
+        let reopened = JournalEntry::Reopened { rows, at: now(), code };
+        self.record(&mut (), vec![reopened]).await.map(|_| ())
+    }
+
+    fn number((): &()) -> u64 {
+        0
+    }
+
+    fn now(&self, (): &()) -> DateTime<Utc> {
+        now()
+    }
+
+    fn totals(&self) -> Totals {
+        lock(&self.state).totals()
+    }
+}
+
+/// Spaces requests so that their emails keep to a rate.
+struct Pace {
+    /// Emails a second.
+    rate: Option<f64>,
+    /// When the next request may start.
+    due: Instant,
+}
+
+impl Pace {
+    fn new(rate: Option<f64>) -> Self {
+        Self { rate, due: Instant::now() }
+    }
+
+    /// Starts a request with this many emails, or returns how long it has to wait.
+    fn start(&mut self, emails: usize) -> Option<Duration> {
+        let now = Instant::now();
+        if self.due > now {
+            return Some(self.due - now);
+        }
+        if let Some(rate) = self.rate {
+            let space = Duration::try_from_secs_f64(emails as f64 / rate).unwrap_or(MAX_SPACE);
+            self.due = now + space.min(MAX_SPACE);
+        }
+        None
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.due = self.due.max(Instant::now() + time.min(MAX_SPACE));
     }
 }

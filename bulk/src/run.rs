@@ -1,534 +1,443 @@
-//! A job that runs: starts requests, and records and judges their outcomes.
+//! A job that runs: each of its senders takes rows, sends them request by request, and records
+//! what is about to be sent and what became of it.
 
-use std::collections::VecDeque;
-use std::pin::pin;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Either, pending, select};
-use tokio::task::JoinSet;
-
-use crate::collect::{Chunk, Next};
-use crate::driver::{Begin, Driver};
-use crate::job::{ChunkReport, Observer};
-use crate::pace::Pace;
-use crate::{Entry, ErrorKind, RowOutcome};
-use svc_sdk::email::{BatchOutcome, BatchResponse, Email};
+use chrono::{DateTime, Utc};
+use futures_util::future::{Either, join_all, select};
 use svc_sdk::{EmailClient, Outcome};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
-/// A job ends after this many requests in a row with an unknown outcome: the service is
+use crate::job::Observer;
+use crate::request::{Cause, Request, outcomes, refusal};
+use crate::{Error, ErrorKind, JournalEntry, RequestReport, RowOutcome, RowRefusal, Totals};
+
+/// A job stops after this many requests in a row with an unknown outcome: the service is
 /// probably down, and each further one would make more rows unknown.
-const MAX_UNKNOWN_CHUNKS: u32 = 3;
+const MAX_UNKNOWN_REQUESTS: u32 = 3;
 
-/// A job ends after this many rows in a row that were refused alone in their request: the
-/// service probably refuses every request, whatever it contains.
-const MAX_REFUSED_ALONE: usize = 20;
+/// The longest back-off before the first retry, and before any.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
-/// A job stops after this many rows in a row that were refused for one reason that concerns the
-/// whole job. Fewer rows may have a sender of their own.
-const MAX_REFUSED_ALIKE: usize = 5;
+/// The shortest pause after a 429: some services ask for none again and again.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// The first pause after an attempt that failed, and the longest.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// Where rows come from, and where it is recorded what is sent. [`Run`] makes all other decisions,
+/// so that they are the same with a journal and with a queue.
+pub(crate) trait Ledger {
+    /// What a sender holds while it sends some rows.
+    type Part;
 
-/// No further request is rendered ahead if those that are ready have this many bytes.
-const MAX_READ_AHEAD: u64 = 4 << 20;
+    /// The next rows to send; `None` at the end, and perhaps after a stop.
+    fn next(
+        &self,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = Result<Option<Work<Self::Part>>, ErrorKind>>;
 
-/// A request that has ended.
-pub(crate) struct Done {
-    chunk: u64,
-    rows: Vec<u64>,
-    emails: Vec<Email>,
-    key: Option<String>,
-    is_repeat: bool,
-    result: Result<BatchResponse, svc_sdk::Error>,
+    /// Records, durably, that a request is about to be sent, if it may be sent now.
+    fn begin(
+        &self,
+        part: &mut Self::Part,
+        request: &Request,
+    ) -> impl Future<Output = io::Result<Begin>>;
+
+    /// Records what became of rows. Returns false if another worker has taken them over.
+    fn record(
+        &self,
+        part: &mut Self::Part,
+        entries: Vec<JournalEntry>,
+    ) -> impl Future<Output = io::Result<bool>>;
+
+    /// Ends the work on a part, of which nothing is left to send if `is_done`.
+    fn end(&self, part: Self::Part, is_done: bool) -> impl Future<Output = io::Result<()>>;
+
+    /// No request of the job starts within this time.
+    fn pause(&self, time: Duration) -> impl Future<Output = io::Result<()>>;
+
+    /// The service refuses the emails of the job. Rows of other parts, given as the part and the
+    /// row, are to be sent again.
+    fn refused(
+        &self,
+        refusal: &RowRefusal,
+        reopened: Vec<(u64, u64)>,
+    ) -> impl Future<Output = io::Result<()>>;
+
+    /// The number of a part.
+    fn number(part: &Self::Part) -> u64;
+
+    /// The time by the clock of the record.
+    fn now(&self, part: &Self::Part) -> DateTime<Utc>;
+
+    /// The outcomes of the job so far.
+    fn totals(&self) -> Totals;
+}
+
+/// Rows to send.
+pub(crate) struct Work<P> {
+    pub(crate) part: P,
+    /// The first last.
+    pub(crate) requests: Vec<Request>,
+    /// Rows of which no valid email can be made, and why.
+    pub(crate) invalid: Vec<(u64, String)>,
+}
+
+/// Whether a request may be sent.
+pub(crate) enum Begin {
+    /// Now, with this number and idempotency key.
+    Send(u64, Option<String>),
+    /// Ask again after this time.
+    Later(Duration),
+    /// Another worker has taken its rows over, or the job was cancelled.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a queue says so"))]
+    Lost,
 }
 
 /// A job that runs.
-pub(crate) struct Run<D> {
+pub(crate) struct Run<L> {
     pub(crate) client: EmailClient,
     pub(crate) retries: u32,
     pub(crate) timeout: Duration,
     pub(crate) max_retry_after: Duration,
-    /// `None` after it was ready.
-    pub(crate) stop: Option<BoxFuture<'static, ()>>,
-    pub(crate) concurrency: usize,
-    pub(crate) pace: Pace,
-    pub(crate) observer: Option<Observer>,
-    /// What the observer is told when it is written.
-    pub(crate) unreported: Vec<ChunkReport>,
-    pub(crate) driver: D,
-    /// Tasks, so that they go on while the journal is written. Dropping them ends them.
-    pub(crate) requests: JoinSet<Done>,
-    pub(crate) failed_in_a_row: u32,
-    pub(crate) unknown_in_a_row: u32,
-    /// Whether this run has had a request accepted.
-    pub(crate) has_accepted: bool,
-    /// Rows that were refused and count as not sent until another request tells whether the whole
-    /// job is concerned: the row, its recipient and its outcome.
-    pub(crate) refused: Vec<(u64, String, RowOutcome)>,
-    /// Whether these were refused for a reason that may concern the whole job.
-    pub(crate) refused_alike: bool,
-    pub(crate) refused_in_a_row: usize,
-    pub(crate) failure: Option<ErrorKind>,
+    pub(crate) ledger: L,
+    stop: CancellationToken,
+    progress: Mutex<Progress>,
 }
 
-/// What happens next in a job.
-enum Event<T> {
-    Stop,
-    Done(Result<Done, tokio::task::JoinError>),
-    /// The time for the next requests has come.
-    Start,
-    Next(T),
+/// What all senders know about the job.
+#[derive(Default)]
+struct Progress {
+    observer: Option<Observer>,
+    unknown_in_a_row: u32,
+    /// Rows that were refused in a row for one cause, with their parts.
+    refused: Vec<(u64, u64)>,
+    cause: Option<Cause>,
+    /// The last of these refusals.
+    refusal: Option<RowRefusal>,
+    /// Whether the cause has stopped the job.
+    is_stopped: bool,
+    failure: Option<ErrorKind>,
 }
 
-impl<D: Driver> Run<D> {
-    pub(crate) async fn until_the_end(&mut self) {
-        // Requests that are read and rendered while all slots are busy.
-        let (mut ended, mut ready) = (false, VecDeque::new());
-        loop {
-            let is_stopped = self.failure.is_some() || self.stop.is_none();
-            if is_stopped {
-                self.give_up(std::mem::take(&mut ready)).await;
+/// Why a sender does not go on with its part.
+enum End {
+    Stopped,
+    Lost,
+}
+
+/// What follows an attempt.
+enum Next {
+    /// The same request, after this time.
+    Retry(Duration),
+    /// These requests in its place, the first last.
+    Requests(Vec<Request>),
+}
+
+impl<L: Ledger> Run<L> {
+    pub(crate) fn new(
+        client: EmailClient,
+        (retries, timeout, max_retry_after): (u32, Duration, Duration),
+        observer: Option<Observer>,
+        ledger: L,
+    ) -> Self {
+        let progress = Progress { observer, ..Progress::default() };
+        let (stop, progress) = (CancellationToken::new(), Mutex::new(progress));
+        Self { client, retries, timeout, max_retry_after, ledger, stop, progress }
+    }
+
+    /// Sends until nothing is left, the job fails, or `stop` is ready.
+    pub(crate) async fn until_the_end(&self, senders: usize, stop: impl Future<Output = ()>) {
+        let senders = join_all((0..senders).map(|_| self.send_all()));
+        if let Either::Right(((), senders)) = select(senders, std::pin::pin!(stop)).await {
+            self.stop.cancel();
+            senders.await;
+        } else if let Some((refusal, rows)) = self.all_refused() {
+            self.refuse(refusal, rows).await;
+        }
+    }
+
+    /// The rows of a short job that were all refused for a cause of the whole job.
+    fn all_refused(&self) -> Option<(RowRefusal, Vec<(u64, u64)>)> {
+        let mut progress = self.progress();
+        let concerns_job = progress.cause.as_ref().is_some_and(Cause::concerns_job);
+        let are_all = concerns_job && !progress.is_stopped && self.ledger.totals().accepted == 0;
+        let rows = std::mem::take(&mut progress.refused);
+        progress.refusal.take().filter(|_| are_all).map(|refusal| (refusal, rows))
+    }
+
+    /// Fails because the service refuses the emails of the job.
+    async fn refuse(&self, refusal: RowRefusal, reopened: Vec<(u64, u64)>) {
+        if let Err(error) = self.ledger.refused(&refusal, reopened).await {
+            self.fail(ErrorKind::Journal(error));
+        }
+        self.fail(ErrorKind::Refused(refusal));
+    }
+
+    /// The result, with the totals at the end.
+    pub(crate) fn result(&self, totals: Totals) -> Result<Totals, Error> {
+        let failure = self.progress().failure.take();
+        failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+    }
+
+    /// Keeps the first failure, and stops all senders.
+    pub(crate) fn fail(&self, kind: ErrorKind) {
+        self.progress().failure.get_or_insert(kind);
+        self.stop.cancel();
+    }
+
+    async fn send_all(&self) {
+        while !self.stop.is_cancelled() {
+            match self.ledger.next(&self.stop).await {
+                Ok(Some(work)) => self.send_part(work).await,
+                Ok(None) => return,
+                Err(kind) => self.fail(kind),
             }
-            let is_busy = self.requests.len() >= self.concurrency;
-            let may_read = !ended && !is_stopped && self.reads_ahead(&ready);
-            let may_start = !ready.is_empty() && !is_busy;
-            // What is recorded now and what starts at once are written together.
-            if !may_start || !self.pace.is_due() {
-                self.write().await;
-                if self.failure.is_some() && !is_stopped {
+        }
+    }
+
+    async fn send_part(&self, work: Work<L::Part>) {
+        let Work { mut part, mut requests, invalid } = work;
+        let at = self.ledger.now(&part);
+        let invalid = invalid.into_iter();
+        let invalid = invalid.map(|(row, message)| JournalEntry::Invalid { row, at, message });
+        let invalid = invalid.collect::<Vec<_>>();
+        if !invalid.is_empty() && !self.record(&mut part, invalid).await {
+            return;
+        }
+        let mut is_done = true;
+        while let Some(request) = requests.pop() {
+            match self.send(&mut part, request).await {
+                Ok(more) => requests.extend(more),
+                Err(End::Lost) => return,
+                Err(End::Stopped) => {
+                    is_done = false;
+                    break;
+                }
+            }
+        }
+        if let Err(error) = self.ledger.end(part, is_done).await {
+            self.fail(ErrorKind::Journal(error));
+        }
+    }
+
+    /// Sends one request until it has an outcome. Returns the requests that take its place.
+    async fn send(&self, part: &mut L::Part, mut request: Request) -> Result<Vec<Request>, End> {
+        let (mut retries, mut wait) = (0, Duration::ZERO);
+        loop {
+            if !wait.is_zero() {
+                self.stop.run_until_cancelled(sleep(wait)).await;
+            }
+            if self.stop.is_cancelled() {
+                return Err(End::Stopped);
+            }
+            let (number, key) = match self.ledger.begin(part, &request).await {
+                Ok(Begin::Send(number, key)) => (number, key),
+                Ok(Begin::Later(time)) => {
+                    wait = time;
                     continue;
                 }
-            }
-            if !may_start && !may_read && self.requests.is_empty() {
-                return;
-            }
-            let event = {
-                let (pace, driver) = (&self.pace, &mut self.driver);
-                let (stop, requests) = (&mut self.stop, &mut self.requests);
-                let stopped = async {
-                    match stop {
-                        Some(stop) => stop.await,
-                        None => pending().await,
-                    }
-                    Event::Stop
-                };
-                let done = async {
-                    match requests.join_next().await {
-                        Some(done) => Event::Done(done),
-                        None => pending().await,
-                    }
-                };
-                let start = async {
-                    match may_start {
-                        true => pace.wait().await,
-                        false => pending().await,
-                    }
-                    Event::Start
-                };
-                let next = async {
-                    match may_read {
-                        true => Event::Next(driver.next().await),
-                        false => pending().await,
-                    }
-                };
-                // Rows are read last: that may take longer than everything else.
-                let (stopped, done) = (pin!(stopped), pin!(done));
-                let (start, next) = (pin!(start), pin!(next));
-                let work = select(start, next).map(first);
-                select(stopped, select(done, work).map(first)).map(first).await
+                Ok(Begin::Lost) => return Err(End::Lost),
+                Err(error) => {
+                    self.fail(ErrorKind::Journal(error));
+                    return Err(End::Stopped);
+                }
             };
-            match event {
-                Event::Stop => self.stop(),
-                Event::Start => self.start(&mut ready).await,
-                Event::Next(Ok(Some(Next::Chunk(chunk)))) => {
-                    ready.push_back(chunk);
-                    // Reading may never wait, and requests need this thread.
-                    tokio::task::yield_now().await;
-                }
-                Event::Next(Ok(Some(Next::Invalid(row, message)))) => {
-                    let at = self.driver.now();
-                    self.record(vec![Entry::Invalid { row, at, message }]).await;
-                }
-                Event::Next(Ok(None)) => ended = true,
-                Event::Next(Err(kind)) => self.fail(kind),
-                Event::Done(done) => {
-                    let mut next = Some(done);
-                    while let Some(done) = next {
-                        self.finish(done, &mut ready).await;
-                        next = self.requests.try_join_next();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether another request is rendered, although none can be started yet.
-    fn reads_ahead(&self, ready: &VecDeque<Chunk>) -> bool {
-        let bytes = ready.iter().map(Chunk::bytes).sum::<u64>();
-        ready.len() < self.driver.read_ahead(self.concurrency) && bytes < MAX_READ_AHEAD
-    }
-
-    /// Requests that would have been repeated with their keys stay unknown.
-    async fn give_up(&mut self, ready: VecDeque<Chunk>) {
-        for (chunk, _) in ready.into_iter().filter_map(|chunk| chunk.repeats) {
-            let at = self.driver.now();
-            self.record(vec![Entry::Unknown { chunk, at, code: None }]).await;
-        }
-    }
-
-    /// Starts no further request.
-    fn stop(&mut self) {
-        self.stop = None;
-    }
-
-    /// Records the intents of the requests that may start, and sends them.
-    async fn start(&mut self, ready: &mut VecDeque<Chunk>) {
-        // If all requests started together, the service would have nothing to do while the next
-        // intents are synced.
-        let most = self.concurrency.div_ceil(2);
-        let mut chunks = Vec::new();
-        while chunks.len() < most.min(self.concurrency - self.requests.len())
-            && self.pace.is_due()
-            && let Some(chunk) = ready.pop_front()
-        {
-            self.pace.start(chunk.rows.len());
-            chunks.push(chunk);
-        }
-        let begun = match self.driver.begin(&chunks).await {
-            Ok(begun) => begun,
-            Err(error) => return self.fail(ErrorKind::Journal(error)),
-        };
-        self.report_written();
-        let mut begun = begun.into_iter();
-        let mut later = Vec::new();
-        for chunk in chunks {
-            match begun.next() {
-                Some(Begin::Send { chunk: number, key }) => self.send(number, key, chunk),
-                Some(Begin::Later(wait)) => {
-                    self.pace.pause(wait);
-                    later.push(chunk);
-                }
-                Some(Begin::Skip) => {}
-                Some(Begin::Stop) => self.stop(),
-                None => later.push(chunk),
-            }
-        }
-        later.into_iter().rev().for_each(|chunk| ready.push_front(chunk));
-        // The requests need this thread.
-        tokio::task::yield_now().await;
-    }
-
-    fn send(&mut self, number: u64, key: Option<String>, chunk: Chunk) {
-        let Chunk { rows, emails, repeats, .. } = chunk;
-        let is_repeat = repeats.is_some();
-        let (client, timeout) = (self.client.clone(), self.timeout);
-        self.requests.spawn(async move {
-            // The job decides what is tried again, and when.
-            let call = client.emails().send_batch(&emails).timeout(timeout).retries(0);
+            let call = self.client.emails().send_batch(&request.emails);
+            // What is tried again, and when, is decided here.
+            let call = call.timeout(self.timeout).retries(0);
             let result = match &key {
                 Some(key) => call.idempotency_key(key).await,
                 None => call.await,
             };
-            Done { chunk: number, rows, emails, key, is_repeat, result }
-        });
-    }
-
-    /// Concludes a request. What has to be sent again comes next.
-    async fn finish(
-        &mut self,
-        done: Result<Done, tokio::task::JoinError>,
-        ready: &mut VecDeque<Chunk>,
-    ) {
-        match done {
-            Ok(done) => {
-                for chunk in self.conclude(done).await {
-                    ready.push_front(chunk);
+            let next = match result {
+                Ok(response) => {
+                    let (results, cause) = outcomes(&response, request.rows.len());
+                    self.conclude(part, &request, number, results, cause).await?;
+                    return Ok(Vec::new());
                 }
-            }
-            // A panic of the application, such as in an attachment's source.
-            Err(error) => {
-                if let Ok(panic) = error.try_into_panic() {
-                    std::panic::resume_unwind(panic);
+                Err(error) => {
+                    self.failed(part, &mut request, (number, key), retries, error).await?
+                }
+            };
+            match next {
+                Next::Requests(requests) => return Ok(requests),
+                Next::Retry(time) => {
+                    // A pause of the whole job is not a failure of this request.
+                    retries += u32::from(!time.is_zero());
+                    wait = time;
                 }
             }
         }
     }
 
-    /// Records the outcome of a request. Returns what is sent again, the last first.
-    async fn conclude(&mut self, done: Done) -> Vec<Chunk> {
-        let Done { chunk, rows, emails, key, is_repeat, result } = done;
-        let pause = result.as_ref().err().and_then(|error| self.pause_before_retry(error, &key));
-        if let (Some(wait), Err(error)) = (pause, &result)
-            && error.outcome() == Outcome::Unknown
-        {
-            // Its intent is recorded, and it is repeated with the same key.
-            self.pace.pause(wait);
-            self.report(Vec::new(), Some(wait));
-            let mut again = Chunk::again(rows, emails);
-            again.repeats = key.map(|key| (chunk, key));
-            return vec![again];
+    /// An attempt has failed.
+    async fn failed(
+        &self,
+        part: &mut L::Part,
+        request: &mut Request,
+        (number, key): (u64, Option<String>),
+        retries: u32,
+        error: svc_sdk::Error,
+    ) -> Result<Next, End> {
+        let (is_unknown, is_repeat) =
+            (error.outcome() == Outcome::Unknown, request.repeats.is_some());
+        let is_invalid = error.outcome() == Outcome::Refused
+            && matches!(error.kind(), svc_sdk::ErrorKind::Invalid | svc_sdk::ErrorKind::TooLarge);
+        if is_invalid && !is_repeat && request.rows.len() == 1 {
+            let (refusal, cause) = refusal(&error);
+            let results = vec![RowOutcome::Refused(refusal)];
+            self.conclude(part, request, number, results, Some(cause)).await?;
+            return Ok(Next::Requests(Vec::new()));
         }
-        let (at, mut results) = (self.driver.now(), Vec::new());
-        let mut refused = Vec::new();
-        let entry = match &result {
-            Ok(response) => {
-                results = outcomes(response, rows.len());
-                match refused_alike(response, &results) {
-                    // Not known yet whether this is the fault of these rows.
-                    true if !is_repeat => {
-                        refused = std::mem::take(&mut results);
-                        Entry::NotSent { chunk, at, code: code_of(&refused) }
-                    }
-                    _ => Entry::Outcome { chunk, at, results: results.clone() },
-                }
-            }
-            Err(error) => {
-                let code = error.code().map(str::to_owned);
-                // A refusal of the repetition says nothing about the first request.
-                if is_repeat || error.outcome() == Outcome::Unknown {
-                    Entry::Unknown { chunk, at, code }
-                } else {
-                    Entry::NotSent { chunk, at, code }
-                }
-            }
+        let (at, code) = (self.ledger.now(part), error.code().map(str::to_owned));
+        // A refusal of the repetition says nothing about the first request.
+        let entry = match is_unknown || is_repeat {
+            true => JournalEntry::Unknown { request: number, at, code },
+            false => JournalEntry::NotSent { request: number, at, code },
         };
-        let is_recorded = self.record(vec![entry]).await;
-        let mut again = Vec::new();
-        match result {
-            Ok(_) if !refused.is_empty() => {
-                (self.failed_in_a_row, self.unknown_in_a_row) = (0, 0);
-                if self.refused.last().is_some_and(|(.., before)| *before != refused[0]) {
-                    self.refuse().await;
-                }
-                let to = emails.iter().map(|email| address(email).to_owned());
-                let rows = rows.iter().copied().zip(to).zip(refused);
-                self.refused.extend(rows.map(|((row, to), outcome)| (row, to, outcome)));
-                self.refused_alike = true;
-                if self.refused.len() >= MAX_REFUSED_ALIKE {
-                    self.stop_as_refused();
-                }
-            }
-            Ok(_) => {
-                (self.failed_in_a_row, self.unknown_in_a_row) = (0, 0);
-                (self.has_accepted, self.refused_in_a_row) = (true, 0);
-                self.refuse().await;
-            }
-            Err(error) if error.outcome() == Outcome::Unknown => {
-                self.unknown_in_a_row += 1;
-                results = vec![RowOutcome::Unknown; rows.len()];
-                if self.unknown_in_a_row >= MAX_UNKNOWN_CHUNKS {
-                    self.fail(ErrorKind::Service(error));
-                }
-            }
-            Err(_) if let Some(wait) = pause => {
-                self.pace.pause(wait);
-                if let Err(error) = self.driver.pause(wait).await {
+        if !self.record(part, vec![entry]).await {
+            return Err(End::Lost);
+        }
+        let may_retry = match is_unknown {
+            true => key.is_some(),
+            false => error.is_retryable(),
+        };
+        let asked = error.retry_after().filter(|_| error.is_rate_limited());
+        let next = match asked {
+            Some(wait) if wait <= self.max_retry_after => {
+                let wait = wait.max(MIN_PAUSE);
+                if let Err(error) = self.ledger.pause(wait).await {
                     self.fail(ErrorKind::Journal(error));
                 }
-                // Rows of a repeated request stay unknown.
-                if !is_repeat {
-                    again.push(Chunk::again(rows.clone(), emails));
-                }
+                self.report(Vec::new(), Some(wait));
+                Next::Retry(Duration::ZERO)
             }
-            Err(error) if is_repeat => {
-                let is_conflict = error.outcome() == Outcome::Refused
-                    && error.status().is_some_and(|status| status == 409);
-                if !is_conflict {
+            None if may_retry && retries < self.retries => {
+                if let Some(key) = key.filter(|_| is_unknown) {
+                    request.repeats = Some((number, key));
+                }
+                let (first, longest) = BACK_OFF;
+                let longest = longest.min(self.timeout / 2);
+                let most = first.saturating_mul(1 << retries.min(16)).min(longest);
+                Next::Retry(most.mul_f64(fastrand::f64()).max(Duration::from_millis(1)))
+            }
+            _ if is_unknown => {
+                let unknown = request.rows.iter().map(|row| (*row, RowOutcome::Unknown));
+                self.report(unknown.collect(), None);
+                let in_a_row = {
+                    let mut progress = self.progress();
+                    progress.unknown_in_a_row += 1;
+                    progress.unknown_in_a_row
+                };
+                if in_a_row >= MAX_UNKNOWN_REQUESTS {
                     self.fail(ErrorKind::Service(error));
                 }
+                Next::Requests(Vec::new())
             }
-            Err(error) if !is_invalid(&error) => self.fail(ErrorKind::Service(error)),
-            Err(_) if rows.len() > 1 => again = halves(rows.clone(), emails),
-            Err(error) => {
-                let outcome = refusal(&error);
-                let to = emails.first().map_or("", address).to_owned();
-                self.refused.extend(rows.first().map(|row| (*row, to, outcome)));
-                self.refused_in_a_row += 1;
-                if self.has_accepted {
-                    self.refuse().await;
-                }
-                if self.refused_in_a_row >= MAX_REFUSED_ALONE {
-                    self.fail(ErrorKind::Service(error));
-                }
+            // Its rows stay unknown.
+            _ if is_repeat && *error.kind() == svc_sdk::ErrorKind::Conflict => {
+                Next::Requests(Vec::new())
             }
-        }
-        self.report(rows.into_iter().zip(results).collect(), pause);
-        // Another worker sends what it has taken over.
-        if is_recorded { again } else { Vec::new() }
-    }
-
-    /// How long to wait before the same request is sent again; `None` if it is not. One that may
-    /// have been processed is only repeated with a key.
-    fn pause_before_retry(
-        &mut self,
-        error: &svc_sdk::Error,
-        key: &Option<String>,
-    ) -> Option<Duration> {
-        if let Some(wait) = self.pause_of(error) {
-            return Some(wait);
-        }
-        let is_safe = error.outcome() != Outcome::Unknown || key.is_some();
-        let is_temporary = error.is_retryable() || error.outcome() == Outcome::Unknown;
-        if !is_safe || !is_temporary || error.is_rate_limited() && error.retry_after().is_some() {
-            return None;
-        }
-        self.failed_in_a_row += 1;
-        let (first, longest) = BACK_OFF;
-        let doubled = first.saturating_mul(1 << self.failed_in_a_row.min(16)).min(longest);
-        (self.failed_in_a_row <= self.retries).then(|| doubled.mul_f64(fastrand::f64()))
-    }
-
-    /// How long to wait before a request is sent again that the service limited.
-    fn pause_of(&self, error: &svc_sdk::Error) -> Option<Duration> {
-        let wait = error.retry_after().filter(|_| error.is_rate_limited())?;
-        (wait <= self.max_retry_after).then_some(wait)
-    }
-
-    /// At the end of the rows: records those that were refused, unless nothing else was sent.
-    pub(crate) async fn settle(&mut self) {
-        match self.refused_alike && !self.has_accepted {
-            true => self.stop_as_refused(),
-            false => self.refuse().await,
-        }
-    }
-
-    /// The rows that were refused count as not sent.
-    fn stop_as_refused(&mut self) {
-        let refused = std::mem::take(&mut self.refused).pop();
-        if let Some((.., RowOutcome::Refused { code, message })) = refused {
-            self.fail(ErrorKind::Refused { code, message });
-        }
-    }
-
-    /// Records the rows that were refused.
-    pub(crate) async fn refuse(&mut self) {
-        self.refused_alike = false;
-        for (row, to, outcome) in std::mem::take(&mut self.refused) {
-            if let Err(error) = self.driver.refuse(row, to, outcome.clone()).await {
-                self.fail(ErrorKind::Journal(error));
+            _ if is_invalid && !is_repeat => Next::Requests(std::mem::take(request).halves()),
+            _ => {
+                self.fail(ErrorKind::Service(error));
+                return Err(End::Stopped);
             }
-            self.report(vec![(row, outcome)], None);
-        }
+        };
+        Ok(next)
     }
 
-    fn report(&mut self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
-        if self.observer.is_some() {
-            let totals = self.driver.totals();
-            self.unreported.push(ChunkReport { outcomes, totals, pause });
+    /// Records the outcome of each row of a request. `cause` is that of all, if they were refused
+    /// for one.
+    async fn conclude(
+        &self,
+        part: &mut L::Part,
+        request: &Request,
+        number: u64,
+        results: Vec<RowOutcome>,
+        cause: Option<Cause>,
+    ) -> Result<(), End> {
+        let (at, place) = (self.ledger.now(part), L::number(part));
+        let mut entries =
+            vec![JournalEntry::Outcome { request: number, at, results: results.clone() }];
+        let rows = request.rows.iter().map(|row| (place, *row));
+        let refusal = results.iter().find_map(|result| match result {
+            RowOutcome::Refused(refusal) => Some(refusal.clone()),
+            _ => None,
+        });
+        let stopped = {
+            let mut progress = self.progress();
+            progress.refusal.clone_from(&refusal);
+            progress.take(rows, cause, self.ledger.totals().accepted)
+        };
+        let refusal = refusal.filter(|_| stopped.is_some());
+        let reopened = stopped.as_deref().unwrap_or_default();
+        let (here, elsewhere) = reopened.iter().partition::<Vec<_>, _>(|(at, _)| *at == place);
+        if let Some(refusal) = refusal.as_ref().filter(|_| !here.is_empty()) {
+            let rows = here.iter().map(|(_, row)| *row).collect();
+            entries.push(JournalEntry::Reopened { rows, at, code: refusal.code.clone() });
         }
-    }
-
-    /// Writes what was recorded.
-    async fn write(&mut self) {
-        if let Err(error) = self.driver.write().await {
-            self.fail(ErrorKind::Journal(error));
+        if !self.record(part, entries).await {
+            return Err(End::Lost);
         }
-        self.report_written();
-    }
-
-    /// Tells the observer what was written.
-    pub(crate) fn report_written(&mut self) {
-        for report in std::mem::take(&mut self.unreported) {
-            if let Some(observer) = &mut self.observer {
-                observer(&report);
-            }
+        let outcomes = request.rows.iter().copied().zip(results);
+        self.report(outcomes.filter(|_| here.is_empty()).collect(), None);
+        if let Some(refusal) = refusal {
+            self.refuse(refusal, elsewhere).await;
         }
+        if here.is_empty() { Ok(()) } else { Err(End::Stopped) }
     }
 
     /// Returns whether the entries were recorded.
-    async fn record(&mut self, entries: Vec<Entry>) -> bool {
-        self.driver.record(entries).await.unwrap_or_else(|error| {
+    async fn record(&self, part: &mut L::Part, entries: Vec<JournalEntry>) -> bool {
+        self.ledger.record(part, entries).await.unwrap_or_else(|error| {
             self.fail(ErrorKind::Journal(error));
             false
         })
     }
 
-    /// Keeps the first failure. No further request is started.
-    pub(crate) fn fail(&mut self, kind: ErrorKind) {
-        self.failure.get_or_insert(kind);
-    }
-}
-
-fn first<A, X, Y>(either: Either<(A, X), (A, Y)>) -> A {
-    match either {
-        Either::Left((value, _)) | Either::Right((value, _)) => value,
-    }
-}
-
-/// Whether the service refused a whole request because of what it contains.
-fn is_invalid(error: &svc_sdk::Error) -> bool {
-    error.outcome() == Outcome::Refused
-        && matches!(error.kind(), svc_sdk::ErrorKind::Invalid | svc_sdk::ErrorKind::TooLarge)
-}
-
-/// The outcome of a row whose request was refused.
-fn refusal(error: &svc_sdk::Error) -> RowOutcome {
-    let field = error.fields().first().map(|each| format!("{}: {}", each.field, each.message));
-    let status = error.status().map(|status| format!("http_{}", status.as_u16()));
-    let code = error.code().or(status.as_deref());
-    RowOutcome::refused(code, field.as_deref().or(error.message()))
-}
-
-/// Both halves of a request, the second first.
-fn halves(mut rows: Vec<u64>, mut emails: Vec<Email>) -> Vec<Chunk> {
-    let half = rows.len() / 2;
-    let second = Chunk::again(rows.split_off(half), emails.split_off(half));
-    vec![second, Chunk::again(rows, emails)]
-}
-
-/// Whether all emails were refused for one reason that concerns the whole job, and not a recipient:
-/// the sender, the template or the scope.
-fn refused_alike(response: &BatchResponse, outcomes: &[RowOutcome]) -> bool {
-    const CODES: [&str; 4] =
-        ["domain_not_verified", "insufficient_scope", "forbidden", "template_not_found"];
-    const FIELDS: [&str; 3] = ["from", "templateId", "template_id"];
-    let Some(first @ RowOutcome::Refused { .. }) = outcomes.first() else { return false };
-    let concerns_all = response.items.iter().all(|item| match &item.outcome {
-        BatchOutcome::Refused(refusal) => {
-            let is_field = |field: &svc_sdk::FieldProblem| FIELDS.contains(&field.field.as_str());
-            refusal.code.as_deref().is_some_and(|code| CODES.contains(&code))
-                || refusal.fields.iter().any(is_field)
+    fn report(&self, outcomes: Vec<(u64, RowOutcome)>, pause: Option<Duration>) {
+        let totals = self.ledger.totals();
+        if let Some(observer) = &mut self.progress().observer {
+            observer(&RequestReport { outcomes, totals, pause });
         }
-        _ => false,
-    });
-    concerns_all && outcomes.iter().all(|outcome| outcome == first)
-}
+    }
 
-fn code_of(outcomes: &[RowOutcome]) -> Option<String> {
-    match outcomes.first() {
-        Some(RowOutcome::Refused { code, .. }) => code.clone(),
-        _ => None,
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
     }
 }
 
-/// The outcome of each email of a request.
-fn outcomes(response: &BatchResponse, sent: usize) -> Vec<RowOutcome> {
-    let mut outcomes = vec![RowOutcome::Unknown; sent];
-    let mut seen = vec![false; sent];
-    for item in &response.items {
-        let Some(index) = item.index.filter(|index| *index < sent) else { continue };
-        outcomes[index] = match &item.outcome {
-            // Two results for one email contradict each other.
-            _ if seen[index] => RowOutcome::Unknown,
-            BatchOutcome::Accepted(email) => RowOutcome::Accepted(email.id.clone()),
-            BatchOutcome::Refused(refusal) => {
-                let field = refusal.fields.first();
-                let field = field.map(|each| format!("{}: {}", each.field, each.message));
-                let message = field.as_deref().or(refusal.message.as_deref());
-                RowOutcome::refused(refusal.code.as_deref(), message)
-            }
-            _ => RowOutcome::Unknown,
-        };
-        seen[index] = true;
-    }
-    outcomes
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The address of the first recipient, without a name.
-pub(crate) fn address(email: &Email) -> &str {
-    let text = email.to.first().map_or("", |to| to.trim());
-    let named = text.strip_suffix('>').and_then(|named| named.rsplit_once('<'));
-    named.map_or(text, |(_, address)| address)
+impl Progress {
+    /// Takes in the rows of a response, and the cause if all were refused for the same one. Returns
+    /// `Some` if that stops the job: the rows that were refused and are to be sent again.
+    fn take(
+        &mut self,
+        rows: impl Iterator<Item = (u64, u64)>,
+        cause: Option<Cause>,
+        accepted: u64,
+    ) -> Option<Vec<(u64, u64)>> {
+        self.unknown_in_a_row = 0;
+        if self.cause != cause {
+            self.refused.clear();
+            (self.cause, self.is_stopped) = (cause, false);
+        }
+        let cause = self.cause.as_ref()?;
+        self.refused.extend(rows);
+        // Also the rows of requests that were in flight then.
+        if self.refused.len() < cause.limit() && !self.is_stopped {
+            return None;
+        }
+        self.is_stopped = true;
+        // If not, rows that are refused whatever their sender does would stop every run.
+        let are_spared = cause.concerns_job() || accepted == 0;
+        let refused = std::mem::take(&mut self.refused);
+        Some(if are_spared { refused } else { Vec::new() })
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::{Entry, RowOutcome};
+use crate::{JournalEntry, RowOutcome};
 
 /// How many rows have which outcome, in all runs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,20 +21,23 @@ pub struct Totals {
     pub unknown: u64,
 }
 
-/// What is known about the rows of a job.
+/// What is known about the rows of a job: what its entries say.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct JournalState {
+    /// Accepted, refused or invalid.
     settled: RowSet,
+    refused: RowSet,
+    /// Rows that were to be sent again at some time.
+    reopened: RowSet,
+    /// Unknown rows that are to be sent again.
+    resend: HashSet<u64>,
     accepted: u64,
-    refused: u64,
     invalid: u64,
     /// Requests without a complete outcome, by their number.
     open: BTreeMap<u64, Open>,
     /// The request that a row without an outcome belongs to.
-    chunk_of: HashMap<u64, u64>,
-    next_chunk: u64,
-    /// What the clock of this machine lacks, compared with that of the journal.
-    clock_offset: TimeDelta,
+    request_of: HashMap<u64, u64>,
+    next_request: u64,
 }
 
 /// A request without a complete outcome.
@@ -43,7 +46,7 @@ pub(crate) struct Open {
     /// Its rows without an outcome.
     pub(crate) rows: Vec<u64>,
     pub(crate) key: Option<String>,
-    pub(crate) at: DateTime<Utc>,
+    at: DateTime<Utc>,
     in_flight: bool,
     /// Rows that were unknown before this request, too.
     before: HashSet<u64>,
@@ -51,23 +54,24 @@ pub(crate) struct Open {
     sent: usize,
 }
 
-impl State {
-    /// Takes in the next entry of the journal.
-    pub fn apply(&mut self, entry: &Entry) {
+impl JournalState {
+    /// Takes in the next entry.
+    pub fn apply(&mut self, entry: &JournalEntry) {
         match entry {
-            Entry::Intent { chunk, at, key, rows, .. } => {
-                self.intend(*chunk, *at, key.clone(), rows);
+            JournalEntry::Intent { request, at, key, rows, .. } => {
+                self.intend(*request, *at, key.clone(), rows);
             }
-            Entry::Outcome { chunk, results, .. } => self.conclude(*chunk, results),
-            Entry::NotSent { chunk, .. } => self.take_back(*chunk),
-            Entry::Unknown { chunk, .. } => {
-                if let Some(open) = self.open.get_mut(chunk) {
+            JournalEntry::Outcome { request, results, .. } => self.conclude(*request, results),
+            JournalEntry::NotSent { request, .. } => self.take_back(*request),
+            JournalEntry::Unknown { request, .. } => {
+                if let Some(open) = self.open.get_mut(request) {
                     open.in_flight = false;
                 }
             }
-            Entry::Invalid { row, .. } => {
+            JournalEntry::Invalid { row, .. } => {
                 self.invalid += u64::from(self.settled.insert(*row));
             }
+            JournalEntry::Reopened { rows, .. } => rows.iter().for_each(|row| self.reopen(*row)),
         }
     }
 
@@ -76,129 +80,159 @@ impl State {
         let unknown = self.open.values().filter(|open| !open.in_flight);
         Totals {
             accepted: self.accepted,
-            refused: self.refused,
+            refused: self.refused.len(),
             invalid: self.invalid,
             unknown: unknown.map(|open| open.rows.len() as u64).sum(),
         }
     }
 
-    /// Whether a row was accepted, refused or is invalid.
+    /// Whether a row was accepted, refused or is invalid, and is not to be sent again.
     pub fn is_settled(&self, row: u64) -> bool {
         self.settled.contains(row)
     }
 
+    /// Whether a row was refused and is not to be sent again.
+    pub fn is_refused(&self, row: u64) -> bool {
+        self.refused.contains(row)
+    }
+
     /// Whether a row was sent without a known outcome.
     pub fn is_unknown(&self, row: u64) -> bool {
-        self.chunk_of.contains_key(&row)
+        self.request_of.contains_key(&row)
+    }
+
+    /// Whether a row was to be sent again at some time: the journal may have several outcomes of
+    /// it.
+    pub fn was_reopened(&self, row: u64) -> bool {
+        self.reopened.contains(row)
     }
 
     /// Counts requests in flight as unknown. For the journal of a job that is not running.
     #[must_use]
     pub fn stopped(mut self) -> Self {
-        for open in self.open.values_mut() {
-            open.in_flight = false;
-        }
+        self.open.values_mut().for_each(|open| open.in_flight = false);
         self
     }
 
-    /// The current time, in milliseconds, by the clock of the journal.
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        (Utc::now() + self.clock_offset).trunc_subsecs(3)
+    /// Whether a row is not to be sent: it is settled, or unknown and kept back.
+    pub(crate) fn is_kept_back(&self, row: u64) -> bool {
+        self.is_settled(row) || (self.is_unknown(row) && !self.resend.contains(&row))
     }
 
-    #[cfg(feature = "redis")]
-    pub(crate) fn set_clock_offset(&mut self, offset: TimeDelta) {
-        self.clock_offset = offset;
+    /// The rows that were refused, and those that are unknown, as far as they are asked for.
+    pub(crate) fn reopenable(&self, refused: bool, unknown: bool) -> Vec<u64> {
+        let unknown = self.request_of.keys().filter(|_| unknown).copied();
+        let mut rows = self.refused.rows().filter(|_| refused).chain(unknown).collect::<Vec<_>>();
+        rows.sort_unstable();
+        rows
     }
 
     /// The numbers of the requests in flight.
     #[cfg(feature = "redis")]
     pub(crate) fn in_flight(&self) -> Vec<u64> {
-        self.open.iter().filter(|(_, open)| open.in_flight).map(|(chunk, _)| *chunk).collect()
+        self.open.iter().filter(|(_, open)| open.in_flight).map(|(request, _)| *request).collect()
     }
 
-    pub(crate) fn next_chunk(&mut self) -> u64 {
-        self.next_chunk += 1;
-        self.next_chunk - 1
+    pub(crate) fn next_request(&mut self) -> u64 {
+        self.next_request += 1;
+        self.next_request - 1
     }
 
     /// The request of an unknown row that can be repeated with its idempotency key.
-    pub(crate) fn repeatable(&self, row: u64, life: TimeDelta) -> Option<(u64, &Open)> {
-        let chunk = *self.chunk_of.get(&row)?;
-        let open = self.open.get(&chunk)?;
-        self.can_repeat(open, life).then_some((chunk, open))
+    pub(crate) fn repeatable(
+        &self,
+        row: u64,
+        now: DateTime<Utc>,
+        life: TimeDelta,
+    ) -> Option<(u64, &Open)> {
+        let request = *self.request_of.get(&row)?;
+        let open = self.open.get(&request)?;
+        open.is_repeatable(now, life).then_some((request, open))
     }
 
     /// Whether any request can be repeated with its idempotency key.
     #[cfg(feature = "redis")]
-    pub(crate) fn has_repeatable(&self, life: TimeDelta) -> bool {
-        self.open.values().any(|open| self.can_repeat(open, life))
+    pub(crate) fn has_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
+        self.open.values().any(|open| open.is_repeatable(now, life))
     }
 
-    fn can_repeat(&self, open: &Open, life: TimeDelta) -> bool {
-        let age = Utc::now() + self.clock_offset - open.at;
-        // A clock that was set back does not tell the age.
-        let is_alive = age >= TimeDelta::zero() && age < life;
-        let is_whole = open.rows.len() == open.sent;
-        open.key.is_some() && is_alive && is_whole && !open.in_flight
-    }
-
-    fn intend(&mut self, chunk: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {
+    fn intend(&mut self, request: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {
         let mut before = HashSet::new();
         for row in rows {
-            if let Some(earlier) = self.chunk_of.insert(*row, chunk) {
+            self.resend.remove(row);
+            if let Some(earlier) = self.request_of.insert(*row, request) {
                 before.insert(*row);
                 self.close(earlier, &HashSet::from([*row]));
             }
         }
-        self.next_chunk = self.next_chunk.max(chunk + 1);
-        let rows = rows.to_vec();
-        let sent = rows.len();
-        self.open.insert(chunk, Open { rows, key, at, in_flight: true, before, sent });
+        self.next_request = self.next_request.max(request + 1);
+        let (rows, sent) = (rows.to_vec(), rows.len());
+        self.open.insert(request, Open { rows, key, at, in_flight: true, before, sent });
     }
 
-    fn conclude(&mut self, chunk: u64, results: &[RowOutcome]) {
-        let Some(open) = self.open.get_mut(&chunk) else { return };
+    fn conclude(&mut self, request: u64, results: &[RowOutcome]) {
+        let Some(open) = self.open.get_mut(&request) else { return };
         open.in_flight = false;
         let mut results = results.iter();
         open.rows.retain(|row| {
-            let count = match results.next() {
-                Some(RowOutcome::Accepted(_)) => &mut self.accepted,
-                Some(RowOutcome::Refused { .. }) => &mut self.refused,
+            match results.next() {
+                Some(RowOutcome::Accepted(_)) => {
+                    self.accepted += u64::from(self.settled.insert(*row));
+                }
+                Some(RowOutcome::Refused(_)) => {
+                    if self.settled.insert(*row) {
+                        self.refused.insert(*row);
+                    }
+                }
                 Some(RowOutcome::Unknown) | None => return true,
-            };
-            *count += u64::from(self.settled.insert(*row));
-            self.chunk_of.remove(row);
+            }
+            self.request_of.remove(row);
             false
         });
         if open.rows.is_empty() {
-            self.open.remove(&chunk);
+            self.open.remove(&request);
         }
     }
 
     /// A request was not processed. Rows that were unknown before it still are.
-    fn take_back(&mut self, chunk: u64) {
-        let Some(open) = self.open.get_mut(&chunk) else { return };
+    fn take_back(&mut self, request: u64) {
+        let Some(open) = self.open.get_mut(&request) else { return };
         open.in_flight = false;
+        open.key = None;
         let kept = |row: &u64| open.before.contains(row);
         let closed = open.rows.iter().copied().filter(|row| !kept(row)).collect::<HashSet<_>>();
         for row in &closed {
-            self.chunk_of.remove(row);
+            self.request_of.remove(row);
         }
-        self.close(chunk, &closed);
-        if let Some(open) = self.open.get_mut(&chunk) {
-            open.key = None;
-        }
+        self.close(request, &closed);
     }
 
     /// Removes rows from an open request.
-    fn close(&mut self, chunk: u64, closed: &HashSet<u64>) {
-        if let Some(open) = self.open.get_mut(&chunk) {
+    fn close(&mut self, request: u64, closed: &HashSet<u64>) {
+        if let Some(open) = self.open.get_mut(&request) {
             open.rows.retain(|row| !closed.contains(row));
             if open.rows.is_empty() {
-                self.open.remove(&chunk);
+                self.open.remove(&request);
             }
         }
+    }
+
+    fn reopen(&mut self, row: u64) {
+        if self.refused.remove(row) {
+            self.settled.remove(row);
+        } else if self.is_unknown(row) {
+            self.resend.insert(row);
+        }
+        self.reopened.insert(row);
+    }
+}
+
+impl Open {
+    fn is_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
+        let age = now - self.at;
+        // A clock that was set back does not tell the age.
+        let is_alive = age >= TimeDelta::zero() && age < life;
+        self.key.is_some() && is_alive && self.rows.len() == self.sent && !self.in_flight
     }
 }
 
@@ -226,24 +260,47 @@ impl RowSet {
         *word |= bit;
         is_new
     }
+
+    /// Removes a row and returns whether it was there.
+    fn remove(&mut self, row: u64) -> bool {
+        let was_there = self.contains(row);
+        let (page, word, bit) = Self::place(row);
+        if let Some(page) = self.0.get_mut(&page) {
+            page[word] &= !bit;
+        }
+        was_there
+    }
+
+    fn len(&self) -> u64 {
+        self.0.values().flatten().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// The rows, in no order.
+    fn rows(&self) -> impl Iterator<Item = u64> {
+        self.0
+            .keys()
+            .flat_map(|page| page * 1024..(page + 1) * 1024)
+            .filter(|row| self.contains(*row))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RowRefusal;
 
-    fn intent(chunk: u64, rows: &[u64], key: Option<&str>) -> Entry {
+    fn intent(request: u64, rows: &[u64], key: Option<&str>) -> JournalEntry {
         let to = rows.iter().map(|row| format!("{row}@b.test")).collect();
         let key = key.map(str::to_owned);
-        Entry::Intent { chunk, at: Utc::now(), key, rows: rows.to_vec(), to }
+        JournalEntry::Intent { request, at: Utc::now(), key, rows: rows.to_vec(), to }
     }
 
-    fn outcome(chunk: u64, results: &[RowOutcome]) -> Entry {
-        Entry::Outcome { chunk, at: Utc::now(), results: results.to_vec() }
+    fn outcome(request: u64, results: &[RowOutcome]) -> JournalEntry {
+        JournalEntry::Outcome { request, at: Utc::now(), results: results.to_vec() }
     }
 
-    fn state(entries: &[Entry]) -> State {
-        let mut state = State::default();
+    fn state(entries: &[JournalEntry]) -> JournalState {
+        let mut state = JournalState::default();
         entries.iter().for_each(|entry| state.apply(entry));
         state.stopped()
     }
@@ -253,7 +310,7 @@ mod tests {
     #[test]
     fn a_request_without_an_outcome_is_unknown() {
         let accepted = RowOutcome::Accepted("eml_1".to_owned());
-        let refused = RowOutcome::refused(Some("invalid"), None);
+        let refused = RowOutcome::Refused(RowRefusal::new(Some("invalid"), None));
         let state = state(&[
             intent(0, &[1, 2, 5000], None),
             intent(1, &[6, 7], Some("k")),
@@ -263,14 +320,17 @@ mod tests {
         assert_eq!(state.totals(), totals);
         assert!(state.is_settled(1) && state.is_settled(2) && !state.is_settled(5000));
         assert!(state.is_unknown(5000) && state.is_unknown(6) && !state.is_unknown(3));
-        assert!(state.repeatable(6, DAY).is_some_and(|(chunk, _)| chunk == 1));
-        assert!(state.repeatable(6, TimeDelta::zero()).is_none(), "the key has expired");
-        assert!(state.repeatable(5000, DAY).is_none(), "no key");
+        assert!(state.repeatable(6, Utc::now(), DAY).is_some_and(|(request, _)| request == 1));
+        assert!(
+            state.repeatable(6, Utc::now(), TimeDelta::zero()).is_none(),
+            "the key has expired"
+        );
+        assert!(state.repeatable(5000, Utc::now(), DAY).is_none(), "no key");
     }
 
     #[test]
     fn a_request_that_was_not_processed_leaves_no_trace() {
-        let not_sent = Entry::NotSent { chunk: 0, at: Utc::now(), code: None };
+        let not_sent = JournalEntry::NotSent { request: 0, at: Utc::now(), code: None };
         let state = state(&[intent(0, &[1, 2], None), not_sent]);
         assert_eq!(state.totals(), Totals::default());
         assert!(!state.is_unknown(1) && !state.is_settled(1));
@@ -278,12 +338,12 @@ mod tests {
 
     #[test]
     fn an_unknown_row_that_is_sent_again_and_not_processed_stays_unknown() {
-        let not_sent = Entry::NotSent { chunk: 1, at: Utc::now(), code: None };
+        let not_sent = JournalEntry::NotSent { request: 1, at: Utc::now(), code: None };
         let mut state =
             state(&[intent(0, &[1, 2], Some("k")), intent(1, &[1, 2, 3], Some("l")), not_sent]);
         assert_eq!(state.totals().unknown, 2);
         assert!(state.is_unknown(1) && !state.is_unknown(3));
-        assert!(state.repeatable(1, DAY).is_none(), "its key belongs to other rows");
+        assert!(state.repeatable(1, Utc::now(), DAY).is_none(), "its key belongs to other rows");
         state.apply(&intent(2, &[1, 2], None));
         let accepted = RowOutcome::Accepted("eml_1".to_owned());
         state.apply(&outcome(2, &[accepted.clone(), accepted]));

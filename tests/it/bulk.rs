@@ -196,7 +196,7 @@ impl Receiver {
         self.client.raw("POST", "/_sandbox/faults").json(fault).await.expect("a fault");
     }
 
-    pub(crate) async fn clear_faults(&self) {
+    pub(crate) async fn remove_faults(&self) {
         self.client.raw("DELETE", "/_sandbox/faults").await.expect("no faults");
     }
 

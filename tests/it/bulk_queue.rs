@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use svc_bulk::{Entry, QueueStatus, RedisQueue};
+use svc_bulk::{JournalEntry, QueueStatus, RedisQueue};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
@@ -69,13 +69,10 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     assert_eq!(again["error"]["code"], "job_is_cancelled", "{again}");
 }
 
-/// The service limits every request, so that a worker tries again until its deadline.
 #[tokio::test]
-async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
+async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_ended() {
     let Some(job) = Queued::new(false).await else { return };
     job.receiver.fault(&json!({"latency": "60s", "times": 1_000_000})).await;
-
-    // Requests in flight when their worker is killed and the job is cancelled.
     let id = job.plan(300, &[]).await;
     let mut worker = job.work(&id, None, "12s");
     job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
@@ -91,27 +88,75 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     assert_eq!([&status["unknown"], &status["not_sent"]], [200, 100], "{status}");
     assert_eq!(status["workers"][0]["state"], "silent");
     assert_eq!(job.unknown(&id).await.len(), 200);
+    let jobs = job.svc(&["bulk", "list"]).await;
+    assert_eq!([&jobs[0]["state"], &jobs[0]["unknown"]], [&json!("cancelled"), &json!(200)]);
+}
 
-    job.receiver.clear_faults().await;
+/// The service limits every request, so that the worker tries again and again.
+#[tokio::test]
+async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
+    let Some(job) = Queued::new(false).await else { return };
     let limit = json!({"status": 429, "headers": {"retry-after": "1"}, "times": 1_000_000});
     job.receiver.fault(&limit).await;
     let id = job.plan(400, &[]).await;
     let mut worker = job.work(&id, None, "1h");
-    job.until_requests(&id, "two were sent", |_, all| all >= 2).await;
+    job.until_requests(&id, "some were limited", |_, all| all >= 3).await;
     job.svc(&["bulk", "status", &id, "--pause"]).await;
     let seen = job.until_requests(&id, "none is in flight", |in_flight, _| in_flight == 0).await;
+    sleep(Duration::from_secs(2)).await;
+    let all = job.until_requests(&id, "none is in flight", |in_flight, _| in_flight == 0).await;
+    assert_eq!(all, seen, "a paused job is tried again");
     job.svc(&["bulk", "status", &id, "--resume"]).await;
-    job.until_requests(&id, "requests are sent again", |_, all| all > seen).await;
+    job.until_requests(&id, "it goes on", |_, all| all > seen).await;
     job.svc(&["bulk", "status", &id, "--cancel"]).await;
-    let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
+    let ended = tokio::time::timeout(Duration::from_secs(10), worker.wait()).await;
     assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
     let status = job.svc(&["bulk", "status", &id]).await;
     assert_eq!([&status["unknown"], &status["not_sent"]], [0, 400], "{status}");
     assert_eq!(job.svc(&["bulk", "report", &id, "--json"]).await, json!([]));
+}
 
-    let jobs = job.svc(&["bulk", "list"]).await;
-    assert_eq!([&jobs[0]["job"], &jobs[0]["not_sent"]], [&json!(id), &json!(400)], "{jobs}");
-    assert_eq!([&jobs[1]["state"], &jobs[1]["unknown"]], [&json!("cancelled"), &json!(200)]);
+/// The sender's domain is not verified any more: every row is refused, until it is verified.
+#[tokio::test]
+async fn refusals_for_a_cause_of_the_whole_job_pause_it_and_its_rows_are_sent_later() {
+    let Some(job) = Queued::new(false).await else { return };
+    let error = json!({"code": "domain_not_verified", "message": "shop.test is not verified"});
+    let refused = |codes: &Value| {
+        let results = (0..100).map(|index| json!({"index": index, "error": codes}));
+        json!({"results": results.collect::<Vec<_>>()})
+    };
+    let fault = json!({"operation": "emails.send_batch", "status": 200, "body": refused(&error),
+        "skip": 3, "times": 1_000_000});
+    job.receiver.fault(&fault).await;
+    let id = job.plan(2_000, &[]).await;
+    let args = ["bulk", "work", &id];
+    let failed = job.svc_fails(&args).await;
+    assert_eq!(failed["error"]["code"], "domain_not_verified", "{failed}");
+    let status = job.svc(&["bulk", "status", &id]).await;
+    assert_eq!(status["state"], "paused");
+    let counts = ["accepted", "refused", "unknown", "not_sent"].map(|name| &status[name]);
+    assert_eq!(counts, [300, 0, 0, 1_700], "{status}");
+    let cause = job.queue.status(&id).await.expect("a status").cause.expect("a cause");
+    assert_eq!(cause.message.as_deref(), Some("shop.test is not verified"));
+
+    job.receiver.remove_faults().await;
+    // Some are refused one by one, and sent again on request.
+    let error = json!({"code": "recipient_suppressed", "message": "no"});
+    let fault = json!({"operation": "emails.send_batch", "status": 200, "body": refused(&error)});
+    job.receiver.fault(&fault).await;
+    job.svc(&["bulk", "status", &id, "--resume"]).await;
+    assert_eq!(job.work(&id, None, LEASE).wait().await.expect("a status").code(), Some(11));
+    let report = job.svc(&["bulk", "report", &id, "--json"]).await;
+    let refused =
+        report.as_array().expect("a list").iter().filter(|row| row["status"] == "refused");
+    assert_eq!(refused.filter(|row| row["code"] == "recipient_suppressed").count(), 100);
+    job.svc(&["bulk", "status", &id, "--resume", "--refused"]).await;
+    assert_eq!(job.work(&id, None, LEASE).wait().await.expect("a status").code(), Some(0));
+    let received = job.receiver.received().await;
+    assert_eq!((received.len(), crate::bulk::twice(&received).len()), (2_000, 0));
+    let report = job.svc(&["bulk", "report", &id, "--json"]).await;
+    let rows = report.as_array().expect("a list");
+    assert!(rows.len() == 2_000 && rows.iter().all(|row| row["status"] == "accepted"));
 }
 
 #[tokio::test]
@@ -272,7 +317,8 @@ impl Queued {
             for chunk in 0..self.queue.status(id).await.expect("a status").chunks {
                 for entry in self.queue.entries(id, chunk).await.expect("entries") {
                     match entry {
-                        Entry::Intent { .. } => all += 1,
+                        JournalEntry::Intent { .. } => all += 1,
+                        JournalEntry::Reopened { .. } => {}
                         _ => ended += 1,
                     }
                 }

@@ -18,7 +18,10 @@ pub(crate) struct Connection(ConnectionManager);
 
 impl Connection {
     pub(crate) async fn open(url: &str, ca_pem: Option<&[u8]>) -> io::Result<Self> {
-        let client = if url.starts_with("rediss:") { with_tls(url, ca_pem)? } else { client(url)? };
+        let client = match url.starts_with("rediss:") {
+            true => with_tls(url, ca_pem)?,
+            false => Client::open(url).map_err(|_| not_a_url())?,
+        };
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(1)
             .set_max_delay(Duration::from_millis(500))
@@ -52,10 +55,6 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Connection")
     }
-}
-
-fn client(url: &str) -> io::Result<Client> {
-    Client::open(url).map_err(|_| not_a_url())
 }
 
 fn not_a_url() -> io::Error {

@@ -6,9 +6,8 @@ use std::io;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::RedisQueue;
-use super::keys::Keys;
-use crate::{JobInfo, State, Totals};
+use super::{RedisQueue, damaged, key, totals};
+use crate::{JobInfo, JournalState, RowRefusal, Totals};
 
 /// Whether the workers of a job send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +38,8 @@ pub struct QueueStatus {
     pub info: JobInfo,
     /// Whether its workers send.
     pub state: QueueState,
+    /// Why the service refuses the emails of the job, if that has paused it.
+    pub cause: Option<RowRefusal>,
     /// The outcomes so far. Requests in flight are not counted.
     pub totals: Totals,
     /// The number of chunks.
@@ -84,107 +85,73 @@ impl RedisQueue {
     ///
     /// If there is no such job ([`NotFound`](io::ErrorKind::NotFound)), or Redis fails.
     pub async fn status(&self, job: &str) -> io::Result<QueueStatus> {
-        let keys = Keys::new(job);
         let connection = &self.connection;
-        let fields: HashMap<String, String> =
-            connection.query(redis::cmd("HGETALL").arg(&keys.job)).await?;
-        let state = fields.get("state").and_then(|state| QueueState::parse(state));
-        let (Some(mut state), Some(info)) = (state, fields.get("info")) else {
-            return Err(missing());
-        };
-        let number = |name: &str| count(fields.get(name));
-        let done: u64 = connection.query(redis::cmd("SCARD").arg(&keys.done)).await?;
-        let chunks = number("chunks");
+        let hash = |name| redis::cmd("HGETALL").arg(key(job, name)).to_owned();
+        let fields: HashMap<String, String> = connection.query(&hash("")).await?;
+        let field = |name| fields.get(name).map(String::as_str);
+        let state = field("state").and_then(QueueState::parse);
+        let (Some(mut state), Some(info)) = (state, field("info")) else { return Err(missing()) };
+        let info = serde_json::from_str(info).map_err(|_| damaged())?;
+        let done: u64 = connection.query(redis::cmd("SCARD").arg(key(job, ":done"))).await?;
+        let chunks = number(field("chunks"));
         if done >= chunks {
             state = QueueState::Complete;
         }
-        let info = serde_json::from_str(info).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "the job in Redis is damaged")
-        })?;
-        let mut totals = Totals {
-            accepted: number("accepted"),
-            refused: number("refused"),
-            invalid: number("invalid"),
-            unknown: number("unknown"),
+        let cause = field("cause").and_then(|cause| serde_json::from_str(cause).ok()).flatten();
+        let mut totals = totals_of(field);
+        let workers: BTreeMap<String, String> = connection.query(&hash(":workers")).await?;
+        let of_worker = |worker: &str, field: &str| {
+            workers.get(&format!("{worker}|{field}")).map(String::as_str)
         };
-        let fields: HashMap<String, String> =
-            connection.query(redis::cmd("HGETALL").arg(&keys.workers)).await?;
         let mut command = redis::cmd("XPENDING");
-        command.arg(&keys.chunks).arg("workers").arg("-").arg("+").arg(MAX_PENDING);
+        command.arg(key(job, ":chunks")).arg("workers").arg("-").arg("+").arg(MAX_PENDING);
         let pending: Vec<Pending> = connection.query(&command).await?;
         let mut lost = Vec::new();
         for (id, worker, silent, _) in &pending {
-            let of_worker = |field: &str| fields.get(&format!("{worker}|{field}"));
-            let is_gone = of_worker("left").is_some() || *silent >= count(of_worker("lease"));
-            if is_gone && let Some((chunk, more)) = self.unknown_of(&keys, job, id).await? {
+            let is_gone = of_worker(worker, "left").is_some()
+                || *silent >= number(of_worker(worker, "lease"));
+            if is_gone && let Some((chunk, more)) = self.unknown_of(job, id).await? {
                 totals.unknown = totals.unknown.saturating_add_signed(more);
                 lost.push(chunk);
             }
         }
-        let workers = self.workers(fields, &pending).await?;
-        Ok(QueueStatus { info, state, totals, chunks, lost, workers })
+        let (seconds, micros): (i64, i64) = connection.query(&redis::cmd("TIME")).await?;
+        let now = DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+            + TimeDelta::microseconds(micros);
+        let names = workers.keys().filter_map(|field| field.strip_suffix("|seen"));
+        let workers = names.map(|name| {
+            let millis = |field| i64::try_from(number(of_worker(name, field))).unwrap_or_default();
+            let seen = DateTime::from_timestamp_millis(millis("seen")).unwrap_or_default();
+            WorkerStatus {
+                name: name.to_owned(),
+                seen,
+                silent: now - seen,
+                lease: TimeDelta::milliseconds(millis("lease")),
+                has_left: of_worker(name, "left").is_some(),
+                chunks: pending.iter().filter(|(_, worker, ..)| worker == name).count() as u64,
+                totals: totals_of(|field| of_worker(name, field)),
+            }
+        });
+        let workers = workers.collect();
+        Ok(QueueStatus { info, state, cause, totals, chunks, lost, workers })
     }
 
     /// A claimed chunk, if it has a request in flight, and by how many unknown rows it exceeds what
     /// was recorded if that request has no outcome any more.
-    async fn unknown_of(&self, keys: &Keys, job: &str, id: &str) -> io::Result<Option<(u64, i64)>> {
-        let command = redis::cmd("XRANGE").arg(&keys.chunks).arg(id).arg(id).to_owned();
+    async fn unknown_of(&self, job: &str, id: &str) -> io::Result<Option<(u64, i64)>> {
+        let mut command = redis::cmd("XRANGE");
+        command.arg(key(job, ":chunks")).arg(id).arg(id);
         let entry: Vec<(String, Vec<String>)> = self.connection.query(&command).await?;
-        let chunk = entry.first().and_then(|(_, fields)| fields.get(1)?.parse().ok());
-        // Another worker has just completed it.
+        let chunk = entry.first().and_then(|(_, fields)| fields.get(1)?.parse::<u64>().ok());
         let Some(chunk) = chunk else { return Ok(None) };
-        let command = redis::cmd("HGET").arg(&keys.counts).arg(chunk).to_owned();
-        let recorded: Option<String> = self.connection.query(&command).await?;
-        let recorded = recorded.and_then(|counts| counts.rsplit(' ').next()?.parse().ok());
-        let mut state = State::default();
+        let mut state = JournalState::default();
         self.entries(job, chunk).await?.iter().for_each(|entry| state.apply(entry));
         if state.in_flight().is_empty() {
             return Ok(None);
         }
-        let unknown = i64::try_from(state.stopped().totals().unknown).unwrap_or(i64::MAX);
-        Ok(Some((chunk, unknown - recorded.unwrap_or(0))))
-    }
-
-    async fn workers(
-        &self,
-        fields: HashMap<String, String>,
-        pending: &[Pending],
-    ) -> io::Result<Vec<WorkerStatus>> {
-        let (seconds, micros): (i64, i64) = self.connection.query(&redis::cmd("TIME")).await?;
-        let now = DateTime::from_timestamp(seconds, 0).unwrap_or_default()
-            + TimeDelta::microseconds(micros);
-        let mut workers = BTreeMap::new();
-        for (field, value) in fields {
-            let Some((name, field)) = field.rsplit_once('|') else { continue };
-            let worker = workers.entry(name.to_owned()).or_insert_with(|| WorkerStatus {
-                name: name.to_owned(),
-                seen: DateTime::default(),
-                silent: TimeDelta::zero(),
-                has_left: false,
-                lease: TimeDelta::zero(),
-                chunks: pending.iter().filter(|(_, worker, ..)| worker == name).count() as u64,
-                totals: Totals::default(),
-            });
-            let number = count(Some(&value));
-            match field {
-                "seen" => {
-                    let millis = i64::try_from(number).unwrap_or_default();
-                    worker.seen = DateTime::from_timestamp_millis(millis).unwrap_or_default();
-                    worker.silent = now - worker.seen;
-                }
-                "lease" => {
-                    let millis = i64::try_from(number).unwrap_or_default();
-                    worker.lease = TimeDelta::milliseconds(millis);
-                }
-                "left" => worker.has_left = true,
-                "accepted" => worker.totals.accepted = number,
-                "refused" => worker.totals.refused = number,
-                "invalid" => worker.totals.invalid = number,
-                "unknown" => worker.totals.unknown = number,
-                _ => {}
-            }
-        }
-        Ok(workers.into_values().collect())
+        let recorded = self.field(key(job, ":counts"), chunk).await?.unwrap_or_default();
+        let recorded = totals(String::from_utf8_lossy(&recorded).split(' ')).unknown;
+        Ok(Some((chunk, state.stopped().totals().unknown.cast_signed() - recorded.cast_signed())))
     }
 }
 
@@ -193,6 +160,12 @@ pub(crate) fn missing() -> io::Error {
 }
 
 /// A number; a worker that settles the unknown rows of others has a negative one.
-fn count(text: Option<&String>) -> u64 {
+fn number(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn totals_of<'a>(field: impl Fn(&'static str) -> Option<&'a str>) -> Totals {
+    totals(
+        ["accepted", "refused", "invalid", "unknown"].map(|name| field(name).unwrap_or_default()),
+    )
 }

@@ -1,27 +1,35 @@
 //! A worker: claims chunks of a job, sends their rows, and records the outcomes.
 
-use std::collections::HashMap;
-use std::convert::Infallible;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
-use std::pin::pin;
+use std::marker::PhantomData;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::stream::{self, Empty};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde::de::DeserializeOwned;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
-
-use super::claim::{Answer, Claimed, Claims, ENTRY_BITS, FIRST_POLL, Held, POLL, millis};
-use super::keys::Keys;
-use super::{RedisQueue, lines, scripts, scripts_cmd};
-use crate::collect::{Chunk, Collector, Next};
-use crate::driver::{Begin, Driver, refusal};
-use crate::{Entry, Error, ErrorKind, Job, Row, RowOutcome, Totals};
 use svc_sdk::email::Email;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-/// How often a request is repeated with its idempotency key by workers that take it over.
+use super::{
+    QueueState, RedisQueue, damaged, entries, key, script, scripts, status, totals, with_totals,
+};
+use crate::journal::lines;
+use crate::request::{Collector, Request};
+use crate::run::{Begin, Ledger, Work, lock};
+use crate::{BulkRow, Error, ErrorKind, Job, JournalEntry, JournalState, RowRefusal, Totals};
+
+/// How long a sender without rows to send waits before it looks again: at first, as the others will
+/// probably have sent the last rows soon, and at most.
+const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(300));
+
+/// The bits of a request's number that count the entries of its chunk; the others are the number
+/// of the chunk.
+const ENTRY_BITS: u32 = 20;
+
+/// How often a request is sent with its idempotency key, by all workers that take it over.
 const MAX_REPEATS: usize = 10;
 
 impl Job {
@@ -30,16 +38,17 @@ impl Job {
     ///
     /// `worker` names this process in [`RedisQueue::status`]; a random suffix is added. `render`
     /// is as for [`run`](Self::run), and must make the same email of a row in every worker. The
-    /// [`rate`](Self::rate) is that of the job; the one of this worker is not used. So is
-    /// [`resend_unknown`](Self::resend_unknown): see [`RedisQueue::resend_unknown`]. If Redis
-    /// cannot be reached for two minutes, the worker ends.
+    /// [`rate`](Self::rate) is that of the job; the one of this worker is not used. Nor are
+    /// [`resend_unknown`](Self::resend_unknown) and [`resend_refused`](Self::resend_refused), for
+    /// which the queue has functions. If Redis cannot be reached for two minutes, the worker ends.
     ///
     /// [`stop_when`](Self::stop_when) ends this worker in order. Dropping the future ends it at
     /// once; its rows in flight are unknown when its lease has ended.
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run). The job then goes on with the other workers.
+    /// As for [`run`](Self::run). After [`ErrorKind::Refused`], the job is paused; otherwise it
+    /// goes on with the other workers.
     pub async fn work<T, R, M>(
         mut self,
         queue: &RedisQueue,
@@ -54,323 +63,284 @@ impl Job {
     {
         let failed = |error| Error::new(ErrorKind::Journal(error), Totals::default());
         queue.check_durability().await.map_err(failed)?;
-        self = self.rate(0).resend_unknown(false).timeout_at_most(queue.lease * 2 / 3);
-        let mut rows = pin!(stream::empty::<Result<Row<T>, Infallible>>());
-        let collector = self.collector(rows.as_mut(), render);
-        let claims = Claims {
-            queue: queue.clone(),
-            keys: Keys::new(job),
+        self = self.rate(0);
+        self.timeout = self.timeout.min(queue.lease * 2 / 3);
+        let ledger = QueueLedger {
+            queue,
+            job,
             worker: format!("{worker}-{:08x}", fastrand::u32(..)),
+            settings: self.collector(),
+            render: Mutex::new(render),
+            totals: Mutex::default(),
+            row: PhantomData,
         };
-        let mut run = self.start(QueueDriver {
-            job: job.to_owned(),
-            claims,
-            collector,
-            invalid: Vec::new(),
-            held: HashMap::new(),
-            chunk_of: HashMap::new(),
-            claiming: None,
-            poll_at: Instant::now(),
-            poll: FIRST_POLL,
-            clock_offset: TimeDelta::zero(),
-            totals: Totals::default(),
-        });
-        run.until_the_end().await;
-        if run.failure.is_none() {
-            run.settle().await;
-        }
-        if let Err(error) = run.driver.leave().await {
-            run.fail(ErrorKind::Journal(error));
-        }
-        let totals = match queue.status(job).await {
+        let (run, senders, stop) = self.start(ledger);
+        run.until_the_end(senders, stop).await;
+        let mut leave = redis::cmd("HSET");
+        leave.arg(key(job, ":workers")).arg(format!("{}|left", run.ledger.worker)).arg(1);
+        let status = async {
+            let _: u64 = queue.connection.query(&leave).await?;
+            queue.status(job).await
+        };
+        let totals = match status.await {
             Ok(status) => status.totals,
             Err(error) => {
                 run.fail(ErrorKind::Journal(error));
-                run.driver.totals()
+                run.ledger.totals()
             }
         };
-        run.failure.map_or(Ok(totals), |kind| Err(Error::new(kind, totals)))
+        run.result(totals)
     }
 }
 
-/// The source and the record of a worker.
-struct QueueDriver<'a, T, R> {
-    job: String,
-    claims: Claims,
-    collector: Collector<'a, Empty<Result<Row<T>, Infallible>>, T, R>,
-    /// Rows without a valid email.
-    invalid: Vec<(u64, String)>,
-    held: HashMap<u64, Box<Held>>,
-    /// The chunk of each row that has to be sent.
-    chunk_of: HashMap<u64, u64>,
-    /// A task, so that a claim is not forgotten when something else happens first.
-    claiming: Option<JoinHandle<io::Result<Claimed>>>,
-    /// When to look for chunks again, and how long to wait after that.
-    poll_at: Instant,
-    poll: Duration,
-    clock_offset: TimeDelta,
+/// The chunks of a job.
+struct QueueLedger<'a, T, R> {
+    queue: &'a RedisQueue,
+    job: &'a str,
+    worker: String,
+    /// How rows are collected.
+    settings: Collector,
+    render: Mutex<R>,
     /// Those of the job when an outcome was last recorded.
-    totals: Totals,
+    totals: Mutex<Totals>,
+    row: PhantomData<fn(T)>,
 }
 
-impl<T, R, M> QueueDriver<'_, T, R>
-where
-    T: DeserializeOwned,
-    R: FnMut(&T) -> Result<Email, M>,
-    M: Display,
-{
-    /// Makes requests of the rows of a chunk.
-    fn take(&mut self, mut held: Box<Held>, rows: &[u8]) -> io::Result<()> {
-        let rows: Vec<(u64, T)> = serde_json::from_slice(rows)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a row in Redis is damaged"))?;
-        self.clock_offset = held.clock_offset;
-        let key_life = self.collector.key_life;
-        if held.unknown >= MAX_REPEATS {
-            self.collector.key_life = None;
+/// A chunk that this worker has claimed.
+struct Claim {
+    chunk: u64,
+    /// Its id in the stream.
+    id: String,
+    /// How often it was claimed.
+    claims: u64,
+    /// The length of its log.
+    length: usize,
+    /// The number of entries in its log.
+    entries: u64,
+    /// How often a request became unknown.
+    unknown: usize,
+    state: JournalState,
+    /// What the clock of this machine lacks.
+    clock_offset: TimeDelta,
+}
+
+/// What a claim gives.
+enum Claimed {
+    Chunk(Box<Claim>),
+    /// Nothing now.
+    Nothing,
+    /// No row is left, or the job was cancelled.
+    End,
+}
+
+/// The response to a claim: the time in ms, the id in the stream, the number of the chunk, how often
+/// it was claimed, and its log.
+type ClaimResponse = (i64, String, u64, u64, Vec<u8>);
+
+impl<T, R> QueueLedger<'_, T, R> {
+    async fn claim(&self) -> io::Result<Claimed> {
+        let mut command = script(scripts::CLAIM, self.job);
+        command.arg(&self.worker).arg(millis(self.queue.lease));
+        let response: Vec<redis::Value> = self.queue.connection.query(&command).await?;
+        let mut response = response.into_iter();
+        match response.next().map_or(Ok(String::new()), parse)?.as_str() {
+            "chunk" => {}
+            "end" => return Ok(Claimed::End),
+            "missing" => return Err(status::missing()),
+            _ => return Ok(Claimed::Nothing),
         }
-        for (row, data) in rows {
-            self.collector.resend_unknown = held.again.contains(&row);
-            if let Some(Next::Invalid(row, problem)) = self.collector.add(row, &data, &held.state) {
-                self.invalid.push((row, problem));
-                held.open.insert(row);
-            }
+        let claimed: ClaimResponse = response.next().map_or_else(|| Err(damaged()), parse)?;
+        let (now, id, chunk, claims, log) = claimed;
+        let now = DateTime::from_timestamp_millis(now).unwrap_or_default();
+        let mut claim = Claim {
+            chunk,
+            id,
+            claims,
+            length: log.len(),
+            entries: 0,
+            unknown: 0,
+            state: JournalState::default(),
+            clock_offset: now - Utc::now(),
+        };
+        entries(&log)?.iter().for_each(|entry| claim.apply(entry));
+        // The worker that sent them has not recorded an outcome and cannot do so any more.
+        let (at, in_flight) = (claim.now(), claim.state.in_flight().into_iter());
+        let lost = in_flight.map(|request| JournalEntry::Unknown { request, at, code: None });
+        let lost = lost.collect::<Vec<_>>();
+        if !lost.is_empty() && !self.append(&mut claim, lost, false).await? {
+            return Ok(Claimed::Nothing);
         }
-        held.open.extend(self.collector.end_part());
-        self.collector.key_life = key_life;
-        if held.open.is_empty() {
-            let claims = self.claims.clone();
-            self.claiming = Some(tokio::spawn(async move {
-                claims.append(&mut held, Vec::new(), true).await?;
-                Ok(Claimed::Nothing)
-            }));
-            self.poll_at = Instant::now();
-            return Ok(());
-        }
-        self.chunk_of.extend(held.open.iter().map(|row| (*row, held.number)));
-        self.held.insert(held.number, held);
-        Ok(())
+        Ok(Claimed::Chunk(Box::new(claim)))
     }
 
-    /// Returns false if the entries are not of a chunk, or of a request, of this worker's claims.
-    async fn append(&mut self, chunk: u64, entries: Vec<Entry>) -> io::Result<bool> {
-        let Some(mut held) = self.held.remove(&chunk) else { return Ok(false) };
-        if let Some(
-            Entry::Outcome { chunk: request, .. }
-            | Entry::NotSent { chunk: request, .. }
-            | Entry::Unknown { chunk: request, .. },
-        ) = entries.first()
-            && !held.requests.contains_key(request)
-        {
-            // It was sent before this worker lost the chunk and claimed it again.
-            self.held.insert(chunk, held);
-            return Ok(false);
-        }
-        for entry in &entries {
-            let (request, closes) = match entry {
-                Entry::Outcome { chunk, .. } | Entry::Unknown { chunk, .. } => (Some(chunk), true),
-                Entry::NotSent { chunk, .. } => (Some(chunk), false),
-                Entry::Intent { chunk, rows, .. } => {
-                    held.requests.insert(*chunk, rows.clone());
-                    (None, false)
-                }
-                Entry::Invalid { row, .. } => {
-                    held.open.remove(row);
-                    self.chunk_of.remove(row);
-                    (None, false)
-                }
-            };
-            let rows = request.and_then(|request| held.requests.remove(request));
-            for row in rows.into_iter().flatten().filter(|_| closes) {
-                held.open.remove(&row);
-                self.chunk_of.remove(&row);
-            }
-            held.apply(entry);
-        }
-        let is_over = held.open.is_empty();
-        // The worker that claims the chunk after the lease has ended repeats such a request.
-        let repeats = is_over
-            && held.unknown < MAX_REPEATS
-            && self.collector.key_life.is_some_and(|life| held.state.has_repeatable(life));
-        match self.claims.append(&mut held, entries, is_over && !repeats).await? {
-            Some(totals) => {
-                self.totals = totals;
-                // That may have been the last chunk of the job.
-                (self.poll_at, self.poll) = (Instant::now(), FIRST_POLL);
-            }
-            // Another worker has taken the chunk over.
-            None => {
-                self.forget(&held);
-                return Ok(false);
-            }
-        }
-        if !is_over {
-            self.held.insert(chunk, held);
-        }
+    /// Appends entries to the log of a chunk. Returns false if another worker has claimed it since.
+    async fn append(
+        &self,
+        claim: &mut Claim,
+        entries: Vec<JournalEntry>,
+        is_done: bool,
+    ) -> io::Result<bool> {
+        let text = lines(&entries)?;
+        entries.iter().for_each(|entry| claim.apply(entry));
+        let mut command = self.script(scripts::RECORD, claim);
+        command.arg(claim.length).arg(&text).arg(u8::from(is_done));
+        with_totals(&mut command, claim.state.totals());
+        let counts: Option<Vec<Option<String>>> = self.queue.connection.query(&command).await?;
+        let Some(counts) = counts else { return Ok(false) };
+        claim.length += text.len();
+        let counts = counts.iter().map(|count| count.as_deref().unwrap_or_default());
+        *lock(&self.totals) = totals(counts);
         Ok(true)
     }
 
-    /// Asks whether a request may be sent now, and records its intent if so.
-    async fn begin_one(&mut self, chunk: &Chunk) -> io::Result<Begin> {
-        let of_row = chunk.rows.first().and_then(|row| self.chunk_of.get(row));
-        let Some(held) = of_row.and_then(|number| self.held.get_mut(number)) else {
-            return Ok(Begin::Skip);
-        };
-        let (number, key, intent) = match &chunk.repeats {
-            Some((number, key)) => (*number, Some(key.clone()), None),
-            None => {
-                let number = held.next_number();
-                let has_keys = self.collector.key_life.is_some();
-                let key = has_keys.then(|| format!("{}-{number}", self.job));
-                (number, key.clone(), Some(chunk.intent(number, held.state.now(), key)))
-            }
-        };
-        let text = lines(intent.iter().cloned().collect())?;
-        let asked = Instant::now();
-        let mut answer = self.claims.begin(held, &text, chunk.rows.len()).await?;
-        if let (Answer::Send, Some(intent)) = (&answer, &intent) {
-            held.apply(intent);
-            held.length += text.len();
-        }
-        // This process may have been suspended since Redis answered.
-        if matches!(answer, Answer::Send) && asked.elapsed() > self.claims.queue.lease / 4 {
-            answer = match self.claims.is_mine(held).await? {
-                true => Answer::Send,
-                false => Answer::Lost,
-            };
-        }
-        match answer {
-            Answer::Send => {
-                held.requests.insert(number, chunk.rows.clone());
-                Ok(Begin::Send { chunk: number, key })
-            }
-            Answer::Wait(time) => Ok(Begin::Later(time)),
-            Answer::Stop => Ok(Begin::Stop),
-            Answer::Lost => {
-                let lost = held.number;
-                if let Some(held) = self.held.remove(&lost) {
-                    self.forget(&held);
-                }
-                Ok(Begin::Skip)
-            }
-        }
+    /// A script about a claimed chunk.
+    fn script(&self, body: &str, claim: &Claim) -> redis::Cmd {
+        let mut command = script(body, self.job);
+        command.arg(&self.worker).arg(claim.chunk).arg(&claim.id).arg(claim.claims);
+        command
     }
 
-    /// Another worker has taken a chunk over.
-    fn forget(&mut self, held: &Held) {
-        for row in &held.open {
-            self.chunk_of.remove(row);
-        }
-    }
-
-    /// Gives back what was claimed and not sent.
-    async fn leave(&mut self) -> io::Result<()> {
-        if let Some(claiming) = self.claiming.take()
-            && let Ok(Ok(Claimed::Chunk(held, _))) = claiming.await
-        {
-            self.held.insert(held.number, held);
-        }
-        for held in std::mem::take(&mut self.held).into_values() {
-            self.claims.release(&held).await?;
-        }
-        let Claims { queue, keys, worker } = &self.claims;
-        let mut command = redis::cmd("HSET");
-        command.arg(&keys.workers).arg(format!("{worker}|left")).arg(1);
-        queue.connection.query(&command).await
+    /// Whether a request of a chunk may be repeated with its key.
+    fn key_life(&self, claim: &Claim) -> Option<TimeDelta> {
+        self.settings.key_life.filter(|_| claim.unknown < MAX_REPEATS)
     }
 }
 
-impl<T, R, M> Driver for QueueDriver<'_, T, R>
+impl<T, R, M> Ledger for QueueLedger<'_, T, R>
 where
     T: DeserializeOwned,
     R: FnMut(&T) -> Result<Email, M>,
     M: Display,
 {
-    async fn next(&mut self) -> Result<Option<Next>, ErrorKind> {
-        loop {
-            if let Some((row, problem)) = self.invalid.pop() {
-                return Ok(Some(Next::Invalid(row, problem)));
-            }
-            if let Some(chunk) = self.collector.pop() {
-                return Ok(Some(Next::Chunk(chunk)));
-            }
-            if self.claiming.is_none() {
-                sleep_until(self.poll_at).await;
-            }
-            let claim = || tokio::spawn(self.claims.clone().claim());
-            let claimed = self.claiming.get_or_insert_with(claim).await;
-            self.claiming = None;
-            match claimed.map_err(io::Error::other).flatten().map_err(ErrorKind::Journal)? {
-                // This worker was suspended for longer than its lease, and has claimed its own
-                // chunk again. Nothing that it has of it must be sent.
-                Claimed::Chunk(held, _) if self.held.contains_key(&held.number) => {
-                    if let Some(lost) = self.held.remove(&held.number) {
-                        self.forget(&lost);
-                    }
-                    self.claims.release(&held).await.map_err(ErrorKind::Journal)?;
+    type Part = Box<Claim>;
+
+    async fn next(&self, stop: &CancellationToken) -> Result<Option<Work<Self::Part>>, ErrorKind> {
+        let (mut wait, longest) = POLL;
+        let part = loop {
+            match self.claim().await.map_err(ErrorKind::Journal)? {
+                Claimed::Chunk(claim) => break claim,
+                Claimed::Nothing if stop.run_until_cancelled(sleep(wait)).await.is_none() => {
+                    return Ok(None);
                 }
-                Claimed::Chunk(held, rows) => {
-                    self.poll = FIRST_POLL;
-                    self.take(held, &rows).map_err(ErrorKind::Journal)?;
-                }
-                Claimed::Nothing => {
-                    self.poll_at = Instant::now() + self.poll;
-                    self.poll = (self.poll * 2).min(POLL);
-                }
+                Claimed::Nothing => wait = (wait * 2).min(longest),
                 Claimed::End => return Ok(None),
             }
+        };
+        let rows = self.queue.rows(self.job, part.chunk).await.map_err(ErrorKind::Journal)?;
+        let Collector { size, check, .. } = self.settings;
+        let mut collector = Collector::new(size, self.key_life(&part), check);
+        let mut render = lock(&self.render);
+        let mut invalid = Vec::new();
+        for BulkRow { number: row, data } in rows {
+            let problem = collector.take(row, &part.state, part.now(), || render(&data));
+            invalid.extend(problem.map(|problem| (row, problem)));
         }
+        collector.finish();
+        let mut requests = std::iter::from_fn(|| collector.pop()).collect::<Vec<_>>();
+        requests.reverse();
+        Ok(Some(Work { part, requests, invalid }))
     }
 
-    /// One: another worker may be idle. The deadline of a request is shorter than the lease, so
-    /// what is claimed while it is in flight is still claimed when it has ended.
-    fn read_ahead(&self, _: usize) -> usize {
-        1
-    }
-
-    /// Begins one request, so that a failure of Redis leaves no more of them unknown.
-    async fn begin(&mut self, chunks: &[Chunk]) -> io::Result<Vec<Begin>> {
-        match chunks.first() {
-            Some(chunk) => Ok(vec![self.begin_one(chunk).await?]),
-            None => Ok(Vec::new()),
+    async fn begin(&self, claim: &mut Self::Part, request: &Request) -> io::Result<Begin> {
+        let (number, key, intent) = match &request.repeats {
+            Some((number, key)) => (*number, Some(key.clone()), None),
+            None => {
+                let number = (claim.chunk << ENTRY_BITS) + claim.entries;
+                let key = self.settings.key_life.map(|_| format!("{}-{number}", self.job));
+                (number, key.clone(), Some(request.intent(number, claim.now(), key)))
+            }
+        };
+        let text = lines(intent.as_slice())?;
+        let mut command = self.script(scripts::BEGIN, claim);
+        command.arg(claim.length).arg(&text).arg(request.rows.len());
+        let asked = Instant::now();
+        let response: Vec<String> = self.queue.connection.query(&command).await?;
+        match response.first().map(String::as_str) {
+            Some("ok") => {}
+            Some("wait") => {
+                let wait = response.get(1).and_then(|wait| wait.parse().ok()).unwrap_or_default();
+                return Ok(Begin::Later(Duration::from_micros(wait).min(POLL.1)));
+            }
+            Some("paused") => return Ok(Begin::Later(POLL.1)),
+            // Or the job was cancelled, and this worker ends.
+            _ => return Ok(Begin::Lost),
         }
-    }
-
-    async fn record(&mut self, entries: Vec<Entry>) -> io::Result<bool> {
-        let chunk = entries.first().and_then(|entry| match entry {
-            Entry::Invalid { row, .. } => self.chunk_of.get(row).copied(),
-            Entry::Intent { chunk, .. }
-            | Entry::Outcome { chunk, .. }
-            | Entry::NotSent { chunk, .. }
-            | Entry::Unknown { chunk, .. } => Some(chunk >> ENTRY_BITS),
-        });
-        match chunk {
-            Some(chunk) => self.append(chunk, entries).await,
-            None => Ok(false),
+        claim.length += text.len();
+        intent.iter().for_each(|intent| claim.apply(intent));
+        // This process may have been suspended since Redis responded.
+        if asked.elapsed() > self.queue.lease / 4 {
+            let is_mine = self.script(scripts::IS_MINE, claim);
+            if !self.queue.connection.query::<bool>(&is_mine).await? {
+                return Ok(Begin::Lost);
+            }
         }
+        Ok(Begin::Send(number, key))
     }
 
-    async fn refuse(&mut self, row: u64, to: String, outcome: RowOutcome) -> io::Result<()> {
-        let Some(chunk) = self.chunk_of.get(&row) else { return Ok(()) };
-        let Some(held) = self.held.get(chunk) else { return Ok(()) };
-        let (number, at) = (held.next_number(), held.state.now());
-        self.append(*chunk, refusal(number, at, row, to, outcome)).await.map(|_| ())
+    async fn record(&self, claim: &mut Self::Part, entries: Vec<JournalEntry>) -> io::Result<bool> {
+        self.append(claim, entries, false).await
     }
 
-    async fn write(&mut self) -> io::Result<()> {
+    async fn end(&self, mut claim: Self::Part, is_done: bool) -> io::Result<()> {
+        if !is_done {
+            let release = self.script(scripts::RELEASE, &claim);
+            return self.queue.connection.query(&release).await;
+        }
+        // The worker that claims the chunk when the lease has ended repeats such a request.
+        let life = self.key_life(&claim);
+        if life.is_some_and(|life| claim.state.has_repeatable(claim.now(), life)) {
+            return Ok(());
+        }
+        self.append(&mut claim, Vec::new(), true).await.map(|_| ())
+    }
+
+    async fn pause(&self, time: Duration) -> io::Result<()> {
+        let mut command = script(scripts::PAUSE, self.job);
+        self.queue.connection.query(command.arg(millis(time))).await
+    }
+
+    async fn refused(&self, refusal: &RowRefusal, rows: Vec<(u64, u64)>) -> io::Result<()> {
+        self.queue.change_state(self.job, QueueState::Paused, Some(refusal)).await?;
+        let mut chunks = BTreeMap::<u64, Vec<u64>>::new();
+        for (chunk, row) in rows {
+            chunks.entry(chunk).or_default().push(row);
+        }
+        for (chunk, rows) in chunks {
+            self.queue.reopen(self.job, chunk, |_| rows, refusal.code.clone()).await?;
+        }
         Ok(())
     }
 
-    async fn pause(&mut self, time: Duration) -> io::Result<()> {
-        let Claims { queue, keys, .. } = &self.claims;
-        let mut command = scripts_cmd(scripts::PAUSE, &[&keys.job]);
-        queue.connection.query(command.arg(millis(time))).await
+    fn number(claim: &Self::Part) -> u64 {
+        claim.chunk
     }
 
-    fn now(&self) -> DateTime<Utc> {
-        Utc::now() + self.clock_offset
+    fn now(&self, claim: &Self::Part) -> DateTime<Utc> {
+        claim.now()
     }
 
     fn totals(&self) -> Totals {
-        self.totals
+        *lock(&self.totals)
     }
+}
+
+impl Claim {
+    fn apply(&mut self, entry: &JournalEntry) {
+        self.entries += 1;
+        self.unknown += usize::from(matches!(entry, JournalEntry::Unknown { .. }));
+        self.state.apply(entry);
+    }
+
+    /// The current time by the clock of Redis, in milliseconds.
+    fn now(&self) -> DateTime<Utc> {
+        (Utc::now() + self.clock_offset).trunc_subsecs(3)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn parse<T: redis::FromRedisValue>(value: redis::Value) -> io::Result<T> {
+    redis::from_redis_value(value).map_err(|_| damaged())
 }

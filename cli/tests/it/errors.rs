@@ -331,7 +331,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         let service = Service::always(200, body);
         let run = run(&service, &SEND);
         assert_eq!(run.code, 9, "{body}: {run:?}");
-        assert_eq!(run.json(), serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
+        assert_eq!(run.json(), serde_json::from_str::<Value>(body).expect("JSON"));
         assert_eq!(run.error()["code"], "response_not_understood");
         assert_eq!(service.requests().len(), 1, "sent twice");
     }
@@ -345,7 +345,7 @@ fn a_success_response_without_an_email_is_printed_and_unknown() {
         let run = run(&service, &SEND);
         assert_eq!((run.code, &run.error()["code"]), (9, &"response_not_understood".into()));
         assert!(run.stderr.contains("probably accepted"), "{body}: {run:?}");
-        let response = serde_json::from_str::<serde_json::Value>(body).ok();
+        let response = serde_json::from_str::<Value>(body).ok();
         assert_eq!(serde_json::from_str(&run.stdout).ok(), response, "the response: {run:?}");
     }
     let unknown = run(&Service::always(200, "[1]"), &["audiences", "get", "x"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
-use svc_bulk::{Entry, FileJournal, RowOutcome};
+use svc_bulk::{Journal, JournalEntry, RowOutcome};
 use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
@@ -238,14 +238,14 @@ pub fn read(folder: &Path) -> Result<HashMap<u64, Delivery>, Failure> {
 
 /// The accepted emails of a journal, in the order of their outcomes.
 struct Accepted {
-    records: svc_bulk::Records,
+    records: svc_bulk::JournalReader,
     open: HashMap<u64, Vec<u64>>,
     ready: Vec<(u64, String)>,
 }
 
 impl Accepted {
     fn read(folder: &Path) -> Result<Self, Failure> {
-        let records = FileJournal::read(jobs::journal(folder))?;
+        let records = Journal::read(jobs::journal(folder))?;
         Ok(Self { records, open: HashMap::new(), ready: Vec::new() })
     }
 
@@ -257,9 +257,9 @@ impl Accepted {
         while self.ready.len() < BATCH {
             let Some(entry) = self.records.next() else { break };
             match entry? {
-                Entry::Intent { chunk, rows, .. } => drop(self.open.insert(chunk, rows)),
-                Entry::Outcome { chunk, results, .. } => {
-                    let rows = self.open.remove(&chunk).unwrap_or_default();
+                JournalEntry::Intent { request, rows, .. } => drop(self.open.insert(request, rows)),
+                JournalEntry::Outcome { request, results, .. } => {
+                    let rows = self.open.remove(&request).unwrap_or_default();
                     for (row, result) in rows.into_iter().zip(results) {
                         if let RowOutcome::Accepted(id) = result
                             && !known.contains_key(&row)

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use serde_json::Value;
-use svc_bulk::{ErrorKind, FileJournal, Job, Row, Totals};
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, RowRefusal, Totals};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 use tokio::sync::{mpsc, oneshot};
 
 use super::message::Renderer;
-use super::options::Unknown;
 use super::plan::{Plan, Stopper, left_out_rows};
 use super::subscribers::Subscribers;
 use super::{jobs, rows};
@@ -41,9 +40,16 @@ pub fn emails(
 /// How long a service that honors idempotency keys remembers them.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Emails that are sent again.
+#[derive(Clone, Copy, Default)]
+pub struct Again {
+    pub unknown: bool,
+    pub refused: bool,
+}
+
 /// What may differ in each run of a job.
 pub struct RunOptions {
-    pub unknown: Unknown,
+    pub again: Again,
     pub max_retry_after: Duration,
     /// Those who are still subscribed, if that has to be checked.
     pub subscribers: Option<Subscribers>,
@@ -55,13 +61,13 @@ pub async fn run(
     client: &EmailClient,
     folder: &Path,
     plan: &Plan,
-    mut journal: FileJournal,
+    mut journal: Journal,
     options: RunOptions,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
     let renderer = Renderer::new(&plan.message)?;
     let rows = emails(plan, folder)?.map(|row| match row {
-        Ok(row) => Ok(Row::new(row.number, row)),
+        Ok(row) => Ok(BulkRow::new(row.number, row)),
         Err(failure) => Err(failure.details().message.clone()),
     });
     let subscribers = options.subscribers;
@@ -76,7 +82,8 @@ pub async fn run(
     let job = Job::new(client)
         .concurrency(plan.concurrency)
         .rate(plan.rate.unwrap_or_default())
-        .resend_unknown(options.unknown == Unknown::Resend)
+        .resend_unknown(options.again.unknown)
+        .resend_refused(options.again.refused)
         .max_retry_after(options.max_retry_after);
     let (interrupted, result) = supervise(context, job, total, stop, async |job| {
         job.run(stream::iter(rows), render, &mut journal).await
@@ -104,12 +111,12 @@ pub async fn supervise(
     let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let progress = Arc::new(context.out.progress("sending"));
     let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
-    let mut job = job.stop_when(async { drop(stopped.await) }).on_chunk(move |chunk| {
-        if let Some(pause) = chunk.pause {
+    let mut job = job.stop_when(async { drop(stopped.await) }).on_request(move |request| {
+        if let Some(pause) = request.pause {
             let _ = pauses.send(pause);
         }
-        sent += chunk.outcomes.len() as u64;
-        shown.set_text(describe(chunk.totals, total, sent, start.elapsed()));
+        sent += request.outcomes.len() as u64;
+        shown.set_text(describe(request.totals, total, sent, start.elapsed()));
     });
     if context.settings.retries.source != Source::Default {
         job = job.retries(context.settings.retries.value);
@@ -124,7 +131,7 @@ pub async fn supervise(
     }
     // Requests that are no larger than the limit of the guard use it up.
     if let Some(limit) = context.settings.guard.smallest_limit() {
-        job = job.chunk_size(limit);
+        job = job.request_size(limit);
     }
     let mut interrupted = false;
     let mut running = pin!(run(job));
@@ -171,10 +178,11 @@ pub struct Summary {
     pub totals: Totals,
     pub output: Value,
     pub is_cancelled: bool,
-    /// Command lines that go on, list the outcomes, and send unknown rows again.
+    /// Command lines that go on, list the outcomes, and send unknown or refused rows again.
     pub resume: String,
     pub report: String,
     pub again: String,
+    pub refused_again: String,
 }
 
 impl Summary {
@@ -190,6 +198,7 @@ impl Summary {
             resume: context.svc(&format!("bulk resume {id}")),
             report: context.svc(&format!("bulk report {id}")),
             again: context.svc(&format!("bulk resume {id} --unknown resend")),
+            refused_again: context.svc(&format!("bulk resume {id} --refused")),
         }
     }
 
@@ -199,7 +208,8 @@ impl Summary {
 }
 
 /// The service refuses every email of the job for one reason.
-fn refused_as_a_whole(code: Option<String>, message: Option<String>) -> Failure {
+fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
+    let RowRefusal { code, message, .. } = refusal;
     let kind = match code.as_deref() {
         Some("insufficient_scope") => Kind::MissingScope,
         _ => Kind::Refused,
@@ -235,7 +245,7 @@ pub fn report(
     if let Some(error) = error {
         let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
-            ErrorKind::Refused { code, message } => refused_as_a_whole(code, message),
+            ErrorKind::Refused(refusal) => refused_as_a_whole(refusal),
             ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
@@ -273,7 +283,10 @@ pub fn report(
     let refused = totals.refused + totals.invalid;
     if refused > 0 {
         let message = format!("{refused} of {} emails were refused", job.total);
-        let hint = format!("list them: {}", job.report);
+        let mut hint = format!("list them: {}", job.report);
+        if totals.refused > 0 {
+            hint += &format!("\nsend them again: {}", job.refused_again);
+        }
         return Err(Failure::new(Kind::PartlyRefused, message)
             .code("bulk_partly_refused")
             .hint(hint));
@@ -383,12 +396,11 @@ pub async fn check_guard(
 }
 
 /// The rows of a state that a resumed job does not send.
-pub fn settled_rows(
-    folder: &Path,
-    unknown: Unknown,
-) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
-    let state = FileJournal::read(jobs::journal(folder)).and_then(svc_bulk::Records::state);
+pub fn settled_rows(folder: &Path, again: Again) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
+    let state = Journal::read(jobs::journal(folder)).and_then(|mut reader| reader.state());
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
-    let holds = unknown == Unknown::Hold;
-    Ok(move |row| state.is_settled(row) || (holds && state.is_unknown(row)))
+    Ok(move |row| match state.is_refused(row) {
+        true => !again.refused,
+        false => state.is_settled(row) || (state.is_unknown(row) && !again.unknown),
+    })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_bulk::{FileJournal, JobInfo, Totals};
+use svc_bulk::{JobInfo, Journal, Totals};
 
 use super::plan::Plan;
 use crate::failure::{Failure, Kind};
@@ -149,7 +149,7 @@ impl Jobs {
     pub fn with_same_emails(&self, source: &str, plan: &Plan) -> Result<Option<Job>, Failure> {
         let mut jobs = Vec::new();
         for folder in self.folders()? {
-            let Ok(records) = FileJournal::read(journal(&folder)) else { continue };
+            let Ok(records) = Journal::read(journal(&folder)) else { continue };
             let info = records.info();
             if info.source != source {
                 continue;
@@ -255,8 +255,8 @@ impl Draft {
     }
 
     /// Makes the draft a job.
-    pub fn start(mut self, info: &JobInfo) -> Result<(PathBuf, FileJournal), Failure> {
-        let journal = FileJournal::create(journal(self.folder()), info)
+    pub fn start(mut self, info: &JobInfo) -> Result<(PathBuf, Journal), Failure> {
+        let journal = Journal::create(journal(self.folder()), info)
             .map_err(|error| Failure::other(format!("cannot create the journal: {error}")))?;
         Ok((self.folder.take().unwrap_or_default(), journal))
     }
@@ -283,7 +283,7 @@ pub struct Job {
 /// The first line of the journal of a job.
 pub fn read_info(folder: &Path) -> Result<(JobInfo, Plan), Failure> {
     let path = journal(folder);
-    let records = FileJournal::read(&path)
+    let records = Journal::read(&path)
         .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
     let plan = plan_of(records.info(), &path)?;
     Ok((records.info().clone(), plan))
@@ -299,8 +299,8 @@ impl Job {
     pub fn read(folder: &Path) -> Result<Self, Failure> {
         let path = journal(folder);
         let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
-        let is_running = FileJournal::is_open(&path).map_err(failed)?;
-        let records = FileJournal::read(&path).map_err(failed)?;
+        let is_running = Journal::is_open(&path).map_err(failed)?;
+        let mut records = Journal::read(&path).map_err(failed)?;
         let info = records.info().clone();
         let plan = plan_of(&info, &path)?;
         let state = records.state().map_err(failed)?;

@@ -1,12 +1,12 @@
 //! What the entries of a journal say about each row.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_bulk::{Entry, RowOutcome, State};
+use svc_bulk::{JournalEntry, JournalState, RowOutcome};
 
 use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
@@ -32,11 +32,13 @@ type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
 /// The requests of the journal so far.
 pub struct Rows {
     /// The state at the end of the journal.
-    state: State,
+    state: JournalState,
     /// Requests without an outcome: their rows, recipients and time.
     open: HashMap<u64, Request>,
     /// Those of them whose response is lost.
     lost: HashSet<u64>,
+    /// The last refusal of rows that were to be sent again.
+    refused: BTreeMap<u64, Outcome>,
     /// Unknown rows that were reported.
     named: HashSet<u64>,
     /// The status of rows whose request has neither an outcome nor lost its response.
@@ -45,52 +47,53 @@ pub struct Rows {
 
 impl Rows {
     /// `state` is that at the end; `missing` is the status of rows in flight.
-    pub fn new(state: State, missing: &'static str) -> Self {
-        let (open, lost, named) = (HashMap::new(), HashSet::new(), HashSet::new());
-        Self { state, open, lost, named, missing }
+    pub fn new(state: JournalState, missing: &'static str) -> Self {
+        let (open, lost, refused, named) = Default::default();
+        Self { state, open, lost, refused, named, missing }
     }
 
-    pub fn take(&mut self, entry: Entry) -> Vec<Outcome> {
+    pub fn take(&mut self, entry: JournalEntry) -> Vec<Outcome> {
         match entry {
-            Entry::Intent { chunk, at, rows, to, .. } => {
-                self.open.insert(chunk, (rows, to, at));
+            JournalEntry::Intent { request, at, rows, to, .. } => {
+                self.open.insert(request, (rows, to, at));
                 Vec::new()
             }
-            Entry::Outcome { chunk, at, results } => {
-                let Some((rows, to, _)) = self.open.remove(&chunk) else { return Vec::new() };
+            JournalEntry::Outcome { request, at, results } => {
+                let Some((rows, to, _)) = self.open.remove(&request) else { return Vec::new() };
                 let rows = rows.into_iter().zip(to).zip(results);
                 rows.filter_map(|((row, to), result)| self.row(row, to, at, result, "unknown"))
                     .collect()
             }
-            Entry::NotSent { chunk, .. } => {
+            JournalEntry::NotSent { request, .. } => {
                 // Rows that were unknown before are named by their first request.
-                let open = self.open.remove(&chunk);
+                let open = self.open.remove(&request);
                 let (rows, to, at) = open.unwrap_or_default();
                 let rows = rows.into_iter().zip(to);
                 let unknown = RowOutcome::Unknown;
                 rows.filter_map(|(row, to)| self.row(row, to, at, unknown.clone(), "unknown"))
                     .collect()
             }
-            Entry::Invalid { row, at, message } => {
+            JournalEntry::Invalid { row, at, message } => {
                 let outcome = Outcome::new(row, String::new(), "invalid", at);
                 vec![Outcome { message: Some(message), ..outcome }]
             }
             // The request may be repeated later.
-            Entry::Unknown { chunk, .. } => {
-                self.lost.insert(chunk);
+            JournalEntry::Unknown { request, .. } => {
+                self.lost.insert(request);
                 Vec::new()
             }
             _ => Vec::new(),
         }
     }
 
-    /// The rows of requests without an outcome.
+    /// The rows of requests without an outcome, and those that were refused more than once.
     pub fn unfinished(mut self) -> Vec<Outcome> {
         let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
-        open.sort_unstable_by_key(|(chunk, _)| *chunk);
-        let mut all = Vec::new();
-        for (chunk, (rows, to, at)) in open {
-            let missing = if self.lost.contains(&chunk) { "unknown" } else { self.missing };
+        open.sort_unstable_by_key(|(request, _)| *request);
+        let mut all = std::mem::take(&mut self.refused).into_values().collect::<Vec<_>>();
+        all.retain(|row| self.state.is_refused(row.row));
+        for (request, (rows, to, at)) in open {
+            let missing = if self.lost.contains(&request) { "unknown" } else { self.missing };
             for (row, to) in rows.into_iter().zip(to) {
                 all.extend(self.row(row, to, at, RowOutcome::Unknown, missing));
             }
@@ -111,8 +114,15 @@ impl Rows {
             RowOutcome::Accepted(id) => {
                 Some(Outcome { id: Some(id), ..Outcome::new(row, to, "accepted", at) })
             }
-            RowOutcome::Refused { code, message } => {
-                Some(Outcome { code, message, ..Outcome::new(row, to, "refused", at) })
+            RowOutcome::Refused(refusal) => {
+                let (code, message) = (refusal.code, refusal.message);
+                let refused = Outcome { code, message, ..Outcome::new(row, to, "refused", at) };
+                if !self.state.was_reopened(row) {
+                    return Some(refused);
+                }
+                // A later request may have another outcome.
+                self.refused.insert(row, refused);
+                None
             }
             // Only if no later request told, and once.
             _ => (self.state.is_unknown(row) && self.named.insert(row))

@@ -3,7 +3,7 @@
 use std::io::BufReader;
 
 use clap::{Args, ValueEnum};
-use svc_bulk::FileJournal;
+use svc_bulk::Journal;
 
 use super::delivery;
 use super::jobs::{Job, Jobs};
@@ -102,7 +102,7 @@ fn for_each_row(
         each(row)
     };
     let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
-    let records = || FileJournal::read(job.journal_path()).map_err(failed);
+    let records = || Journal::read(job.journal_path()).map_err(failed);
     let state = records()?.state().map_err(failed)?.stopped();
     let missing = if job.is_running { "in_flight" } else { "unknown" };
     let mut report = Rows::new(state, missing);

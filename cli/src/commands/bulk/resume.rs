@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use svc_bulk::FileJournal;
+use svc_bulk::Journal;
 use svc_sdk::Service;
 
 use super::content::service;
 use super::delivery::Wait;
-use super::drive::{self, RunOptions};
+use super::drive::{self, Again, RunOptions};
 use super::jobs::{self, Jobs};
 use super::options::Unknown;
 use super::plan::{Plan, Stopper};
@@ -22,7 +22,8 @@ use crate::stop::StopSignal;
 
 /// Continue a job
 ///
-/// Emails that were accepted or refused are not sent again; those that were not sent are sent.
+/// Emails that were accepted are not sent again, and refused ones only with --refused; those that
+/// were not sent are sent.
 /// Emails whose outcome is unknown are not sent, unless --unknown resend is given, or the profile
 /// says that the service honors idempotency keys (`honors_idempotency_key`). The
 /// attachments must be unchanged; the rows are those of the job's copy of the file. The audience of
@@ -41,6 +42,9 @@ pub struct Resume {
     /// What to do with emails whose outcome is unknown: hold or resend
     #[arg(long, value_name = "hold|resend", hide_possible_values = true, default_value = "hold")]
     unknown: Unknown,
+    /// Send refused emails again
+    #[arg(long)]
+    refused: bool,
     #[command(flatten)]
     wait: Wait,
     /// Longest Retry-After of a 429 to wait for
@@ -67,23 +71,23 @@ impl Resume {
                 "restore it, or start a new job with the rows that `svc bulk report` does not list",
             ));
         }
+        let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
         if context.settings.dry_run {
-            let settled = drive::settled_rows(&folder, self.unknown)?;
+            let settled = drive::settled_rows(&folder, again)?;
             return drive::show_first_request(context, &client, &folder, &plan, settled);
         }
         if context.settings.guard.to_sdk().is_some() {
-            let settled = drive::settled_rows(&folder, self.unknown)?;
+            let settled = drive::settled_rows(&folder, again)?;
             drive::check_guard(context, &client, &folder, &plan, settled, &mut stopper).await?;
         }
-        let journal = FileJournal::open(jobs::journal(&folder), &source).map_err(|error| {
-            match error.kind() {
+        let journal =
+            Journal::open(jobs::journal(&folder), &source).map_err(|error| match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
                     Failure::new(Kind::Refused, "another process is working on this job")
                         .code("job_is_running")
                 }
                 _ => Failure::other(format!("the journal cannot be opened: {error}")),
-            }
-        })?;
+            })?;
         let subscribers = match &plan.audience {
             Some(audience) => tokio::select! {
                 read = Subscribers::read(context, &client, audience) => Some(read?),
@@ -91,8 +95,8 @@ impl Resume {
             },
             None => None,
         };
-        let (unknown, max_retry_after) = (self.unknown, self.max_retry_after);
-        let options = RunOptions { unknown, max_retry_after, subscribers };
+        let max_retry_after = self.max_retry_after;
+        let options = RunOptions { again, max_retry_after, subscribers };
         let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
         self.wait.after(sent, context, &client, &folder, &mut stop).await
     }

@@ -7,8 +7,7 @@ use svc_sdk::Service;
 
 use super::content::{Content, Prepared};
 use super::delivery::Wait;
-use super::drive::{self, RunOptions};
-use super::options::Unknown;
+use super::drive::{self, Again, RunOptions};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::duration;
@@ -65,7 +64,7 @@ impl Send {
         let Some(Prepared { draft, plan, info }) = prepared else { return Ok(()) };
         let (folder, journal) = draft.start(&info)?;
         let max_retry_after = self.max_retry_after;
-        let options = RunOptions { unknown: Unknown::Hold, max_retry_after, subscribers: None };
+        let options = RunOptions { again: Again::default(), max_retry_after, subscribers: None };
         let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
         self.wait.after(sent, context, &client, &folder, &mut stop).await
     }

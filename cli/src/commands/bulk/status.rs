@@ -4,6 +4,7 @@ use clap::Args;
 
 use svc_bulk::QueueState;
 
+use super::drive::Again;
 use super::jobs::Jobs;
 use super::options::Unknown;
 use super::queue::QueueOption;
@@ -46,6 +47,9 @@ pub struct Status {
         requires = "resume"
     )]
     unknown: Unknown,
+    /// With --resume, send refused emails again
+    #[arg(long, requires = "resume")]
+    refused: bool,
 }
 
 impl Status {
@@ -57,8 +61,9 @@ impl Status {
             _ => None,
         };
         let here = Jobs::of(&context.settings).find(&self.job);
+        let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
         if change.is_some() || self.queue.is_of_other_machine(context, &here) {
-            return queue::status::run(context, &self.queue, &self.job, change, self.unknown).await;
+            return queue::status::run(context, &self.queue, &self.job, change, again).await;
         }
         context.out.one(&here?.shown(), VIEW)
     }

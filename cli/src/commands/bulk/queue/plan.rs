@@ -1,7 +1,7 @@
 //! The `svc bulk plan` command.
 
 use clap::Args;
-use svc_bulk::RedisQueue;
+use svc_bulk::{BulkRow, RedisQueue};
 use svc_sdk::Service;
 
 use super::{LEFT_OUT, QueueOption, Row, attachment, check_durability, find, shown};
@@ -80,7 +80,7 @@ async fn store(queue: &RedisQueue, prepared: &Prepared) -> Result<(), Failure> {
     let rows = emails(plan, folder)?.map(|row| {
         let row =
             row.map_err(|failure| std::io::Error::other(failure.details().message.clone()))?;
-        Ok(svc_bulk::Row::new(row.number, Row::new(&row)))
+        Ok(BulkRow::new(row.number, Row::new(&row)))
     });
     let rate = plan.rate.unwrap_or_default();
     Ok(queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?)

@@ -1,6 +1,6 @@
 //! `svc bulk report` of a job in Redis.
 
-use svc_bulk::State;
+use svc_bulk::JournalState;
 
 use super::{LEFT_OUT, QueueOption, find};
 use crate::commands::bulk::outcomes::{Outcome, Rows, left_out};
@@ -18,7 +18,7 @@ pub async fn for_each_row(
     let status = find(&queue, job).await?;
     for chunk in 0..status.chunks {
         let entries = queue.entries(job, chunk).await?;
-        let mut state = State::default();
+        let mut state = JournalState::default();
         entries.iter().for_each(|entry| state.apply(entry));
         let missing = if status.lost.contains(&chunk) { "unknown" } else { "in_flight" };
         let mut rows = Rows::new(state, missing);

@@ -4,7 +4,7 @@ use svc_bulk::QueueState;
 
 use super::{QueueOption, find, shown};
 use crate::commands::bulk::VIEW;
-use crate::commands::bulk::options::Unknown;
+use crate::commands::bulk::drive::Again;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Show, View};
@@ -26,7 +26,7 @@ pub async fn run(
     option: &QueueOption,
     job: &str,
     change: Option<QueueState>,
-    unknown: Unknown,
+    again: Again,
 ) -> Result<(), Failure> {
     let queue = option.connect(context).await?;
     find(&queue, job).await?;
@@ -40,11 +40,21 @@ pub async fn run(
             .code("job_is_cancelled"));
         }
     }
-    if unknown == Unknown::Resend {
+    if again.unknown {
         let chunks = queue.resend_unknown(job).await?;
         context.out.note(&format!("{chunks} requests with unknown emails are sent again"));
     }
-    let job = shown(&find(&queue, job).await?)?;
+    if again.refused {
+        let chunks = queue.resend_refused(job).await?;
+        context.out.note(&format!("{chunks} requests with refused emails are sent again"));
+    }
+    let status = find(&queue, job).await?;
+    if let (QueueState::Paused, Some(cause)) = (status.state, &status.cause) {
+        let reason = cause.message.as_ref().or(cause.code.as_ref());
+        let reason = reason.map_or("no reason given", String::as_str);
+        context.out.note(&format!("paused, because the service refuses every email: {reason}"));
+    }
+    let job = shown(&status)?;
     context.out.one(&job, VIEW)?;
     match context.out.is_table() {
         true => context.out.list(&job.place.workers, WORKERS, "no workers yet"),

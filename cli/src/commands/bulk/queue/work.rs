@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use clap::Args;
-use svc_bulk::{Job, QueueState, QueueStatus, RedisQueue, State};
+use svc_bulk::{Job, JournalState, QueueState, QueueStatus, RedisQueue};
 use svc_sdk::{EmailClient, Service};
 
 use super::{QueueOption, Row, attachment, check_durability, find, plan_of, shown};
@@ -128,14 +128,20 @@ impl Work {
         .await;
         let status = find(queue, &id).await?;
         let option = self.queue.hint();
+        let work = context.svc(&format!("bulk work {id}{option}"));
+        let resume = format!("bulk status {id}{option} --resume");
         let summary = Summary {
             total,
             left_out: plan.left_out.total(),
             totals: status.totals,
             output: to_value(&shown(&status)?),
-            resume: context.svc(&format!("bulk work {id}{option}")),
+            resume: match status.state {
+                QueueState::Paused => format!("{}\nthen: {work}", context.svc(&resume)),
+                _ => work,
+            },
             report: context.svc(&format!("bulk report {id}{option}")),
-            again: context.svc(&format!("bulk status {id}{option} --resume --unknown resend")),
+            again: context.svc(&format!("{resume} --unknown resend")),
+            refused_again: context.svc(&format!("{resume} --refused")),
             is_cancelled: status.state == QueueState::Cancelled,
             job: id,
         };
@@ -178,7 +184,7 @@ async fn show_first_request(
     renderer: &Renderer,
 ) -> Result<(), Failure> {
     for chunk in 0..job.chunks {
-        let mut state = State::default();
+        let mut state = JournalState::default();
         let entries = queue.entries(&job.info.job, chunk).await?;
         entries.iter().for_each(|entry| state.apply(entry));
         let mut first = Vec::new();
