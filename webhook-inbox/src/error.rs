@@ -51,7 +51,9 @@ impl Error {
         let kind = match code {
             Some("42P01") => ErrorKind::NotMigrated,
             // Connection, transaction rollback, resources, object in use, shutdown or time-out.
-            Some(code) if !["08", "40", "53", "55", "57"].contains(&code.get(..2).unwrap_or("")) => {
+            Some(code)
+                if !["08", "40", "53", "55", "57"].contains(&code.get(..2).unwrap_or("")) =>
+            {
                 ErrorKind::Database
             }
             _ => ErrorKind::Unavailable,

@@ -14,7 +14,7 @@ use crate::pooled::{
     self, BEGIN, BEGIN_HANDLER, Borrowed, CHECK, LOCK_SCHEMA, check_failed, time_limit,
 };
 use crate::queue::{FINISH, INSERT, accepted, ticket};
-use crate::worker::{Failure, Handle};
+use crate::worker::{Failure, Handle, nothing};
 use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
 impl Inbox<Pool> {
@@ -99,8 +99,7 @@ impl Worker<Pool> {
     where
         F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
     {
-        let nothing = |_| std::future::ready(Ok(()));
-        self.run_prepared(nothing, async |tx, job, ()| handler(tx, job).await).await
+        self.work(&Prepared { worker: &self, prepare: nothing, write: Run(handler) }).await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until
@@ -138,29 +137,50 @@ impl Worker<Pool> {
         Fut: Future<Output = Result<T, BoxError>>,
         F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
     {
-        self.work(&Prepared { worker: &self, prepare, commit }).await
+        self.work(&Prepared { worker: &self, prepare, write: Commit(commit) }).await
     }
 }
 
-/// Prepares, and then commits in a transaction.
-struct Prepared<'w, P, F> {
+/// Prepares, and then writes and commits in a transaction.
+struct Prepared<'w, P, W> {
     worker: &'w Worker<Pool>,
     prepare: P,
-    commit: F,
+    write: W,
 }
 
-impl<P, Fut, T, F> Handle for Prepared<'_, P, F>
+/// What a transaction writes. A trait for the same reason as `Handle`.
+trait Write<T> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError>;
+}
+
+struct Run<F>(F);
+
+impl<F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>> Write<()> for Run<F> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, (): ()) -> Result<(), BoxError> {
+        (self.0)(tx, job).await
+    }
+}
+
+struct Commit<F>(F);
+
+impl<T, F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>> Write<T> for Commit<F> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError> {
+        (self.0)(tx, job, prepared).await
+    }
+}
+
+impl<P, Fut, T, W> Handle for Prepared<'_, P, W>
 where
     P: Fn(Job) -> Fut,
     Fut: Future<Output = Result<T, BoxError>>,
-    F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
+    W: Write<T>,
 {
     async fn handle(&self, job: &Job) -> Result<(), Failure> {
         let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
         let mut client = within(borrow(&self.worker.inbox.database)).await?;
         let tx = within(begin(client.get(), job, self.worker.handler_timeout)).await?;
         let tx = tx.ok_or(Failure::LeaseLost)?;
-        if let Err(error) = (self.commit)(&tx, job, prepared).await {
+        if let Err(error) = self.write.write(&tx, job, prepared).await {
             within(async { tx.rollback().await.map_err(error_of) }).await?;
             client.give_back();
             return Err(error.into());

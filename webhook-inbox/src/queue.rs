@@ -91,7 +91,8 @@ impl<D: Database> Inbox<D> {
         match self.query("SELECT version FROM webhook_inbox_schema", []).await?.as_slice() {
             [row] if matches!(row[..], [Value::Int(VERSION)]) => Ok(()),
             rows => {
-                let found = format!("its schema has the version {rows:?}, expected [[Int({VERSION})]]");
+                let found =
+                    format!("its schema has the version {rows:?}, expected [[Int({VERSION})]]");
                 Err(Error::new(ErrorKind::OtherSchema, found))
             }
         }
@@ -146,7 +147,8 @@ impl<D: Database> Inbox<D> {
             now!(),
             " WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
         );
-        let rows = self.query(RENEW, [Value::Int(holder.id), Value::Int(holder.token), millis(lease)]);
+        let rows =
+            self.query(RENEW, [Value::Int(holder.id), Value::Int(holder.token), millis(lease)]);
         Ok(!rows.await?.is_empty())
     }
 
@@ -250,7 +252,9 @@ impl<D: Database> Inbox<D> {
             if rows.len() < SLICE {
                 return Ok(count);
             }
-            let ids = rows.iter().filter_map(|row| if let [Value::Int(id)] = row[..] { Some(id) } else { None });
+            let ids = rows
+                .iter()
+                .filter_map(|row| if let [Value::Int(id)] = row[..] { Some(id) } else { None });
             first = ids.max().unwrap_or(last).saturating_add(1);
         }
     }

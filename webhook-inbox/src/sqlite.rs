@@ -16,7 +16,7 @@ use webhook_verify::Delivery;
 
 use crate::database::{Operations, Row, TIMEOUT, Value};
 use crate::queue::{FINISH, INSERT, NOW, accepted, ticket};
-use crate::worker::{Failure, Handle};
+use crate::worker::{Failure, Handle, nothing};
 use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
 /// The database of an [`Inbox`] in SQLite (feature `sqlite`).
@@ -90,7 +90,11 @@ impl Inbox<Sqlite> {
     /// # Errors
     ///
     /// The error of SQLite. Roll back, and respond 503.
-    pub fn accept_in(&self, connection: &Connection, delivery: &Delivery) -> Result<Accepted, Error> {
+    pub fn accept_in(
+        &self,
+        connection: &Connection,
+        delivery: &Delivery,
+    ) -> Result<Accepted, Error> {
         query(connection, INSERT, &self.entry(delivery)).map(|rows| accepted(&rows))
     }
 }
@@ -132,8 +136,8 @@ impl Worker<Sqlite> {
     where
         F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        let nothing = |_| std::future::ready(Ok(()));
-        self.run_prepared(nothing, move |tx, job, ()| handler(tx, job)).await
+        let write: Write<()> = Arc::new(move |tx, job, ()| handler(tx, job));
+        self.work(&Prepared { worker: &self, prepare: nothing, write }).await
     }
 
     /// Runs `prepare`, and then `commit` with its result, for each delivery, until
@@ -172,27 +176,28 @@ impl Worker<Sqlite> {
         T: Send + 'static,
         F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
     {
-        self.work(&Prepared { worker: &self, prepare, commit: Arc::new(commit) }).await
+        self.work(&Prepared { worker: &self, prepare, write: Arc::new(commit) }).await
     }
 }
 
-/// Prepares, and then commits in a transaction.
-struct Prepared<'w, P, F> {
+/// Prepares, and then writes and commits in a transaction.
+struct Prepared<'w, P, T> {
     worker: &'w Worker<Sqlite>,
     prepare: P,
-    commit: Arc<F>,
+    write: Write<T>,
 }
 
-impl<P, Fut, T, F> Handle for Prepared<'_, P, F>
+type Write<T> = Arc<dyn Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync>;
+
+impl<P, Fut, T> Handle for Prepared<'_, P, T>
 where
     P: Fn(Job) -> Fut,
     Fut: Future<Output = Result<T, BoxError>>,
     T: Send + 'static,
-    F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
 {
     async fn handle(&self, job: &Job) -> Result<(), Failure> {
         let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
-        let (job, commit) = (job.clone(), self.commit.clone());
+        let (job, write) = (job.clone(), self.write.clone());
         let database = &self.worker.inbox.database;
         let running = Arc::new(AtomicBool::new(false));
         let _interrupt = InterruptOnDrop { running: running.clone(), handle: &database.interrupt };
@@ -203,7 +208,7 @@ where
                 return Err(Failure::LeaseLost);
             }
             running.store(true, Ordering::SeqCst);
-            let written = catch_unwind(AssertUnwindSafe(|| commit(&tx, &job, prepared)));
+            let written = catch_unwind(AssertUnwindSafe(|| write(&tx, &job, prepared)));
             running.store(false, Ordering::SeqCst);
             written.unwrap_or_else(|panic| resume_unwind(panic))?;
             // After its time limit, the delivery may be another worker's.
@@ -270,14 +275,23 @@ impl Operations for Sqlite {
         self.call(move |connection, _| create(connection).map_err(error)).await?
     }
 
-    async fn query(&self, statement: &'static str, parameters: Vec<Value>) -> Result<Vec<Row>, Error> {
+    async fn query(
+        &self,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
         self.call(move |connection, _| query(connection, statement, &parameters)).await?
     }
 }
 
-fn query(connection: &Connection, statement: &str, parameters: &[Value]) -> Result<Vec<Row>, Error> {
+fn query(
+    connection: &Connection,
+    statement: &str,
+    parameters: &[Value],
+) -> Result<Vec<Row>, Error> {
     const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
-    let statement = statement.replace(NOW, SQLITE_NOW).replace(" FOR UPDATE SKIP LOCKED", "").replace('$', "?");
+    let statement =
+        statement.replace(NOW, SQLITE_NOW).replace(" FOR UPDATE SKIP LOCKED", "").replace('$', "?");
     let run = || {
         let mut statement = connection.prepare_cached(&statement)?;
         let columns = statement.column_count();

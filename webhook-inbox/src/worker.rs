@@ -66,6 +66,11 @@ pub(crate) trait Handle {
     async fn handle(&self, job: &Job) -> Result<(), Failure>;
 }
 
+/// The `prepare` of a handler without one.
+pub(crate) async fn nothing(_: Job) -> Result<(), BoxError> {
+    Ok(())
+}
+
 /// Why nothing was committed.
 pub(crate) enum Failure {
     Handler(BoxError),
@@ -310,11 +315,20 @@ impl<D: Database> Worker<D> {
         let error = match ended {
             Ok(Ok(())) => return tracing::debug!(id, attempt, "a webhook delivery was handled"),
             Ok(Err(Failure::LeaseLost)) => {
-                return tracing::warn!(id, attempt, "another worker has claimed a webhook delivery");
+                return tracing::warn!(
+                    id,
+                    attempt,
+                    "another worker has claimed a webhook delivery"
+                );
             }
             Ok(Err(Failure::Database(error))) if error.kind() == ErrorKind::Unavailable => {
                 let error = text_of(&error);
-                tracing::warn!(id, attempt, error, "an attempt does not count: the database failed");
+                tracing::warn!(
+                    id,
+                    attempt,
+                    error,
+                    "an attempt does not count: the database failed"
+                );
                 return self.settle(job, Settle::Release).await;
             }
             Ok(Err(Failure::Database(error))) => text_of(&error),
@@ -370,7 +384,10 @@ impl<D: Database> Worker<D> {
                 Ok(false) => {}
                 Err(error) => {
                     let error = text_of(&error);
-                    tracing::warn!(error, "handled deliveries of the webhook inbox are not deleted");
+                    tracing::warn!(
+                        error,
+                        "handled deliveries of the webhook inbox are not deleted"
+                    );
                 }
             }
             sleep(PURGE_INTERVAL).await;
