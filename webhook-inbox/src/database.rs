@@ -1,85 +1,60 @@
 //! What the inbox needs of a database.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use webhook_verify::Delivery;
+use tokio::time::timeout;
+use webhook_verify::bytes::Bytes;
 
-use crate::job::Ticket;
-use crate::{Accepted, DeadLetter, Error, Job};
+use crate::{Error, ErrorKind};
 
-/// The database of an inbox: `Sqlite` or `Postgres`.
+/// The database of an inbox: [`Sqlite`](crate::Sqlite),
+/// [`deadpool_postgres::Pool`](crate::deadpool_postgres::Pool) or
+/// [`sqlx::PgPool`](crate::sqlx::PgPool), each with the feature of its name (`sqlite`, `postgres`,
+/// `sqlx`).
 ///
 /// This trait is sealed and cannot be implemented outside this crate.
 pub trait Database: Operations {}
 
 impl<T: Operations> Database for T {}
 
-/// A delivery to be stored.
-pub struct Entry {
-    pub(crate) scope: Option<Arc<str>>,
-    /// The delivery's key in its scope.
-    pub(crate) key: String,
-    pub(crate) delivery: Delivery,
+/// How long an operation of the inbox may take. A handler may take longer.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub trait Operations: Clone + Send + Sync + 'static {
+    const SCHEMA: &str;
+
+    /// How many connections it has at most.
+    fn connections(&self) -> usize;
+
+    /// Runs the statements of `SCHEMA` in one transaction. Several processes can do so at the
+    /// same time.
+    fn create(&self) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Runs one statement of `queue` in a transaction of its own.
+    fn query(
+        &self,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> impl Future<Output = Result<Vec<Row>, Error>> + Send;
 }
 
-/// No lease and no back-off is that long. A delivery that is due later was written while the
-/// clock was wrong, and would not be handled before then.
-pub(crate) const WRONG_CLOCK: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+/// A parameter or a column.
+#[derive(Debug)]
+pub enum Value {
+    /// Of a text.
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Bytes),
+}
 
-/// How many deliveries one statement deletes at most. Between two, others can write.
-pub(crate) const SLICE: u32 = 1000;
+pub(crate) type Row = Vec<Value>;
 
-/// Each method is one transaction, except `purge`, which is one for each slice.
-pub trait Operations: Clone + Send + Sync + 'static {
-    fn migrate(&self) -> impl Future<Output = Result<(), Error>> + Send;
-
-    fn accept(&self, entry: Entry) -> impl Future<Output = Result<Accepted, Error>> + Send;
-
-    /// Claims the delivery that is due for the longest time, until the lease ends. The attempt
-    /// is counted here, or by the worker when the handler starts.
-    fn claim(&self, lease: Duration) -> impl Future<Output = Result<Option<Job>, Error>> + Send;
-
-    /// The time until the next delivery can be claimed, if there is any. What is due later than
-    /// `WRONG_CLOCK` becomes due at once. So does what no worker has claimed yet, if it is due
-    /// later than all other deliveries: it was accepted while the clock was ahead.
-    fn next_due(&self) -> impl Future<Output = Result<Option<Duration>, Error>> + Send;
-
-    /// Extends the lease. Returns whether the ticket is still valid.
-    fn renew(
-        &self,
-        ticket: Ticket,
-        lease: Duration,
-    ) -> impl Future<Output = Result<bool, Error>> + Send;
-
-    /// Ends an attempt: the delivery is due again after `retry_in`, or is a dead letter.
-    /// Returns whether the ticket was still valid.
-    fn fail(
-        &self,
-        ticket: Ticket,
-        error: String,
-        retry_in: Option<Duration>,
-    ) -> impl Future<Output = Result<bool, Error>> + Send;
-
-    /// Makes a claimed delivery due again, with the number of attempts before the claim. Nothing
-    /// changes if the ticket is not valid any more.
-    fn release(
-        &self,
-        ticket: Ticket,
-        attempts: u32,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
-
-    /// The dead letters with higher ids than `after`.
-    fn dead_letters(
-        &self,
-        after: i64,
-        limit: u32,
-    ) -> impl Future<Output = Result<Vec<DeadLetter>, Error>> + Send;
-
-    /// Makes one dead letter, or all, pending again. Returns how many.
-    fn replay(&self, id: Option<i64>) -> impl Future<Output = Result<u64, Error>> + Send;
-
-    fn delete_dead_letter(&self, id: i64) -> impl Future<Output = Result<bool, Error>> + Send;
-
-    fn purge(&self, older_than: Duration) -> impl Future<Output = Result<u64, Error>> + Send;
+/// Limits the duration of an operation.
+pub(crate) async fn within<T>(
+    operation: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(TIMEOUT, operation)
+        .await
+        .unwrap_or_else(|elapsed| Err(Error::new(ErrorKind::Unavailable, elapsed)))
 }

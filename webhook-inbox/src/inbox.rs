@@ -1,32 +1,54 @@
 //! The inbox: accepts verified deliveries.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use webhook_verify::Delivery;
 
-use crate::database::Entry;
-use crate::{Database, DeadLetters, Error, Worker};
+use crate::database::Value;
+use crate::{Database, DeadLetter, Error, ErrorKind, Worker, queue};
 
 /// An inbox in a database: one row for each delivery, in the table `webhook_inbox`.
 ///
-/// Create one with `Inbox::sqlite` or `Inbox::postgres`. Clones are cheap and share the
-/// connections.
+/// Create one with `Inbox::new(pool)` for PostgreSQL, or with `Inbox::sqlite(path)`. Clones are
+/// cheap and share the connections.
 pub struct Inbox<D> {
     pub(crate) database: D,
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) signals: Arc<Signals>,
 }
 
-/// What an inbox tells the workers of this process.
+/// What an inbox and the workers of this process tell each other.
 #[derive(Default)]
 pub(crate) struct Signals {
     /// A delivery may be due.
     pub(crate) wake: Notify,
-    pub(crate) stopped: watch::Sender<bool>,
+    pub(crate) phase: watch::Sender<Phase>,
+    /// How many workers run.
+    pub(crate) running: watch::Sender<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    #[default]
+    Working,
+    /// Workers finish what they are handling.
+    Stopping,
+    /// Workers drop what they are handling.
+    Stopped,
+}
+
+impl Signals {
+    /// Waits until the phase is reached.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        // Fails only if the sender is dropped, which `self` holds.
+        let _ = self.phase.subscribe().wait_for(|current| *current >= phase).await;
+    }
 }
 
 /// The result of accepting a delivery. Respond 2xx to both.
@@ -40,13 +62,21 @@ pub enum Accepted {
 }
 
 impl<D: Database> Inbox<D> {
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn new(database: D, signals: Arc<Signals>) -> Self {
-        Self { database, scope: None, signals }
+    /// The statements that create the tables and their indexes.
+    pub const SCHEMA: &str = D::SCHEMA;
+
+    /// Creates an inbox in the database of your application: a
+    /// [`deadpool_postgres::Pool`](crate::deadpool_postgres::Pool) (feature `postgres`) or a
+    /// [`sqlx::PgPool`](crate::sqlx::PgPool) (feature `sqlx`). For SQLite, use `Inbox::sqlite`.
+    ///
+    /// It shares the pool with your application. A handler needs one connection of it, accepting
+    /// a delivery another one. The tables are found through the `search_path`.
+    pub fn new(database: D) -> Self {
+        Self { database, scope: None, signals: Arc::default() }
     }
 
     /// Returns an inbox with the same table that keeps its deliveries apart from those of
-    /// other scopes. Default: no scope.
+    /// other scopes. Default: the tenant for which the delivery was verified, if there is one.
     ///
     /// A delivery's `id` is unique only within the account that sent it. Use one scope for
     /// each tenant, and one for each of several endpoints that must all handle a delivery.
@@ -59,16 +89,23 @@ impl<D: Database> Inbox<D> {
         Self { scope: Some(scope.into()), ..self.clone() }
     }
 
-    /// Creates the table and its indexes if they do not exist.
+    /// Creates the tables and their indexes if they do not exist.
     ///
-    /// Call it when your program starts, or run the statements of `SCHEMA` with your own
-    /// migrations. Several processes can call it at the same time.
+    /// Call it when your program starts, or run the statements of [`SCHEMA`](Self::SCHEMA) with
+    /// your own migrations. Several processes can call it at the same time.
     ///
     /// # Errors
     ///
-    /// The error of the database.
+    /// The error of the database, or [`OtherSchema`](ErrorKind::OtherSchema) if another version
+    /// of this crate has created the tables.
     pub async fn migrate(&self) -> Result<(), Error> {
-        self.database.migrate().await
+        match self.check_schema().await {
+            Err(error) if error.kind() == ErrorKind::NotMigrated => {
+                self.database.create().await?;
+                self.check_schema().await
+            }
+            checked => checked,
+        }
     }
 
     /// Stores a verified delivery in a transaction of its own, unless it is stored already.
@@ -81,12 +118,11 @@ impl<D: Database> Inbox<D> {
     ///
     /// # Errors
     ///
-    /// The error of the database, or
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) after 5 seconds.
+    /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
         let (inbox, entry) = (self.clone(), self.entry(delivery));
         let task = tokio::spawn(async move {
-            let accepted = inbox.database.accept(entry).await?;
+            let accepted = inbox.insert(entry).await?;
             if accepted == Accepted::New {
                 inbox.wake();
             }
@@ -100,51 +136,105 @@ impl<D: Database> Inbox<D> {
         Worker::new(self.clone())
     }
 
-    /// The deliveries whose last attempt failed.
-    pub fn dead_letters(&self) -> DeadLetters<D> {
-        DeadLetters::new(self.clone())
-    }
-
-    /// Deletes the deliveries that were handled longer ago than `older_than`. Returns how
-    /// many.
-    ///
-    /// A deleted delivery is not remembered: `older_than` must be longer than the period over
-    /// which the sender retries, for example 3 days. Dead letters are kept. It deletes in slices,
-    /// so that nothing waits for long.
+    /// Lists up to `limit` dead letters of all scopes whose [`id`](DeadLetter::id) is greater than
+    /// `after`, in the order of their ids. Begin with 0.
     ///
     /// # Errors
     ///
     /// The error of the database.
-    pub async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
-        self.database.purge(older_than).await
+    pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
+        self.list_dead(after, limit).await
+    }
+
+    /// Makes the dead letters with these ids due at once, with all their attempts again:
+    /// `id..=id` is one, `..` are all. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database. Some may be due already.
+    pub async fn replay_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
+        let count = self.replay_dead(ids).await?;
+        self.wake();
+        tracing::info!(count, "dead letters of the webhook inbox are replayed");
+        Ok(count)
+    }
+
+    /// Deletes the dead letters with these ids: `id..=id` is one, `..` are all. Returns how many
+    /// there were.
+    ///
+    /// A deleted delivery is not remembered: if the sender repeats it, it is new.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database. Some may be deleted already.
+    pub async fn delete_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
+        self.delete_dead(ids).await
     }
 
     /// Makes the workers of this process look for deliveries at once.
     ///
-    /// Call it after the commit of a transaction in SQLite in which a delivery was accepted.
-    /// Otherwise the workers find the delivery at their next
-    /// [`poll_interval`](Worker::poll_interval).
+    /// Call it after the commit of a transaction in which a delivery was accepted. Otherwise the
+    /// workers find the delivery at their next [`poll_interval`](Worker::poll_interval).
     pub fn wake(&self) {
         self.signals.wake.notify_one();
     }
 
-    /// Stops the workers of this inbox and its clones in this process: they finish what they
-    /// are handling, and return. Workers that start afterwards return at once.
-    pub fn stop(&self) {
-        self.signals.stopped.send_replace(true);
+    /// Waits until every accepted delivery was handled or is a dead letter. For tests: limit it
+    /// with `tokio::time::timeout`, because without a worker it waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database.
+    pub async fn until_idle(&self) -> Result<(), Error> {
+        while !self.is_idle().await? {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 
-    pub(crate) fn entry(&self, delivery: &Delivery) -> Entry {
-        let key = match &self.scope {
-            Some(scope) => delivery.key_in_scope(scope),
-            None => delivery.key().to_owned(),
+    /// Stops the workers of this inbox and its clones in this process: they finish what they are
+    /// handling, and return. Workers that start afterwards return at once.
+    ///
+    /// After `limit`, what is still being handled is dropped: it is rolled back, and attempted
+    /// again when its [`lease`](Worker::lease) has ended. Returns whether all workers have ended
+    /// within the limit. It returns then in any case, also if a handler blocks its thread.
+    pub async fn stop(&self, limit: Duration) -> bool {
+        let advance = |to: Phase| self.signals.phase.send_modify(|phase| *phase = to.max(*phase));
+        advance(Phase::Stopping);
+        let mut running = self.signals.running.subscribe();
+        let ended = tokio::select! {
+            _ = running.wait_for(|running| *running == 0) => true,
+            () = after(limit) => false,
         };
-        Entry { scope: self.scope.clone(), key, delivery: delivery.clone() }
+        advance(Phase::Stopped);
+        if !ended {
+            tracing::warn!(?limit, "handlers of the webhook inbox did not end in time");
+        }
+        ended
+    }
+
+    pub(crate) fn entry(&self, delivery: &Delivery) -> Vec<Value> {
+        queue::entry(delivery, self.scope.as_deref())
     }
 }
 
+/// Waits on a thread of its own: a handler that blocks its thread can hold up the timers of the
+/// runtime. The thread ends when the future is dropped.
+async fn after(limit: Duration) {
+    let (_waiting, dropped) = std::sync::mpsc::channel::<()>();
+    let (elapsed, wait) = oneshot::channel::<()>();
+    let wait_on_thread = move || {
+        let _ = dropped.recv_timeout(limit);
+        drop(elapsed);
+    };
+    if std::thread::Builder::new().spawn(wait_on_thread).is_err() {
+        return sleep(limit).await;
+    }
+    let _ = wait.await;
+}
+
 /// Waits for a task. A panic is resumed.
-pub(crate) async fn result_of<T>(task: JoinHandle<T>) -> T {
+async fn result_of<T>(task: JoinHandle<T>) -> T {
     match task.await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {

@@ -1,4 +1,4 @@
-//! A delivery that a worker handles.
+//! A delivery that a worker handles, and one that it has given up.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -26,8 +26,9 @@ impl Job {
         &self.delivery
     }
 
-    /// The scope in which the delivery was accepted, such as a tenant
-    /// ([`Inbox::scope`](crate::Inbox::scope)).
+    /// The scope in which the delivery was accepted ([`Inbox::scope`](crate::Inbox::scope)), or
+    /// the tenant for which it was verified
+    /// ([`Delivery::tenant`](webhook_verify::Delivery::tenant)).
     pub fn scope(&self) -> Option<&str> {
         self.scope.as_deref()
     }
@@ -44,9 +45,29 @@ impl Job {
 }
 
 /// The right to handle a delivery. Each claim of a row has a higher token, so that a worker
-/// whose lease has ended cannot change what another worker has claimed.
+/// whose claim has ended cannot change what another worker has claimed.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket {
+pub(crate) struct Ticket {
     pub(crate) id: i64,
     pub(crate) token: i64,
+}
+
+/// A delivery whose last attempt failed. It is kept until you replay or delete it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The number of the row in the table `webhook_inbox`.
+    pub id: i64,
+    /// The delivery. Its key includes the scope.
+    pub delivery: Delivery,
+    /// The scope in which the delivery was accepted, or its tenant.
+    pub scope: Option<Arc<str>>,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// The last attempt's error and its sources, at most 2000 characters.
+    pub error: String,
+    /// When the delivery was accepted.
+    pub received_at: SystemTime,
+    /// When the last attempt failed.
+    pub failed_at: SystemTime,
 }

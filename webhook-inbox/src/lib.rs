@@ -4,29 +4,36 @@
 #![warn(missing_docs)]
 // Without a database, nothing can create an inbox.
 #![cfg_attr(
-    not(any(feature = "postgres", feature = "sqlite")),
+    not(any(feature = "postgres", feature = "sqlite", feature = "sqlx")),
     expect(dead_code, reason = "there is no database")
 )]
 
-mod backoff;
 mod database;
-mod dead_letters;
 mod error;
 mod inbox;
 mod job;
+#[cfg(any(feature = "postgres", feature = "sqlx"))]
+mod pooled;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod queue;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlx")]
+mod sqlx_postgres;
 mod worker;
 
+#[cfg(feature = "postgres")]
+pub use deadpool_postgres;
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+#[cfg(feature = "sqlx")]
+pub use sqlx;
+
 pub use database::Database;
-pub use dead_letters::{DeadLetter, DeadLetters};
 pub use error::{BoxError, Error, ErrorKind};
 pub use inbox::{Accepted, Inbox};
-pub use job::Job;
-#[cfg(feature = "postgres")]
-pub use postgres::Postgres;
+pub use job::{DeadLetter, Job};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use worker::Worker;

@@ -1,85 +1,48 @@
-//! An inbox in PostgreSQL.
+//! An inbox in PostgreSQL, with tokio-postgres.
 
-mod connection;
-mod text;
-mod worker;
+use std::time::Duration;
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
-use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, GenericClient, Row, Socket};
+use deadpool_postgres::tokio_postgres::error::SqlState;
+use deadpool_postgres::tokio_postgres::types::private::BytesMut;
+use deadpool_postgres::tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use deadpool_postgres::tokio_postgres::{self, Row as PgRow};
+use deadpool_postgres::{Object, Pool, PoolError, Transaction};
 use webhook_verify::Delivery;
 
-use self::connection::{Connections, error};
-use self::text::{decode, encode};
-use crate::database::{Entry, Operations, SLICE, WRONG_CLOCK};
-use crate::inbox::Signals;
-use crate::job::Ticket;
-use crate::{Accepted, DeadLetter, Error, Inbox, Job};
+use crate::database::{Operations, Row, Value, within};
+use crate::pooled::{
+    self, BEGIN, BEGIN_HANDLER, Borrowed, CHECK, LOCK_SCHEMA, check_failed, time_limit,
+};
+use crate::queue::{FINISH, INSERT, accepted, ticket};
+use crate::worker::{Failure, Handle, nothing};
+use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
-/// The database of an [`Inbox`] in PostgreSQL (feature `postgres`).
-#[derive(Clone)]
-pub struct Postgres {
-    connections: Arc<Connections>,
-}
-
-type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
-
-impl Inbox<Postgres> {
-    /// The statements that create the table and its indexes.
-    pub const SCHEMA: &str = include_str!("postgres/schema.sql");
-
-    /// Creates an inbox in the database of your application. It connects at the first use,
-    /// and again after a connection was lost.
-    ///
-    /// It uses up to 8 connections to accept deliveries. With a worker, it uses one more, and one
-    /// for each handler that runs. The table is found through the `search_path`. For connections
-    /// without TLS, pass `tokio_postgres::NoTls`.
-    ///
-    /// An operation that takes longer than 5 seconds fails, and is canceled in the server.
-    ///
-    /// Workers are notified with `LISTEN` and `NOTIFY`. Behind a pooler that does not support
-    /// them, such as PgBouncer in transaction mode, they find deliveries at their next
-    /// [`poll_interval`](crate::Worker::poll_interval).
-    pub fn postgres<T>(config: Config, tls: T) -> Self
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send,
-        T::Stream: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let signals = Arc::<Signals>::default();
-        let connections = Arc::new(Connections::new(config, tls, signals.clone()));
-        Self::new(Postgres { connections }, signals)
-    }
-
+impl Inbox<Pool> {
     /// Stores a verified delivery in your own transaction, unless it is stored already.
     ///
-    /// The delivery and what else the transaction writes are committed together. Workers are
-    /// notified by the commit. The client can be a `Transaction` or a `Client` of
-    /// `tokio_postgres`, such as those that the objects of `deadpool-postgres` and
-    /// `bb8-postgres` dereference to.
+    /// The delivery and what else the transaction writes are committed together. A
+    /// [`Transaction`] of deadpool-postgres coerces to one of tokio-postgres. After the commit,
+    /// call [`wake`](Self::wake), and respond 2xx.
     ///
     /// If another transaction has stored the same delivery and is not committed, it waits for
     /// the end of that transaction.
     ///
     /// ```
-    /// use tokio_postgres::Client;
-    /// use webhook_inbox::{BoxError, Inbox, Postgres};
+    /// use webhook_inbox::deadpool_postgres::Pool;
+    /// use webhook_inbox::{BoxError, Inbox};
     /// use webhook_verify::Delivery;
     ///
     /// async fn receive(
-    ///     inbox: &Inbox<Postgres>,
-    ///     client: &mut Client,
+    ///     inbox: &Inbox<Pool>,
+    ///     pool: &Pool,
     ///     delivery: &Delivery,
     /// ) -> Result<(), BoxError> {
+    ///     let mut client = pool.get().await?;
     ///     let tx = client.transaction().await?;
     ///     tx.execute("UPDATE counters SET deliveries = deliveries + 1", &[]).await?;
     ///     inbox.accept_in(&tx, delivery).await?;
     ///     tx.commit().await?;
+    ///     inbox.wake();
     ///     Ok(())
     /// }
     /// ```
@@ -89,244 +52,258 @@ impl Inbox<Postgres> {
     /// The error of PostgreSQL. Roll back, and respond 503.
     pub async fn accept_in(
         &self,
-        client: &(impl GenericClient + Sync),
+        tx: &tokio_postgres::Transaction<'_>,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        insert(client, &self.entry(delivery)).await.map_err(error)
+        query(tx, INSERT, &self.entry(delivery)).await.map(|rows| accepted(&rows))
     }
 }
 
-impl Postgres {
-    /// Runs a statement that a worker needs to keep its leases.
-    async fn query(&self, query: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, Error> {
-        let run = async |client: &Client| client.query_typed(query, parameters).await;
-        self.connections.control(run).await
+impl Worker<Pool> {
+    /// Runs `handler` for each delivery, until [`Inbox::stop`].
+    ///
+    /// The handler runs in a transaction. If it returns `Ok`, its writes and the end of the
+    /// delivery are committed together, so they happen exactly once. If it returns `Err` or
+    /// panics, they are rolled back and the delivery is attempted again. What it does outside
+    /// of the transaction, such as an HTTP request, may happen again.
+    ///
+    /// While it runs, the transaction is open and has a connection of the pool. For anything
+    /// slow, use [`run_prepared`](Self::run_prepared). Settings that it changes without
+    /// `SET LOCAL` stay in the session, as everywhere with a pool. `statement_timeout` and
+    /// `idle_in_transaction_session_timeout` are the [time limit](Self::handler_timeout).
+    ///
+    /// The handlers of a worker share its task, so they must not block their thread.
+    ///
+    /// ```no_run
+    /// use webhook_inbox::deadpool_postgres::{Pool, Transaction};
+    /// use webhook_inbox::{BoxError, Inbox, Job};
+    ///
+    /// async fn handle(tx: &Transaction<'_>, job: &Job) -> Result<(), BoxError> {
+    ///     let event = job.delivery().event().as_str();
+    ///     tx.execute("INSERT INTO events (name) VALUES ($1)", &[&event]).await?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # async fn example(inbox: Inbox<Pool>) -> Result<(), webhook_inbox::Error> {
+    /// inbox.worker().run(handle).await?;
+    /// // Or with a closure:
+    /// inbox.worker().run(async |tx, job| handle(tx, job).await).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run<F>(self, handler: F) -> Result<(), Error>
+    where
+        F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
+    {
+        self.work(&Prepared { worker: &self, prepare: nothing, write: Run(handler) }).await
     }
 
-    /// Runs a statement that may take long, on a connection of its own.
-    async fn long<T>(
-        &self,
-        operation: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, Error> {
-        const TIMEOUT: Duration = Duration::from_secs(600);
-        self.connections.on_own_connection(TIMEOUT, operation).await
+    /// Runs `prepare`, and then `commit` with its result, for each delivery, until
+    /// [`Inbox::stop`].
+    ///
+    /// `prepare` runs outside of any transaction and has no connection: it may take long, for
+    /// example for HTTP requests, and may run again after a failure or a crash. `commit` runs
+    /// as the handler of [`run`](Self::run) does: its writes happen exactly once.
+    ///
+    /// ```no_run
+    /// # async fn render(_: &[u8]) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # use webhook_inbox::Inbox;
+    /// # use webhook_inbox::deadpool_postgres::Pool;
+    /// # async fn example(inbox: Inbox<Pool>) -> Result<(), webhook_inbox::Error> {
+    /// inbox
+    ///     .worker()
+    ///     .run_prepared(
+    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         async |tx, _job, page| {
+    ///             tx.execute("INSERT INTO pages (html) VALUES ($1)", &[&page]).await?;
+    ///             Ok(())
+    ///         },
+    ///     )
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    where
+        P: Fn(Job) -> Fut,
+        Fut: Future<Output = Result<T, BoxError>>,
+        F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
+    {
+        self.work(&Prepared { worker: &self, prepare, write: Commit(commit) }).await
     }
 }
 
-impl Operations for Postgres {
-    async fn migrate(&self) -> Result<(), Error> {
-        // Creating an index waits for transactions that write to the table, also if the index
-        // exists, and what is accepted waits behind it.
-        const EXISTS: &str = "SELECT to_regclass('webhook_inbox') IS NOT NULL \
-             AND to_regclass('webhook_inbox_due') IS NOT NULL \
-             AND to_regclass('webhook_inbox_ended') IS NOT NULL";
-        let exists = self.query(EXISTS, &[]).await?;
-        if exists.first().is_some_and(|row| row.get(0)) {
-            return Ok(());
+/// Prepares, and then writes and commits in a transaction.
+struct Prepared<'w, P, W> {
+    worker: &'w Worker<Pool>,
+    prepare: P,
+    write: W,
+}
+
+/// What a transaction writes. A trait for the same reason as `Handle`.
+trait Write<T> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError>;
+}
+
+struct Run<F>(F);
+
+impl<F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>> Write<()> for Run<F> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, (): ()) -> Result<(), BoxError> {
+        (self.0)(tx, job).await
+    }
+}
+
+struct Commit<F>(F);
+
+impl<T, F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>> Write<T> for Commit<F> {
+    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError> {
+        (self.0)(tx, job, prepared).await
+    }
+}
+
+impl<P, Fut, T, W> Handle for Prepared<'_, P, W>
+where
+    P: Fn(Job) -> Fut,
+    Fut: Future<Output = Result<T, BoxError>>,
+    W: Write<T>,
+{
+    async fn handle(&self, job: &Job) -> Result<(), Failure> {
+        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
+        let mut client = within(borrow(&self.worker.inbox.database)).await?;
+        let tx = within(begin(client.get(), job, self.worker.handler_timeout)).await?;
+        let tx = tx.ok_or(Failure::LeaseLost)?;
+        let written = self.write.write(&tx, job, prepared).await;
+        // If it has blocked its thread, its time limit and the stop of the worker come first.
+        tokio::task::yield_now().await;
+        if let Err(error) = written {
+            within(async { tx.rollback().await.map_err(error_of) }).await?;
+            client.give_back();
+            return Err(error.into());
         }
-        // `IF NOT EXISTS` alone fails if two processes create the table at the same time.
-        let statements = format!(
-            "BEGIN; SELECT pg_advisory_xact_lock(hashtext('webhook_inbox')); {} COMMIT;",
-            Inbox::<Self>::SCHEMA
-        );
-        self.long(async |client| client.batch_execute(&statements).await).await
+        let check = async { tx.batch_execute(CHECK).await.map_err(error_of) };
+        within(check).await.map_err(check_failed)?;
+        within(async { tx.commit().await.map_err(error_of) }).await?;
+        client.give_back();
+        Ok(())
+    }
+}
+
+/// Begins the transaction of a handler. `None` if another worker has claimed the delivery.
+async fn begin<'c>(
+    client: &'c mut Object,
+    job: &Job,
+    limit: Duration,
+) -> Result<Option<Transaction<'c>>, Error> {
+    let tx = client.transaction().await.map_err(error_of)?;
+    query(&tx, BEGIN_HANDLER, &[time_limit(limit)]).await?;
+    let locked = query(&tx, FINISH, &ticket(job.ticket)).await?;
+    Ok((!locked.is_empty()).then_some(tx))
+}
+
+async fn borrow(pool: &Pool) -> Result<Borrowed<Object>, Error> {
+    let client = pool.get().await.map_err(|error| match error {
+        PoolError::Backend(error) => error_of(error),
+        error => Error::new(ErrorKind::Unavailable, error),
+    })?;
+    Ok(Borrowed::new(client, |client| drop(Object::take(client))))
+}
+
+impl Operations for Pool {
+    const SCHEMA: &str = pooled::SCHEMA;
+
+    fn connections(&self) -> usize {
+        self.status().max_size
     }
 
-    async fn accept(&self, entry: Entry) -> Result<Accepted, Error> {
-        let run = async |client: &Client| insert(client, &entry).await;
-        self.connections.accept(run).await
+    async fn create(&self) -> Result<(), Error> {
+        let mut client = borrow(self).await?;
+        let create = async {
+            let tx = client.get().transaction().await?;
+            tx.batch_execute(LOCK_SCHEMA).await?;
+            tx.batch_execute(Self::SCHEMA).await?;
+            tx.commit().await
+        };
+        create.await.map_err(error_of)?;
+        client.give_back();
+        Ok(())
     }
 
-    async fn claim(&self, lease: Duration) -> Result<Option<Job>, Error> {
-        let rows = self
-            .query(
-                "UPDATE webhook_inbox SET due_at = clock_timestamp() + make_interval(secs => $1), \
-                 token = token + 1 \
-                 WHERE id = (SELECT id FROM webhook_inbox \
-                     WHERE status = 'pending' AND due_at <= now() \
-                     ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) \
-                 RETURNING id, token, attempts + 1, scope, service, event, key, body, received_at",
-                &[(&seconds(lease), Type::FLOAT8)],
-            )
-            .await?;
-        rows.first().map(job).transpose().map_err(error)
-    }
-
-    async fn next_due(&self) -> Result<Option<Duration>, Error> {
-        // A delivery that is due now is locked by the transaction that is about to end it.
-        let next = "WITH wrong AS (SELECT FROM (SELECT due_at, token FROM webhook_inbox \
-                        WHERE status = 'pending' ORDER BY due_at DESC, id DESC LIMIT 1) last \
-                        WHERE due_at > now() + make_interval(secs => $1) \
-                            OR (token = 0 AND due_at > now() + make_interval(secs => 1))), \
-                    repaired AS (UPDATE webhook_inbox SET due_at = now() \
-                        WHERE EXISTS (SELECT FROM wrong) AND status = 'pending' \
-                            AND due_at > now() \
-                            AND (token = 0 OR due_at > now() + make_interval(secs => $1))) \
-                    SELECT extract(epoch FROM min(due_at) - now())::float8 FROM webhook_inbox \
-                    WHERE status = 'pending' AND due_at > now()";
-        let rows = self.query(next, &[(&seconds(WRONG_CLOCK), Type::FLOAT8)]).await?;
-        let seconds = rows.first().map(|row| row.try_get(0)).transpose().map_err(error)?.flatten();
-        Ok(seconds.map(|seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
-    }
-
-    async fn renew(&self, ticket: Ticket, lease: Duration) -> Result<bool, Error> {
-        // A handler's transaction that is being committed has locked the row. After the commit,
-        // the ticket is still valid.
-        let renew = "WITH current AS (SELECT id FROM webhook_inbox \
-                         WHERE id = $1 AND token = $2), \
-                     renewed AS (UPDATE webhook_inbox \
-                         SET due_at = clock_timestamp() + make_interval(secs => $3) \
-                         WHERE id = (SELECT id FROM webhook_inbox \
-                             WHERE id = $1 AND token = $2 AND status = 'pending' \
-                             FOR UPDATE SKIP LOCKED)) \
-                     SELECT id FROM current";
-        let parameters: Parameters<'_> = &[
-            (&ticket.id, Type::INT8),
-            (&ticket.token, Type::INT8),
-            (&seconds(lease), Type::FLOAT8),
-        ];
-        Ok(!self.query(renew, parameters).await?.is_empty())
-    }
-
-    async fn fail(
+    async fn query(
         &self,
-        ticket: Ticket,
-        error: String,
-        retry_in: Option<Duration>,
-    ) -> Result<bool, Error> {
-        let fail = "UPDATE webhook_inbox \
-                    SET status = CASE WHEN $4 IS NULL THEN 'dead' ELSE 'pending' END, \
-                        due_at = clock_timestamp() + make_interval(secs => coalesce($4, 0)), \
-                        ended_at = CASE WHEN $4 IS NULL THEN clock_timestamp() END, \
-                        error = $3, token = token + 1 \
-                    WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id";
-        let parameters: Parameters<'_> = &[
-            (&ticket.id, Type::INT8),
-            (&ticket.token, Type::INT8),
-            (&error, Type::TEXT),
-            (&retry_in.map(seconds), Type::FLOAT8),
-        ];
-        Ok(!self.query(fail, parameters).await?.is_empty())
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let mut client = borrow(self).await?;
+        let tx = client.get().transaction().await.map_err(error_of)?;
+        tx.batch_execute(BEGIN).await.map_err(error_of)?;
+        let rows = query(&tx, statement, &parameters).await?;
+        tx.commit().await.map_err(error_of)?;
+        client.give_back();
+        Ok(rows)
     }
+}
 
-    async fn release(&self, ticket: Ticket, attempts: u32) -> Result<(), Error> {
-        let release = "UPDATE webhook_inbox SET attempts = $3, due_at = clock_timestamp() \
-                       WHERE id = $1 AND token = $2 AND status = 'pending'";
-        let attempts = i32::try_from(attempts).unwrap_or(i32::MAX);
-        let parameters: Parameters<'_> =
-            &[(&ticket.id, Type::INT8), (&ticket.token, Type::INT8), (&attempts, Type::INT4)];
-        self.query(release, parameters).await.map(drop)
-    }
+async fn query(
+    tx: &tokio_postgres::Transaction<'_>,
+    statement: &str,
+    parameters: &[Value],
+) -> Result<Vec<Row>, Error> {
+    let type_of = |value: &Value| match value {
+        Value::Int(_) => Type::INT8,
+        Value::Bytes(_) => Type::BYTEA,
+        Value::Text(_) | Value::Null => Type::TEXT,
+    };
+    let parameters = parameters.iter().map(|value| (value as &(dyn ToSql + Sync), type_of(value)));
+    let parameters: Vec<_> = parameters.collect();
+    let rows = tx.query_typed(statement, &parameters).await.map_err(error_of)?;
+    let values = |row: &PgRow| (0..row.len()).map(|column| row.try_get(column)).collect();
+    rows.iter().map(values).collect::<Result<_, _>>().map_err(error_of)
+}
 
-    async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        let list = "SELECT id, token, attempts, scope, service, event, key, body, received_at, \
-                    error, ended_at FROM webhook_inbox WHERE status = 'dead' AND id > $1 \
-                    ORDER BY id LIMIT $2";
-        let parameters: Parameters<'_> = &[(&after, Type::INT8), (&i64::from(limit), Type::INT8)];
-        let rows = self.long(async |client| client.query_typed(list, parameters).await).await?;
-        rows.iter().map(dead_letter).collect::<Result<_, _>>().map_err(error)
-    }
-
-    async fn replay(&self, id: Option<i64>) -> Result<u64, Error> {
-        let replay = "WITH replayed AS (UPDATE webhook_inbox \
-                          SET status = 'pending', due_at = clock_timestamp(), attempts = 0, \
-                              ended_at = NULL \
-                          WHERE status = 'dead' AND ($1 IS NULL OR id = $1) RETURNING id) \
-                      SELECT count(*), pg_notify('webhook_inbox', '') FROM replayed";
-        let run = async |client: &Client| client.query_typed(replay, &[(&id, Type::INT8)]).await;
-        let rows = self.long(run).await?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(error)?;
-        Ok(u64::try_from(count).unwrap_or(0))
-    }
-
-    async fn delete_dead_letter(&self, id: i64) -> Result<bool, Error> {
-        let delete = "DELETE FROM webhook_inbox WHERE status = 'dead' AND id = $1";
-        let run = async |client: &Client| client.execute_typed(delete, &[(&id, Type::INT8)]).await;
-        Ok(self.long(run).await? > 0)
-    }
-
-    async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
-        let before = "SELECT clock_timestamp() - make_interval(secs => $1)";
-        let age: Parameters<'_> = &[(&seconds(older_than), Type::FLOAT8)];
-        let rows = self.query(before, age).await?;
-        let Some(before) = rows.first() else { return Ok(0) };
-        let before: SystemTime = before.try_get(0).map_err(error)?;
-        let purge = "DELETE FROM webhook_inbox WHERE id IN (SELECT id FROM webhook_inbox \
-                     WHERE status = 'done' AND ended_at <= $1 ORDER BY ended_at LIMIT $2)";
-        let slice: Parameters<'_> =
-            &[(&before, Type::TIMESTAMPTZ), (&i64::from(SLICE), Type::INT8)];
-        let mut purged = 0;
-        loop {
-            let run = async |client: &Client| client.execute_typed(purge, slice).await;
-            let deleted = self.long(run).await?;
-            purged += deleted;
-            if deleted < u64::from(SLICE) {
-                return Ok(purged);
-            }
+impl ToSql for Value {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(value) => value.to_sql(ty, out),
+            Self::Text(text) => text.to_sql(ty, out),
+            Self::Bytes(bytes) => (&**bytes).to_sql(ty, out),
         }
     }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
-impl fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
+        Ok(match *ty {
+            Type::INT8 => Self::Int(i64::from_sql(ty, raw)?),
+            Type::BYTEA => Self::Bytes(raw.to_vec().into()),
+            _ => Self::Text(String::from_sql(ty, raw)?),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, BoxError> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }
 
-/// A duration for `make_interval`, at most a thousand years, which a point in time can be added
-/// to.
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs_f64().min(1000.0 * 366.0 * 86_400.0)
-}
-
-async fn insert(
-    client: &(impl GenericClient + Sync),
-    entry: &Entry,
-) -> Result<Accepted, tokio_postgres::Error> {
-    let Entry { scope, key, delivery } = entry;
-    let insert = "WITH added AS (INSERT INTO webhook_inbox (key, scope, service, event, body) \
-                      VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING RETURNING id) \
-                  SELECT id, pg_notify('webhook_inbox', '') FROM added";
-    let parameters: Parameters<'_> = &[
-        (&encode(key.as_str()), Type::TEXT),
-        (&scope.as_deref().map(encode), Type::TEXT),
-        (&delivery.service().name(), Type::TEXT),
-        (&encode(delivery.event().as_str()), Type::TEXT),
-        (&&delivery.body()[..], Type::BYTEA),
-    ];
-    let rows = client.query_typed(insert, parameters).await?;
-    Ok(if rows.is_empty() { Accepted::Duplicate } else { Accepted::New })
-}
-
-/// Reads the columns `id, token, attempts, scope, service, event, key, body, received_at`.
-fn job(row: &Row) -> Result<Job, tokio_postgres::Error> {
-    let (service, event): (&str, &str) = (row.try_get(4)?, row.try_get(5)?);
-    let (key, body): (&str, &[u8]) = (row.try_get(6)?, row.try_get(7)?);
-    let attempts: i32 = row.try_get(2)?;
-    Ok(Job {
-        ticket: Ticket { id: row.try_get(0)?, token: row.try_get(1)? },
-        attempt: u32::try_from(attempts).unwrap_or(0),
-        scope: row.try_get::<_, Option<&str>>(3)?.map(|scope| decode(scope).into()),
-        // The key stays encoded, so that a handler can store it in a text.
-        delivery: Delivery::from_storage(
-            service.parse().expect("the table accepts only known services"),
-            &decode(event),
-            key,
-            body.to_vec(),
-        ),
-        received_at: row.try_get::<_, SystemTime>(8)?,
-    })
-}
-
-fn dead_letter(row: &Row) -> Result<DeadLetter, tokio_postgres::Error> {
-    let Job { ticket, attempt, scope, delivery, received_at } = job(row)?;
-    Ok(DeadLetter {
-        id: ticket.id,
-        delivery,
-        scope,
-        attempts: attempt,
-        error: row.try_get(9)?,
-        received_at,
-        failed_at: row.try_get(10)?,
-    })
+fn error_of(error: tokio_postgres::Error) -> Error {
+    let code = error.code().cloned();
+    Error::postgres(code.as_ref().map(SqlState::code), error)
 }

@@ -1,37 +1,37 @@
 //! An inbox in SQLite.
 
-mod worker;
-
-use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
-use tokio::sync::Mutex;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{
+    Connection, ErrorCode, InterruptHandle, ToSql, Transaction, TransactionBehavior,
+    params_from_iter,
+};
+use tokio::sync::{mpsc, oneshot};
 use webhook_verify::Delivery;
 
-use crate::database::{Entry, Operations, SLICE, WRONG_CLOCK};
-use crate::inbox::result_of;
-use crate::job::Ticket;
-use crate::{Accepted, DeadLetter, Error, ErrorKind, Inbox, Job};
+use crate::database::{Operations, Row, TIMEOUT, Value};
+use crate::queue::{FINISH, INSERT, NOW, accepted, ticket};
+use crate::worker::{Failure, Handle, nothing};
+use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
 /// The database of an [`Inbox`] in SQLite (feature `sqlite`).
 ///
-/// One connection, because SQLite has one writer at a time. Its operations run on tokio's
-/// blocking threads.
+/// One connection, because SQLite has one writer at a time, in a thread of its own: a handler that
+/// never returns does not keep the program from ending. The thread ends with the last clone.
 #[derive(Clone)]
 pub struct Sqlite {
-    connection: Arc<Mutex<Connection>>,
+    tasks: mpsc::Sender<Task>,
+    interrupt: Arc<InterruptHandle>,
 }
 
-/// How long an operation waits while another connection writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+type Task = Box<dyn FnOnce(&mut Connection) + Send>;
 
 impl Inbox<Sqlite> {
-    /// The statements that create the table and its indexes.
-    pub const SCHEMA: &str = include_str!("sqlite/schema.sql");
-
     /// Opens the database file of your application, or creates it.
     ///
     /// It sets the journal mode to WAL, so that readers and the writer do not wait for each
@@ -44,23 +44,32 @@ impl Inbox<Sqlite> {
     pub fn sqlite(path: impl AsRef<Path>) -> Result<Self, Error> {
         let open = || {
             let connection = Connection::open(path)?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.busy_timeout(TIMEOUT)?;
             use_write_ahead_log(&connection)?;
             connection.pragma_update(None, "synchronous", "full")?;
             Ok(connection)
         };
-        let connection = Arc::new(Mutex::new(open().map_err(error)?));
-        Ok(Self::new(Sqlite { connection }, Arc::default()))
+        let mut connection = open().map_err(error)?;
+        let interrupt = Arc::new(connection.get_interrupt_handle());
+        let (tasks, mut queue) = mpsc::channel::<Task>(64);
+        let thread = std::thread::Builder::new().name("webhook-inbox".to_owned());
+        let work = move || {
+            while let Some(task) = queue.blocking_recv() {
+                task(&mut connection);
+            }
+        };
+        thread.spawn(work).map_err(|error| Error::new(ErrorKind::Unavailable, error))?;
+        Ok(Self::new(Sqlite { tasks, interrupt }))
     }
 
     /// Stores a verified delivery in your own transaction, unless it is stored already.
     ///
     /// The delivery and what else the transaction writes are committed together. A
-    /// [`Transaction`](rusqlite::Transaction) coerces to a `&Connection`. After the commit, call
-    /// [`wake`](Self::wake), and respond 2xx. It blocks, so call it on a blocking thread.
+    /// [`Transaction`] coerces to a `&Connection`. After the commit, call [`wake`](Self::wake),
+    /// and respond 2xx. It blocks, so call it on a blocking thread.
     ///
     /// ```
-    /// use rusqlite::Connection;
+    /// use webhook_inbox::rusqlite::Connection;
     /// use webhook_inbox::{BoxError, Inbox, Sqlite};
     /// use webhook_verify::Delivery;
     ///
@@ -86,211 +95,234 @@ impl Inbox<Sqlite> {
         connection: &Connection,
         delivery: &Delivery,
     ) -> Result<Accepted, Error> {
-        insert(connection, &self.entry(delivery)).map_err(error)
+        query(connection, INSERT, &self.entry(delivery)).map(|rows| accepted(&rows))
+    }
+}
+
+impl Worker<Sqlite> {
+    /// Runs `handler` for each delivery, until [`Inbox::stop`].
+    ///
+    /// The handler runs in a transaction, on a thread of its own. If it returns `Ok`, its writes
+    /// and the end of the delivery are committed together, so they happen exactly once. If it
+    /// returns `Err` or panics, they are rolled back and the delivery is attempted again.
+    ///
+    /// All handlers use the same connection, which also accepts deliveries: what a handler
+    /// changes in it, such as a `PRAGMA` or a temporary table, stays.
+    ///
+    /// The transaction holds SQLite's one write lock: while the handler runs, no delivery is
+    /// accepted. For anything slow, use [`run_prepared`](Self::run_prepared). At the
+    /// [time limit](Self::handler_timeout) its current statement is interrupted, but other code
+    /// is not: the lock is free when the handler returns.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
+    /// inbox.migrate().await?;
+    /// inbox
+    ///     .worker()
+    ///     .run(|tx, job| {
+    ///         tx.execute("INSERT INTO events (name) VALUES (?1)", [job.delivery().event().as_str()])?;
+    ///         Ok(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run<F>(self, handler: F) -> Result<(), Error>
+    where
+        F: Fn(&Transaction<'_>, &Job) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        let write: Write<()> = Arc::new(move |tx, job, ()| handler(tx, job));
+        self.work(&Prepared { worker: &self, prepare: nothing, write }).await
+    }
+
+    /// Runs `prepare`, and then `commit` with its result, for each delivery, until
+    /// [`Inbox::stop`].
+    ///
+    /// `prepare` is asynchronous and runs outside of any transaction: it may take long, for
+    /// example for HTTP requests, and may run again after a failure or a crash. `commit` runs
+    /// as the handler of [`run`](Self::run) does: its writes happen exactly once.
+    ///
+    /// ```no_run
+    /// # async fn render(_: &[u8]) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let inbox = webhook_inbox::Inbox::sqlite("app.db")?;
+    /// inbox.migrate().await?;
+    /// inbox
+    ///     .worker()
+    ///     .run_prepared(
+    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         |tx, _job, page| {
+    ///             tx.execute("INSERT INTO pages (html) VALUES (?1)", [page])?;
+    ///             Ok(())
+    ///         },
+    ///     )
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    where
+        P: Fn(Job) -> Fut,
+        Fut: Future<Output = Result<T, BoxError>>,
+        T: Send + 'static,
+        F: Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync + 'static,
+    {
+        self.work(&Prepared { worker: &self, prepare, write: Arc::new(commit) }).await
+    }
+}
+
+/// Prepares, and then writes and commits in a transaction.
+struct Prepared<'w, P, T> {
+    worker: &'w Worker<Sqlite>,
+    prepare: P,
+    write: Write<T>,
+}
+
+type Write<T> = Arc<dyn Fn(&Transaction<'_>, &Job, T) -> Result<(), BoxError> + Send + Sync>;
+
+impl<P, Fut, T> Handle for Prepared<'_, P, T>
+where
+    P: Fn(Job) -> Fut,
+    Fut: Future<Output = Result<T, BoxError>>,
+    T: Send + 'static,
+{
+    async fn handle(&self, job: &Job) -> Result<(), Failure> {
+        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
+        let (job, write) = (job.clone(), self.write.clone());
+        let database = &self.worker.inbox.database;
+        let running = Arc::new(AtomicBool::new(false));
+        let _interrupt = InterruptOnDrop { running: running.clone(), handle: &database.interrupt };
+        let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
+            let behavior = TransactionBehavior::Immediate;
+            let tx = connection.transaction_with_behavior(behavior).map_err(error)?;
+            if query(&tx, FINISH, &ticket(job.ticket))?.is_empty() {
+                return Err(Failure::LeaseLost);
+            }
+            running.store(true, Ordering::SeqCst);
+            let written = catch_unwind(AssertUnwindSafe(|| write(&tx, &job, prepared)));
+            running.store(false, Ordering::SeqCst);
+            written.unwrap_or_else(|panic| resume_unwind(panic))?;
+            // After its time limit, the delivery may be another worker's.
+            if given_up() {
+                return Err(Failure::LeaseLost);
+            }
+            Ok(tx.commit().map_err(error)?)
+        };
+        database.call(commit).await.map_err(Failure::from)?
+    }
+}
+
+/// Interrupts the statement of a handler that is dropped.
+struct InterruptOnDrop<'a> {
+    running: Arc<AtomicBool>,
+    handle: &'a InterruptHandle,
+}
+
+impl Drop for InterruptOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.running.load(Ordering::SeqCst) {
+            self.handle.interrupt();
+        }
     }
 }
 
 impl Sqlite {
-    /// Runs a function with the connection on a blocking thread. A panic is resumed.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        function: impl FnOnce(&mut Connection) -> T + Send + 'static,
-    ) -> T {
-        let mut connection = self.connection.clone().lock_owned().await;
-        result_of(tokio::task::spawn_blocking(move || function(&mut connection))).await
-    }
-
+    /// Runs a function with the connection, unless it is given up before: its future is dropped.
+    /// A panic is resumed.
     async fn call<T: Send + 'static>(
         &self,
-        function: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        function: impl FnOnce(&mut Connection, &dyn Fn() -> bool) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        self.blocking(function).await.map_err(error)
+        let (sender, result) = oneshot::channel();
+        let task = Box::new(move |connection: &mut Connection| {
+            if !sender.is_closed() {
+                let run = || function(connection, &|| sender.is_closed());
+                let result = catch_unwind(AssertUnwindSafe(run));
+                // Fails if it was given up.
+                let _ = sender.send(result);
+            }
+        });
+        let ended = |error: BoxError| Error::new(ErrorKind::Unavailable, error);
+        self.tasks.send(task).await.map_err(|error| ended(error.to_string().into()))?;
+        let result = result.await.map_err(|error| ended(error.into()))?;
+        Ok(result.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
 impl Operations for Sqlite {
-    async fn migrate(&self) -> Result<(), Error> {
-        self.call(|connection| {
+    const SCHEMA: &str = include_str!("schema.sqlite.sql");
+
+    fn connections(&self) -> usize {
+        // While handlers prepare, they use none.
+        usize::MAX
+    }
+
+    async fn create(&self) -> Result<(), Error> {
+        let create = |connection: &mut Connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            tx.execute_batch(Inbox::<Self>::SCHEMA)?;
+            tx.execute_batch(Self::SCHEMA)?;
             tx.commit()
-        })
-        .await
+        };
+        self.call(move |connection, _| create(connection).map_err(error)).await?
     }
 
-    async fn accept(&self, entry: Entry) -> Result<Accepted, Error> {
-        let accept = self.call(move |connection| insert(connection, &entry));
-        match tokio::time::timeout(BUSY_TIMEOUT, accept).await {
-            Ok(accepted) => accepted,
-            Err(elapsed) => Err(Error::new(ErrorKind::Unavailable, elapsed)),
-        }
-    }
-
-    async fn claim(&self, lease: Duration) -> Result<Option<Job>, Error> {
-        self.call(move |connection| {
-            // Reading first: an idle worker takes no write lock.
-            let due = "SELECT id FROM webhook_inbox WHERE status = 'pending' AND due_at <= ?1 \
-                       ORDER BY due_at, id LIMIT 1";
-            let now = now();
-            if connection.query_row(due, [now], |_| Ok(())).optional()?.is_none() {
-                return Ok(None);
-            }
-            let claim = format!(
-                "UPDATE webhook_inbox SET due_at = ?2, token = token + 1, attempts = attempts + 1 \
-                 WHERE id = ({due}) \
-                 RETURNING id, token, attempts, scope, service, event, key, body, received_at"
-            );
-            connection.query_row(&claim, [now, after(now, lease)], job).optional()
-        })
-        .await
-    }
-
-    async fn next_due(&self) -> Result<Option<Duration>, Error> {
-        self.call(|connection| {
-            let last = "SELECT due_at, token FROM webhook_inbox WHERE status = 'pending' \
-                        ORDER BY due_at DESC, id DESC LIMIT 1";
-            let last = connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?)));
-            let last: Option<(i64, i64)> = last.optional()?;
-            let (now, limit) = (now(), after(now(), WRONG_CLOCK));
-            let is_wrong = |(due, token)| due > limit || (token == 0 && due > now + 1000);
-            if last.is_some_and(is_wrong) {
-                let repair = "UPDATE webhook_inbox SET due_at = ?1 WHERE status = 'pending' \
-                              AND (due_at > ?2 OR (token = 0 AND due_at > ?1))";
-                connection.execute(repair, [now, limit])?;
-            }
-            let next = "SELECT min(due_at) FROM webhook_inbox WHERE status = 'pending'";
-            let due: Option<i64> = connection.query_row(next, [], |row| row.get(0))?;
-            Ok(due.map(|due| millis(due.saturating_sub(now))))
-        })
-        .await
-    }
-
-    async fn renew(&self, ticket: Ticket, lease: Duration) -> Result<bool, Error> {
-        self.call(move |connection| {
-            // After the commit of the handler's transaction, the ticket is still valid.
-            connection
-                .execute(
-                    "UPDATE webhook_inbox SET due_at = ?1 WHERE id = ?2 AND token = ?3",
-                    [after(now(), lease), ticket.id, ticket.token],
-                )
-                .map(|rows| rows > 0)
-        })
-        .await
-    }
-
-    async fn fail(
+    async fn query(
         &self,
-        ticket: Ticket,
-        error: String,
-        retry_in: Option<Duration>,
-    ) -> Result<bool, Error> {
-        self.call(move |connection| {
-            let status = if retry_in.is_some() { "pending" } else { "dead" };
-            let now = now();
-            connection
-                .execute(
-                    "UPDATE webhook_inbox \
-                     SET status = ?1, due_at = ?2, error = ?3, ended_at = ?4, token = token + 1 \
-                     WHERE id = ?5 AND token = ?6 AND status = 'pending'",
-                    params![
-                        status,
-                        after(now, retry_in.unwrap_or_default()),
-                        error,
-                        retry_in.is_none().then_some(now),
-                        ticket.id,
-                        ticket.token
-                    ],
-                )
-                .map(|rows| rows > 0)
-        })
-        .await
-    }
-
-    async fn release(&self, ticket: Ticket, attempts: u32) -> Result<(), Error> {
-        self.call(move |connection| {
-            let release = "UPDATE webhook_inbox SET attempts = ?1, due_at = ?2 \
-                           WHERE id = ?3 AND token = ?4 AND status = 'pending'";
-            connection.execute(release, params![attempts, now(), ticket.id, ticket.token]).map(drop)
-        })
-        .await
-    }
-
-    async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        self.call(move |connection| {
-            let mut statement = connection.prepare(
-                "SELECT id, token, attempts, scope, service, event, key, body, received_at, error, \
-                 ended_at FROM webhook_inbox WHERE status = 'dead' AND id > ?1 \
-                 ORDER BY id LIMIT ?2",
-            )?;
-            let letters = statement.query_map(params![after, limit], |row| {
-                let Job { ticket, attempt, scope, delivery, received_at } = job(row)?;
-                Ok(DeadLetter {
-                    id: ticket.id,
-                    delivery,
-                    scope,
-                    attempts: attempt,
-                    error: row.get(9)?,
-                    received_at,
-                    failed_at: time(row.get(10)?),
-                })
-            })?;
-            letters.collect()
-        })
-        .await
-    }
-
-    async fn replay(&self, id: Option<i64>) -> Result<u64, Error> {
-        self.call(move |connection| {
-            connection
-                .execute(
-                    "UPDATE webhook_inbox SET status = 'pending', due_at = ?1, attempts = 0, \
-                     ended_at = NULL WHERE status = 'dead' AND (?2 IS NULL OR id = ?2)",
-                    params![now(), id],
-                )
-                .map(|rows| rows as u64)
-        })
-        .await
-    }
-
-    async fn delete_dead_letter(&self, id: i64) -> Result<bool, Error> {
-        self.call(move |connection| {
-            let delete = "DELETE FROM webhook_inbox WHERE status = 'dead' AND id = ?1";
-            connection.execute(delete, [id]).map(|rows| rows > 0)
-        })
-        .await
-    }
-
-    async fn purge(&self, older_than: Duration) -> Result<u64, Error> {
-        let before = now().saturating_sub(to_millis(older_than));
-        let mut purged = 0;
-        loop {
-            // What waits for the connection is executed between two slices.
-            let deleted = self
-                .call(move |connection| {
-                    let delete = "DELETE FROM webhook_inbox WHERE id IN (\
-                                  SELECT id FROM webhook_inbox \
-                                  WHERE status = 'done' AND ended_at <= ?1 \
-                                  ORDER BY ended_at LIMIT ?2)";
-                    connection.execute(delete, params![before, SLICE])
-                })
-                .await?;
-            purged += deleted as u64;
-            if deleted < SLICE as usize {
-                return Ok(purged);
-            }
-        }
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        self.call(move |connection, _| query(connection, statement, &parameters)).await?
     }
 }
 
-impl fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sqlite").finish_non_exhaustive()
+fn query(
+    connection: &Connection,
+    statement: &str,
+    parameters: &[Value],
+) -> Result<Vec<Row>, Error> {
+    const SQLITE_NOW: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
+    let statement =
+        statement.replace(NOW, SQLITE_NOW).replace(" FOR UPDATE SKIP LOCKED", "").replace('$', "?");
+    let run = || {
+        let mut statement = connection.prepare_cached(&statement)?;
+        let columns = statement.column_count();
+        let rows = statement.query_map(params_from_iter(parameters), |row| {
+            let value = |column| match row.get_ref(column)? {
+                ValueRef::Null => Ok(Value::Null),
+                ValueRef::Integer(value) => Ok(Value::Int(value)),
+                ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes.to_vec().into())),
+                text => Ok(Value::Text(text.as_str()?.to_owned())),
+            };
+            (0..columns).map(value).collect()
+        });
+        rows?.collect::<rusqlite::Result<_>>()
+    };
+    run().map_err(error)
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(value) => ValueRef::Integer(*value),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
     }
 }
 
 /// SQLite does not wait for another connection that opens the new file at the same time.
 fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
-    let deadline = Instant::now() + BUSY_TIMEOUT;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let result = connection.pragma_update(None, "journal_mode", "wal");
         let is_busy =
@@ -302,38 +334,6 @@ fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<Accepted> {
-    let Entry { scope, key, delivery } = entry;
-    let rows = connection.execute(
-        "INSERT INTO webhook_inbox (key, scope, service, event, body, received_at, due_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT (key) DO NOTHING",
-        params![
-            key.as_str(),
-            scope.as_deref(),
-            delivery.service().name(),
-            delivery.event().as_str(),
-            &delivery.body()[..],
-            now()
-        ],
-    )?;
-    Ok(if rows > 0 { Accepted::New } else { Accepted::Duplicate })
-}
-
-/// Reads the columns `id, token, attempts, scope, service, event, key, body, received_at`.
-fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
-    let (service, event, key) = (row.get::<_, String>(4)?, row.get::<_, String>(5)?, 6);
-    let key: String = row.get(key)?;
-    let service = service.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
-    let delivery = Delivery::from_storage(service, &event, key, row.get::<_, Vec<u8>>(7)?);
-    Ok(Job {
-        ticket: Ticket { id: row.get(0)?, token: row.get(1)? },
-        attempt: row.get(2)?,
-        scope: row.get::<_, Option<String>>(3)?.map(Into::into),
-        delivery,
-        received_at: time(row.get(8)?),
-    })
-}
-
 fn error(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(
@@ -341,30 +341,11 @@ fn error(error: rusqlite::Error) -> Error {
             | ErrorCode::DatabaseBusy
             | ErrorCode::DatabaseLocked
             | ErrorCode::DiskFull
+            | ErrorCode::OperationInterrupted
             | ErrorCode::SystemIoFailure,
         ) => ErrorKind::Unavailable,
         _ if error.to_string().contains("no such table: webhook_inbox") => ErrorKind::NotMigrated,
         _ => ErrorKind::Database,
     };
     Error::new(kind, error)
-}
-
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, to_millis)
-}
-
-fn after(now: i64, duration: Duration) -> i64 {
-    now.saturating_add(to_millis(duration))
-}
-
-fn to_millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn millis(millis: i64) -> Duration {
-    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-fn time(since_epoch: i64) -> SystemTime {
-    UNIX_EPOCH.checked_add(millis(since_epoch)).unwrap_or(UNIX_EPOCH)
 }

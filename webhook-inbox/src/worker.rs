@@ -2,21 +2,24 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval_at, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-use crate::backoff::Backoff;
 use crate::error::text_of;
-use crate::job::Ticket;
+use crate::inbox::Phase;
 use crate::{BoxError, Database, Error, ErrorKind, Inbox, Job};
 
-/// The time between two attempts to reach a database that is not available.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often handled deliveries are deleted.
+const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// The time between two attempts to use a database that is not available.
 const RECONNECT: Backoff =
     Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
 
@@ -26,24 +29,31 @@ const RECONNECT: Backoff =
 /// inbox. There is **no order**: deliveries are handled at the same time, and a failed one
 /// again later.
 ///
-/// A worker claims a delivery until its [`lease`](Self::lease) ends, and renews the lease
-/// while the handler runs. If the process crashes, another worker claims the delivery when
-/// the lease has ended. Each claim has a higher token, and only the holder of the highest can
-/// commit, so a worker that was paused cannot complete what another one took over.
+/// A worker claims a delivery for the duration of its [`lease`](Self::lease). If the process
+/// crashes, another worker claims the delivery when the lease has ended. Each claim has a higher
+/// token, and only the holder of the highest can commit, so a worker that was paused cannot
+/// complete what another one took over.
 ///
-/// An attempt that fails is repeated with exponential back-off and jitter. After the last one
-/// the delivery is a [dead letter](Inbox::dead_letters). An attempt counts when its handler
-/// starts: a delivery that crashes the process becomes a dead letter, too. It does not count if
-/// the database is lost before the handler starts or while its transaction is committed.
+/// An attempt that fails, or exceeds its [time limit](Self::handler_timeout), is repeated with
+/// exponential back-off and jitter. After the last one the delivery is a
+/// [dead letter](Inbox::dead_letters), also if its handler crashes the process. An attempt does
+/// not count if the database is lost before the handler starts or while its transaction is
+/// committed.
+///
+/// `run` ends when [`Inbox::stop`] is called, or with an error that is also logged: the tables
+/// are missing or of another version at the start, or the database has refused for a whole
+/// lease what the worker needs. While the database is unavailable, the worker waits for it.
 #[derive(Debug)]
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker<D> {
-    inbox: Inbox<D>,
+    pub(crate) inbox: Inbox<D>,
     concurrency: usize,
-    pub(crate) lease: Duration,
+    lease: Duration,
+    pub(crate) handler_timeout: Duration,
     poll_interval: Duration,
     max_attempts: u32,
     backoff: Backoff,
+    retention: Duration,
 }
 
 /// A handler with its transaction.
@@ -51,18 +61,34 @@ pub struct Worker<D> {
 /// It is a trait, because the compiler does not find out that the future of a worker is `Send`
 /// if it contains an asynchronous closure that borrows.
 pub(crate) trait Handle {
-    async fn handle(&self, job: &Job) -> Result<Ended, BoxError>;
+    /// If it returns `Ok`, the handler's writes and the end of the delivery were committed
+    /// together. Dropping the future rolls back.
+    async fn handle(&self, job: &Job) -> Result<(), Failure>;
 }
 
-/// How a handler has ended, if it did not fail.
-pub(crate) enum Ended {
-    /// Its writes and the end of the delivery were committed together.
-    Committed,
-    /// Another worker has claimed the delivery, so nothing was committed.
+/// The `prepare` of a handler without one.
+pub(crate) async fn nothing(_: Job) -> Result<(), BoxError> {
+    Ok(())
+}
+
+/// Why nothing was committed.
+pub(crate) enum Failure {
+    Handler(BoxError),
+    Database(Error),
+    /// Another worker has claimed the delivery.
     LeaseLost,
-    /// The database was not available before the handler or for the commit. The attempt does
-    /// not count.
-    Unavailable(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<BoxError> for Failure {
+    fn from(error: BoxError) -> Self {
+        Self::Handler(error)
+    }
 }
 
 impl<D: Database> Worker<D> {
@@ -71,33 +97,49 @@ impl<D: Database> Worker<D> {
             inbox,
             concurrency: 8,
             lease: Duration::from_secs(30),
-            poll_interval: Duration::from_secs(1),
+            handler_timeout: Duration::from_secs(5 * 60),
+            poll_interval: Duration::from_millis(500),
             max_attempts: 15,
             backoff: Backoff { first: Duration::from_secs(5), max: Duration::from_secs(3600) },
+            retention: 30 * DAY,
         }
     }
 
     /// Sets how many deliveries are handled at the same time. Default: 8.
+    ///
+    /// With PostgreSQL it is at most one less than the pool has connections, so that deliveries
+    /// can be accepted while handlers run.
     pub fn concurrency(mut self, concurrency: usize) -> Self {
-        self.concurrency = concurrency.max(1);
+        self.concurrency = concurrency;
         self
     }
 
-    /// Sets after which time without a renewal a delivery counts as abandoned. Default: 30
+    /// Sets after which time a delivery is due again whose worker has vanished. Default: 30
     /// seconds.
     ///
-    /// The lease is renewed three times in this duration, so a handler may take longer. At least
-    /// 3 ms and at most one day.
+    /// A handler may take longer: `prepare` renews the lease three times in this duration, and
+    /// during the transaction no other worker can claim the delivery. At least 3 ms and at most
+    /// one day.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease.clamp(Duration::from_millis(3), Duration::from_secs(24 * 60 * 60));
+        self.lease = lease.clamp(Duration::from_millis(3), DAY);
+        self
+    }
+
+    /// Sets the time limit of an attempt. Default: 5 minutes.
+    ///
+    /// After it, the handler is dropped and its transaction rolled back, and the attempt has
+    /// failed. A handler that blocks its thread is not dropped before it returns; it can not
+    /// commit any more. At least 1 ms and at most one day.
+    pub fn handler_timeout(mut self, limit: Duration) -> Self {
+        self.handler_timeout = limit.clamp(Duration::from_millis(1), DAY);
         self
     }
 
     /// Sets how often the worker looks for deliveries of which it was not notified. Default:
-    /// 1 second.
+    /// 500 ms.
     ///
-    /// A delivery accepted in this process, or through PostgreSQL in any process, is handled
-    /// at once. With SQLite, deliveries of other processes wait for this interval.
+    /// A delivery that [`Inbox::accept`] stores in this process is handled at once. Deliveries
+    /// of other processes wait for this interval.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval;
         self
@@ -116,21 +158,51 @@ impl<D: Database> Worker<D> {
     /// The delay doubles with each attempt. A random part of up to half of it is subtracted. At
     /// most 30 days.
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
-        self.backoff = Backoff { first, max: max.min(Duration::from_secs(30 * 24 * 60 * 60)) };
+        self.backoff = Backoff { first, max: max.min(30 * DAY) };
         self
     }
 
-    pub(crate) fn database(&self) -> D {
-        self.inbox.database.clone()
+    /// Sets how long a handled delivery stays in the table. Default: 30 days.
+    ///
+    /// Then it is deleted and not remembered: the retention must be longer than the period over
+    /// which the sender retries. Dead letters are kept.
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
     }
 
     /// Handles deliveries until [`Inbox::stop`].
     pub(crate) async fn work(&self, handler: &impl Handle) -> Result<(), Error> {
+        let _running = Running::start(&self.inbox.signals.running);
+        let ended = tokio::select! {
+            biased;
+            () = self.inbox.signals.reached(Phase::Stopped) => Ok(()),
+            ended = self.serve(handler) => ended,
+            never = self.purge_handled() => never,
+        };
+        if let Err(error) = &ended {
+            let error = text_of(error);
+            tracing::error!(error, "the worker of the webhook inbox has ended");
+        }
+        ended
+    }
+
+    async fn serve(&self, handler: &impl Handle) -> Result<(), Error> {
+        let mut failures = 0;
+        while let Err(error) = self.inbox.check_schema().await {
+            if error.kind() != ErrorKind::Unavailable {
+                return Err(error);
+            }
+            failures += 1;
+            if self.wait_for_database(failures, &error).await {
+                return Ok(());
+            }
+        }
         // One at a time looks for work, so that an idle worker makes one query per interval.
         let looking = Mutex::new(());
-        let has_looked = AtomicBool::new(false);
-        let slots = (0..self.concurrency).map(|_| async {
-            while let Some(job) = self.next(&looking, &has_looked).await? {
+        let most = self.inbox.database.connections().saturating_sub(1);
+        let slots = (0..self.concurrency.min(most).max(1)).map(|_| async {
+            while let Some(job) = self.next(&looking).await? {
                 self.process(&job, handler).await;
             }
             Ok(())
@@ -138,167 +210,254 @@ impl<D: Database> Worker<D> {
         try_join_all(slots).await.map(drop)
     }
 
-    /// Waits for a delivery and claims it. `None` if the worker is to stop. A missing table is an
-    /// error at the start only: later, it may come back, for example after a restore.
-    async fn next(
-        &self,
-        looking: &Mutex<()>,
-        has_looked: &AtomicBool,
-    ) -> Result<Option<Job>, Error> {
-        let mut stopped = self.inbox.signals.stopped.subscribe();
-        let mut failures = 0;
+    /// Waits for a delivery and claims it. `None` if the worker is to stop.
+    async fn next(&self, looking: &Mutex<()>) -> Result<Option<Job>, Error> {
+        let stopping = || self.inbox.signals.reached(Phase::Stopping);
         let _looking = tokio::select! {
+            biased;
+            () = stopping() => return Ok(None),
             guard = looking.lock() => guard,
-            _ = stopped.wait_for(|stopped| *stopped) => return Ok(None),
         };
+        let mut failures = 0;
+        let mut refused_since = None;
         loop {
-            if *stopped.borrow() {
-                return Ok(None);
-            }
-            let looked = self.look().await;
-            if looked.is_ok() {
-                has_looked.store(true, Ordering::Relaxed);
-            }
-            let wait = match looked {
+            let wait = match self.look().await {
                 Ok(Ok(job)) => return Ok(Some(job)),
-                Ok(Err(wait)) => wait,
-                Err(error)
-                    if error.kind() == ErrorKind::NotMigrated
-                        && !has_looked.load(Ordering::Relaxed) =>
-                {
-                    return Err(error);
+                Ok(Err(wait)) => {
+                    (failures, refused_since) = (0, None);
+                    wait
                 }
                 Err(error) => {
-                    let error = text_of(&error);
-                    tracing::error!(error, "the webhook inbox cannot claim deliveries");
                     failures += 1;
-                    RECONNECT.after(failures)
+                    if error.kind() == ErrorKind::Unavailable {
+                        refused_since = None;
+                    } else if refused_since.get_or_insert_with(Instant::now).elapsed() > self.lease
+                    {
+                        return Err(error);
+                    }
+                    if self.wait_for_database(failures, &error).await {
+                        return Ok(None);
+                    }
+                    continue;
                 }
             };
             tokio::select! {
+                biased;
+                () = stopping() => return Ok(None),
                 () = self.inbox.signals.wake.notified() => {}
                 () = sleep(wait) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => {}
             }
         }
     }
 
     /// Claims a delivery, or returns how long to wait.
     async fn look(&self) -> Result<Result<Job, Duration>, Error> {
-        if let Some(job) = self.inbox.database.claim(self.lease).await? {
-            return Ok(Ok(job));
+        let wait = match self.inbox.next_due().await? {
+            Some(Duration::ZERO) => match self.inbox.claim(self.lease).await? {
+                Some(job) => return Ok(Ok(job)),
+                // A handler's transaction has locked what is due.
+                None => self.poll_interval,
+            },
+            next => next.map_or(self.poll_interval, |next| next.min(self.poll_interval)),
+        };
+        Ok(Err(wait))
+    }
+
+    /// Logs the error, and waits. Returns whether the worker is to stop.
+    async fn wait_for_database(&self, failures: u32, error: &Error) -> bool {
+        let error = text_of(error);
+        tracing::error!(error, "the webhook inbox cannot use its database");
+        tokio::select! {
+            () = self.inbox.signals.reached(Phase::Stopping) => true,
+            () = sleep(RECONNECT.after(failures)) => false,
         }
-        let next = self.inbox.database.next_due().await?;
-        Ok(Err(next.map_or(self.poll_interval, |next| next.min(self.poll_interval))))
+    }
+
+    /// Prepares what a handler commits, and renews the lease meanwhile.
+    pub(crate) async fn prepare<T>(
+        &self,
+        job: &Job,
+        prepare: impl Future<Output = Result<T, BoxError>>,
+    ) -> Result<T, Failure> {
+        let mut prepare = pin!(prepare);
+        let lost = async {
+            loop {
+                sleep(self.lease / 3).await;
+                match self.inbox.renew(job.ticket, self.lease).await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(error) => {
+                        let (id, error) = (job.id(), text_of(&error));
+                        tracing::warn!(id, error, "the lease of a webhook delivery is not renewed");
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            prepared = &mut prepare => Ok(prepared?),
+            () = lost => Err(Failure::LeaseLost),
+        }
     }
 
     async fn process(&self, job: &Job, handler: &impl Handle) {
-        let id = job.id();
-        let attempt = job.attempt;
+        let (id, attempt) = (job.id(), job.attempt);
         if attempt > self.max_attempts {
             let error = "the process stopped during the last attempt".to_owned();
-            return self.fail(job, error, None).await;
+            return self.settle(job, Settle::Fail(error, None)).await;
         }
-        let mut renewal = Renewal::start(self.inbox.database.clone(), job.ticket, self.lease);
+        let limit = self.handler_timeout;
         let ended = tokio::select! {
-            ended = AssertUnwindSafe(handler.handle(job)).catch_unwind() => ended,
-            // Dropping the handler rolls back.
-            _ = &mut renewal.0 => Ok(Ok(Ended::LeaseLost)),
-        };
-        drop(renewal);
-        let error = match ended {
-            Ok(Ok(Ended::Committed)) => {
-                tracing::debug!(id, attempt, "a webhook delivery was handled");
-                return;
+            biased;
+            () = sleep(limit) => {
+                let text = format!("the handler exceeded its time limit of {limit:?}");
+                Ok(Err(Failure::Handler(text.into())))
             }
-            Ok(Ok(Ended::LeaseLost)) => {
+            ended = AssertUnwindSafe(handler.handle(job)).catch_unwind() => ended,
+        };
+        let error = match ended {
+            Ok(Ok(())) => return tracing::debug!(id, attempt, "a webhook delivery was handled"),
+            Ok(Err(Failure::LeaseLost)) => {
+                return tracing::warn!(
+                    id,
+                    attempt,
+                    "another worker has claimed a webhook delivery"
+                );
+            }
+            Ok(Err(Failure::Database(error))) if error.kind() == ErrorKind::Unavailable => {
+                let error = text_of(&error);
                 tracing::warn!(
                     id,
                     attempt,
-                    "the lease of a webhook delivery has ended while its handler ran, and another \
-                     worker has claimed it"
+                    error,
+                    "an attempt does not count: the database failed"
                 );
-                return;
+                return self.settle(job, Settle::Release).await;
             }
-            Ok(Ok(Ended::Unavailable(error))) => return self.give_back(job, &error).await,
-            Ok(Err(error)) => text_of(&*error),
+            Ok(Err(Failure::Database(error))) => text_of(&error),
+            Ok(Err(Failure::Handler(error))) => text_of(&*error),
             Err(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
         };
         let retry_in = (attempt < self.max_attempts).then(|| self.backoff.after(attempt));
-        self.fail(job, error, retry_in).await;
+        self.settle(job, Settle::Fail(error, retry_in)).await;
     }
 
-    /// Waits for the database, and makes the delivery due again.
-    async fn give_back(&self, job: &Job, error: &Error) {
-        let (id, attempt, error) = (job.id(), job.attempt, text_of(error));
-        tracing::warn!(id, attempt, error, "an attempt does not count: the database failed");
-        let mut stopped = self.inbox.signals.stopped.subscribe();
-        for failures in 1.. {
-            let is_stopped = tokio::select! {
-                () = sleep(RECONNECT.after(failures)) => false,
-                _ = stopped.wait_for(|stopped| *stopped) => true,
-            };
-            let released = self.inbox.database.release(job.ticket, attempt - 1).await;
-            // If it is not released, the lease ends.
-            if released.is_ok() || is_stopped {
-                return self.inbox.wake();
-            }
-        }
-    }
-
-    async fn fail(&self, job: &Job, error: String, retry_in: Option<Duration>) {
+    /// Records how an attempt has ended, as soon as the database is available. Until then, or if
+    /// the worker stops, the lease ends.
+    async fn settle(&self, job: &Job, settle: Settle) {
         let (id, attempt) = (job.id(), job.attempt);
-        let failed = self.inbox.database.fail(job.ticket, error, retry_in).await;
-        match (failed, retry_in) {
-            (Ok(true), Some(retry_in)) => {
-                tracing::warn!(id, attempt, ?retry_in, "handling a webhook delivery failed");
+        // At once, it would fail again for the same reason.
+        if matches!(settle, Settle::Release) {
+            tokio::select! {
+                () = self.inbox.signals.reached(Phase::Stopping) => {}
+                () = sleep(RECONNECT.after(1)) => {}
             }
-            (Ok(true), None) => {
-                tracing::error!(id, attempt, "a webhook delivery is a dead letter");
+        }
+        for failures in 1.. {
+            let settled = match &settle {
+                Settle::Release => self.inbox.release(job.ticket).await,
+                Settle::Fail(error, retry_in) => {
+                    self.inbox.fail(job.ticket, error, *retry_in).await
+                }
+            };
+            match (settled, &settle) {
+                (Ok(true), Settle::Fail(_, None)) => {
+                    tracing::error!(id, attempt, "a webhook delivery is a dead letter");
+                }
+                (Ok(true), Settle::Fail(_, Some(retry_in))) => {
+                    tracing::warn!(id, attempt, ?retry_in, "handling a webhook delivery failed");
+                }
+                (Ok(true), Settle::Release) => self.inbox.wake(),
+                // It was committed although the commit reported an error, or its lease has ended.
+                (Ok(false), _) => tracing::debug!(id, attempt, "a failed attempt had ended before"),
+                (Err(error), _) => match self.wait_for_database(failures, &error).await {
+                    true => {}
+                    false => continue,
+                },
             }
-            // It was committed although the commit reported an error, or its lease has ended.
-            (Ok(false), _) => tracing::debug!(id, attempt, "a failed attempt had ended before"),
-            (Err(error), _) => tracing::warn!(
-                id,
-                attempt,
-                kind = ?error.kind(),
-                "a failed attempt cannot be recorded; it is repeated when its lease ends"
-            ),
+            return;
         }
     }
-}
 
-/// Renews a lease until it is dropped. Ends by itself only if the lease is lost.
-struct Renewal(JoinHandle<()>);
-
-impl Renewal {
-    /// A task of its own: a handler that blocks its thread for a while keeps its lease.
-    fn start(database: impl Database, ticket: Ticket, lease: Duration) -> Self {
-        let period = lease / 3;
-        Self(tokio::spawn(async move {
-            let mut times = interval_at(Instant::now() + period, period);
-            loop {
-                times.tick().await;
-                match timeout(lease, database.renew(ticket, lease)).await {
-                    Ok(Ok(true)) => {}
-                    Ok(Ok(false)) => return,
-                    Ok(Err(_)) | Err(_) => tracing::warn!(
-                        id = ticket.id,
-                        "the lease of a webhook delivery cannot be renewed"
-                    ),
+    /// Deletes what was handled long ago. Never ends.
+    async fn purge_handled(&self) -> Result<(), Error> {
+        loop {
+            match self.inbox.purge(self.retention).await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    let error = text_of(&error);
+                    tracing::warn!(
+                        error,
+                        "handled deliveries of the webhook inbox are not deleted"
+                    );
                 }
             }
-        }))
+            sleep(PURGE_INTERVAL).await;
+        }
     }
 }
 
-impl Drop for Renewal {
+/// How a failed attempt is recorded.
+enum Settle {
+    /// It does not count.
+    Release,
+    /// With the error, and the time until the next attempt, if there is one.
+    Fail(String, Option<Duration>),
+}
+
+/// Counts a worker while it runs.
+struct Running<'a>(&'a tokio::sync::watch::Sender<usize>);
+
+impl<'a> Running<'a> {
+    fn start(count: &'a tokio::sync::watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.0.send_modify(|count| *count -= 1);
+        if std::thread::panicking() {
+            tracing::error!("the worker of the webhook inbox has panicked");
+        }
     }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Backoff {
+    first: Duration,
+    max: Duration,
+}
+
+impl Backoff {
+    /// The delay after a failed attempt, which are counted from 1: it doubles with each
+    /// attempt up to the maximum, and is between half of that and all of it.
+    fn after(self, attempt: u32) -> Duration {
+        let factor = 2_u32.saturating_pow(attempt.saturating_sub(1));
+        let full = self.first.saturating_mul(factor).min(self.max);
+        full.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_up_to_the_maximum_with_jitter() {
+        let backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(60) };
+        for (attempt, full) in [(1, 5), (2, 10), (4, 40), (5, 60), (40, 60), (u32::MAX, 60)] {
+            let full = Duration::from_secs(full);
+            let delays: Vec<_> = (0..100).map(|_| backoff.after(attempt)).collect();
+            assert!(delays.iter().all(|delay| *delay >= full / 2 && *delay <= full));
+            assert!(delays.iter().any(|delay| *delay != delays[0]), "no jitter");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "the example prints what it handles")]
 
 use std::error::Error;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{FromRef, State};
@@ -62,8 +63,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
     axum::serve(listener, app).with_graceful_shutdown(stop()).await?;
-    // The worker finishes what it is handling.
-    inbox.stop();
+    // The worker finishes what it is handling, if it takes no more than 10 seconds.
+    inbox.stop(Duration::from_secs(10)).await;
     worker.await??;
     Ok(())
 }

@@ -15,13 +15,11 @@ use axum::routing::post;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use tokio_postgres::NoTls;
 use webhook_inbox::{Database, Inbox};
 use webhook_verify::{Delivery, Receiver, Secret, Service, Signature, Verifier};
 
-use crate::support::{
-    Bench, PostgresBench, SECRET, SqliteBench, always_ok, body, eventually, quick,
-};
+use crate::databases::{PostgresBench, SqliteBench, pool};
+use crate::support::{Bench, SECRET, always_ok, body, eventually, quick, stop};
 
 /// The database of a process that this test starts: the path of a file, or the settings of
 /// PostgreSQL.
@@ -107,12 +105,12 @@ async fn survive_kills<B: Bench>(bench: &B, database: &str, deliveries: usize, k
 
     // What a killed process had claimed last is not handled again.
     let inbox = bench.inbox();
-    let _worker = B::run(quick(&inbox), always_ok());
+    let worker = B::run(quick(&inbox), always_ok());
     tokio::time::sleep(2 * LEASE).await;
-    inbox.stop();
+    stop(&inbox, worker).await;
     let handled = bench.handled().await;
     assert_each_once(&handled, deliveries);
-    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
+    assert!(inbox.dead_letters(0, 1).await.unwrap().is_empty());
 }
 
 pub(crate) fn assert_each_once(handled: &[String], deliveries: usize) {
@@ -228,7 +226,7 @@ fn receiver() {
     runtime.block_on(async {
         match database.strip_prefix("host=") {
             Some(_) => {
-                let inbox = Inbox::postgres(database.parse().unwrap(), NoTls);
+                let inbox = Inbox::new(pool(database.parse().unwrap(), 10));
                 let _worker = PostgresBench::run(quick(&inbox).lease(LEASE), always_ok());
                 serve(inbox).await;
             }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use webhook_inbox::{Accepted, Job};
+use webhook_inbox::{Accepted, DeadLetter, Job};
 
-use crate::support::{delivery, eventually, quick, with_each_database};
+use crate::databases::with_each_database;
+use crate::support::{dead_letters, delivery, quick, stop};
 
 /// An error with a source, which a dead letter shows, too.
 #[derive(Debug)]
@@ -29,19 +30,16 @@ with_each_database! {
         let inbox = bench.inbox();
         let repaired = Arc::new(AtomicBool::new(false));
         let ok = repaired.clone();
-        let handler = Arc::new(move |_: &Job| match ok.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err(Outer(std::io::Error::other("it is night")).into()),
-        });
-        let _worker = B::run(quick(&inbox).max_attempts(3), handler);
+        let worker = B::run(quick(&inbox).max_attempts(3), Arc::new(move |_: &Job| {
+            match ok.load(Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(Outer(std::io::Error::other("it is night")).into()),
+            }
+        }));
         for id in ["1", "2", "3"] {
             inbox.scope("tenant").accept(&delivery(id)).await.unwrap();
         }
-        let dead_letters = inbox.dead_letters();
-        let letters = eventually("all are dead letters", async || {
-            Some(dead_letters.list(10).await.unwrap()).filter(|letters| letters.len() == 3)
-        })
-        .await;
+        let letters = dead_letters(&inbox, 3).await;
         for letter in &letters {
             assert_eq!(letter.attempts, 3);
             assert_eq!(letter.error, "the ledger is closed\u{fffd}: it is night");
@@ -49,9 +47,9 @@ with_each_database! {
             assert!(letter.failed_at >= letter.received_at, "{letter:?}");
         }
         // In pages.
-        let page = dead_letters.list(2).await.unwrap();
-        let next = dead_letters.list_after(page[1].id, 2).await.unwrap();
-        let ids = |letters: &[webhook_inbox::DeadLetter]| -> Vec<i64> {
+        let page = inbox.dead_letters(0, 2).await.unwrap();
+        let next = inbox.dead_letters(page[1].id, 2).await.unwrap();
+        let ids = |letters: &[DeadLetter]| -> Vec<i64> {
             letters.iter().map(|letter| letter.id).collect()
         };
         assert_eq!([ids(&page), ids(&next)].concat(), ids(&letters));
@@ -64,18 +62,37 @@ with_each_database! {
         let find = |id: &str| {
             letters.iter().find(|letter| letter.delivery.id() == Some(id)).unwrap().id
         };
-        assert!(dead_letters.replay(find("1")).await.unwrap());
-        assert!(!dead_letters.replay(find("1")).await.unwrap(), "it is not a dead letter any more");
+        let [one, two] = ["1", "2"].map(find);
+        assert_eq!(inbox.replay_dead_letters(one..=one).await.unwrap(), 1);
+        assert_eq!(inbox.replay_dead_letters(one..one).await.unwrap(), 0);
+        assert_eq!(inbox.replay_dead_letters(one..=one).await.unwrap(), 0, "it is not dead now");
         assert_eq!(bench.wait_for(1).await, ["tenant/email:email.bounced:id:1"]);
 
-        assert!(dead_letters.delete(find("2")).await.unwrap());
-        assert!(!dead_letters.delete(find("1")).await.unwrap(), "only dead letters are deleted");
-        assert_eq!(dead_letters.replay_all().await.unwrap(), 1);
+        assert_eq!(inbox.delete_dead_letters(two..=two).await.unwrap(), 1);
+        assert_eq!(inbox.delete_dead_letters(one..=one).await.unwrap(), 0, "it was handled");
+        assert_eq!(inbox.replay_dead_letters(..).await.unwrap(), 1);
         let handled = bench.wait_for(2).await;
         assert_eq!(handled[1], "tenant/email:email.bounced:id:3");
-        assert!(dead_letters.list(10).await.unwrap().is_empty());
+        inbox.until_idle().await.unwrap();
+        assert!(inbox.dead_letters(0, 10).await.unwrap().is_empty());
         let again = inbox.scope("tenant").accept(&delivery("2")).await.unwrap();
         assert_eq!(again, Accepted::New, "a deleted delivery is not remembered");
-        inbox.stop();
+        stop(&inbox, worker).await;
+    }
+
+    /// More than one statement changes.
+    async fn many_dead_letters_are_replayed_and_deleted(bench: B) {
+        let inbox = bench.inbox();
+        inbox.accept(&delivery("1")).await.unwrap();
+        bench
+            .execute(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+                 INSERT INTO webhook_inbox (key, service, event, body, received_at, status, ended_at) \
+                 SELECT key || i, service, event, body, received_at, 'dead', 0 FROM webhook_inbox, n",
+            )
+            .await;
+        assert_eq!(inbox.replay_dead_letters(..).await.unwrap(), 2500);
+        bench.execute("UPDATE webhook_inbox SET status = 'dead'").await;
+        assert_eq!(inbox.delete_dead_letters(..).await.unwrap(), 2501);
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Bench as _, SqliteBench, delivery, eventually, quick};
+use crate::databases::SqliteBench;
+use crate::support::{Bench as _, dead_letters, delivery, quick, stop};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -52,21 +53,21 @@ async fn logs_subprocess() {
     inbox.accept(&delivery("hush-id")).await.unwrap();
     inbox.scope("fine").accept(&delivery("hush-id")).await.unwrap();
     bench.wait_for(1).await;
-    let letters = inbox.dead_letters();
-    eventually("there is a dead letter", async || {
-        (letters.list(1).await.unwrap().len() == 1).then_some(())
-    })
-    .await;
-    letters.replay_all().await.unwrap();
-    inbox.stop();
-    worker.await.unwrap().unwrap();
+    dead_letters(&inbox, 1).await;
+    inbox.replay_dead_letters(..).await.unwrap();
+    stop(&inbox, worker).await;
+    // A worker that ends is logged at once.
+    bench.execute("DROP TABLE webhook_inbox_schema").await;
+    let inbox = bench.inbox();
+    SqliteBench::run(quick(&inbox), Arc::new(|_| Ok(()))).await.unwrap().unwrap_err();
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for expected in [
         "WARN webhook_inbox::worker: handling a webhook delivery failed id=1 attempt=1 retry_in=",
         "ERROR webhook_inbox::worker: a webhook delivery is a dead letter id=1 attempt=2",
         "DEBUG webhook_inbox::worker: a webhook delivery was handled id=2 attempt=1",
-        "INFO webhook_inbox::dead_letters: dead letters of the webhook inbox are replayed count=1",
+        "INFO webhook_inbox::inbox: dead letters of the webhook inbox are replayed count=1",
+        "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended error=\"the table webhook_inbox does not exist",
     ] {
         assert!(log.contains(expected), "{expected} is not in:\n{log}");
     }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::crashes::{LEASE, Process, Sender, assert_each_once};
-use crate::postgres::Server;
-use crate::support::{Bench, PostgresBench, always_ok, body, eventually, quick};
+use crate::databases::PostgresBench;
+use crate::server::Server;
+use crate::support::{Bench, always_ok, body, eventually, quick, stop};
 
 const DELIVERIES: usize = 1200;
 const SENT: usize = 3 * DELIVERIES;
@@ -104,9 +105,9 @@ async fn outages_of_postgres_lose_nothing() {
 
     // What is still claimed is not handled again.
     let inbox = bench.inbox();
-    let _worker = PostgresBench::run(quick(&inbox), always_ok());
+    let worker = PostgresBench::run(quick(&inbox), always_ok());
     tokio::time::sleep(2 * LEASE).await;
-    inbox.stop();
+    stop(&inbox, worker).await;
     assert_each_once(&bench.handled().await, DELIVERIES);
-    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
+    assert!(inbox.dead_letters(0, 1).await.unwrap().is_empty());
 }

@@ -1,203 +1,174 @@
-//! Starts a PostgreSQL server, for all tests of a process.
-//!
-//! Without `SVC_TEST_POSTGRES=1`, the tests that need it print `NOT RUN` and pass.
+//! PostgreSQL with tokio-postgres: transactions of the application, lost and scarce connections.
 
-use std::io::{self, Write as _};
-use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tempfile::TempDir;
-use tokio::sync::OnceCell;
-use tokio_postgres::{Config, NoTls};
+use webhook_inbox::{Accepted, ErrorKind, Inbox, Job};
 
-/// A server on a Unix socket in its own directory. It stops, and the directory is deleted,
-/// when its standard input is closed: when it is dropped or the test process ends.
-pub(crate) struct Server {
-    process: Child,
-    directory: PathBuf,
-    config: Config,
-    databases: AtomicU32,
+use crate::databases::{PostgresBench, pool};
+use crate::support::{Bench, always_ok, delivery, eventually, quick, stop};
+
+/// The transaction of the application decides whether the delivery is accepted.
+#[tokio::test]
+async fn accepts_in_a_transaction_of_postgres() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let inbox = bench.inbox();
+    let (pool, mut client) = (bench.pool(1), bench.connect().await);
+    let worker = PostgresBench::run(quick(&inbox), always_ok());
+    let tx = client.transaction().await.unwrap();
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::New);
+    tx.rollback().await.unwrap();
+
+    let mut client = pool.get().await.unwrap();
+    let tx = client.transaction().await.unwrap();
+    tx.execute("INSERT INTO handled VALUES ('written with it')", &[]).await.unwrap();
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::New);
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).await.unwrap(), Accepted::Duplicate);
+    tx.commit().await.unwrap();
+    inbox.wake();
+    assert_eq!(bench.wait_for(2).await.len(), 2);
+    stop(&inbox, worker).await;
 }
 
-static SHARED: OnceCell<Server> = OnceCell::const_new();
-
-impl Server {
-    pub(crate) async fn shared() -> Option<&'static Self> {
-        if !is_wanted() {
-            return None;
-        }
-        Some(SHARED.get_or_init(Self::start).await)
-    }
-
-    /// A server that a test can stop.
-    pub(crate) async fn own() -> Option<Self> {
-        if !is_wanted() {
-            return None;
-        }
-        Some(Self::start().await)
-    }
-
-    async fn start() -> Self {
-        let directory = TempDir::with_prefix("pg").unwrap().keep();
-        let mut initdb = Command::new(binaries().join("initdb"));
-        initdb.args([
-            "--no-sync",
-            "--auth=trust",
-            "--username=svc",
-            "--encoding=UTF8",
-            "--locale=C",
-        ]);
-        let created = unprivileged(&mut initdb, &directory)
-            .arg(directory.join("data"))
-            .current_dir(&directory)
-            .output()
-            .unwrap();
-        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
-
-        let process = run(&directory);
-        let mut config = Config::new();
-        config.host_path(&directory).user("svc").dbname("postgres");
-        let server = Self { process, directory, config, databases: AtomicU32::new(0) };
-        server.wait_until_ready().await;
-        server
-    }
-
-    async fn wait_until_ready(&self) {
-        let ready = async {
-            while self.config.connect(NoTls).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        if tokio::time::timeout(Duration::from_secs(60), ready).await.is_err() {
-            let log = std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
-            panic!("PostgreSQL did not start within 60 s: {log}");
-        }
-    }
-
-    /// Stops the server. `INT` ends the sessions, `QUIT` is a crash.
-    pub(crate) async fn stop(&self, with: &str) {
-        let id = self.process_id();
-        signal(with, &[id]);
-        let stopped = async {
-            while Path::new(&format!("/proc/{id}")).exists() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let stopped = tokio::time::timeout(Duration::from_secs(60), stopped).await;
-        stopped.expect("PostgreSQL stops within 60 s");
-    }
-
-    pub(crate) async fn start_again(&mut self) {
-        // The directory is deleted if its input is closed.
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        self.process = run(&self.directory);
-        self.wait_until_ready().await;
-    }
-
-    /// Pauses all processes of the server, until the returned value is dropped.
-    pub(crate) fn pause(&self) -> Paused {
-        let id = self.process_id();
-        // First, because it starts others.
-        signal("STOP", &[id]);
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut paused: Vec<u32> = processes
-            .filter_map(|process| process.file_name().to_str()?.parse().ok())
-            .filter(|process| parent(*process) == Some(id))
-            .collect();
-        signal("STOP", &paused);
-        paused.push(id);
-        Paused(paused)
-    }
-
-    fn process_id(&self) -> u32 {
-        let file = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
-        file.lines().next().unwrap().parse().unwrap()
-    }
-
-    /// Creates an empty database.
-    pub(crate) async fn database(&self) -> Config {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        let (client, connection) = self.config.connect(NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0")).await.unwrap();
-        let mut config = self.config.clone();
-        config.dbname(name);
-        config
-    }
-}
-
-/// The processes of a server that is paused.
-pub(crate) struct Paused(Vec<u32>);
-
-impl Drop for Paused {
-    fn drop(&mut self) {
-        signal("CONT", &self.0);
-    }
-}
-
-fn signal(name: &str, processes: &[u32]) {
-    let mut kill = Command::new("kill");
-    kill.arg(format!("-{name}")).args(processes.iter().map(u32::to_string));
-    // It fails if one of the processes has ended.
-    kill.stderr(Stdio::null()).status().unwrap();
-}
-
-fn parent(process: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
-}
-
-fn is_wanted() -> bool {
-    let is_wanted = std::env::var_os("SVC_TEST_POSTGRES").is_some_and(|value| value == "1");
-    if !is_wanted {
-        // Written to stderr directly: the harness captures the output of passing tests.
-        let written = writeln!(io::stderr(), "NOT RUN: SVC_TEST_POSTGRES is not 1");
-        written.unwrap();
-    }
-    is_wanted
-}
-
-/// Runs the server until its standard input is closed.
-fn run(directory: &Path) -> Child {
-    let mut shell = Command::new("sh");
-    unprivileged(&mut shell, directory)
-        .arg("-c")
-        .arg(
-            "\"$0\" -D data -k \"$PWD\" -c listen_addresses= -c fsync=off \
-             -c max_connections=200 >>log 2>&1 & cat >/dev/null; \
-             kill -INT $!; wait; rm -rf \"$PWD\"",
+/// Every connection is opened again, and a worker continues.
+#[tokio::test]
+async fn survives_the_loss_of_its_connections_to_postgres() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let inbox = bench.inbox();
+    let worker = PostgresBench::run(quick(&inbox), always_ok());
+    inbox.accept(&delivery("1")).await.unwrap();
+    bench.wait_for(1).await;
+    bench
+        .execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE pid <> pg_backend_pid() AND datname = current_database()",
         )
-        .arg(binaries().join("postgres"))
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .await;
+    eventually("the inbox accepts", async || inbox.accept(&delivery("2")).await.ok()).await;
+    assert_eq!(bench.wait_for(2).await.len(), 2);
+    stop(&inbox, worker).await;
 }
 
-/// PostgreSQL refuses to run as root.
-fn unprivileged<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
-    const NOBODY: u32 = 65534;
-    let id = Command::new("id").arg("-u").output().unwrap();
-    if id.stdout == b"0\n" {
-        chown(directory, Some(NOBODY), Some(NOBODY)).unwrap();
-        command.uid(NOBODY).gid(NOBODY);
+#[tokio::test]
+async fn an_unreachable_database_is_reported() {
+    let mut config = tokio_postgres::Config::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    config.host_path(file.path()).user("svc");
+    let error = Inbox::new(pool(config, 1)).accept(&delivery("1")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let error = Inbox::sqlite(file.path().join("app.db")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+/// Statements of the inbox that the server executes.
+const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+     AND pid <> pg_backend_pid() AND state = 'active' AND query ~ 'INTO webhook_inbox|pg_sleep'";
+
+#[tokio::test]
+async fn postgres_cancels_what_was_given_up() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let (inbox, mut client) = (bench.inbox(), bench.connect().await);
+
+    // It waits for a transaction that has stored the same delivery.
+    let tx = client.transaction().await.unwrap();
+    inbox.accept_in(&tx, &delivery("1")).await.unwrap();
+    let error = inbox.accept(&delivery("1")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    // This transaction's own last statement stays visible.
+    tx.batch_execute("SELECT").await.unwrap();
+    let canceled = async || (bench.count(RUNNING).await == 0).then_some(());
+    eventually("what was given up is canceled", canceled).await;
+    tx.commit().await.unwrap();
+
+    // A handler at its time limit.
+    let worker = quick(&inbox).handler_timeout(Duration::from_secs(1)).max_attempts(1);
+    let worker = PostgresBench::run_statement(worker, PostgresBench::ENDLESS);
+    let running = async || (bench.count(RUNNING).await == 1).then_some(());
+    eventually("the handler's statement runs", running).await;
+    eventually("the handler's statement is canceled", canceled).await;
+    inbox.until_idle().await.unwrap();
+    stop(&inbox, worker).await;
+}
+
+/// Handlers leave a connection of the pool free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deliveries_are_accepted_while_all_handlers_use_postgres() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let inbox = Inbox::new(bench.pool(3));
+    for id in ["1", "2", "3"] {
+        inbox.accept(&delivery(id)).await.unwrap();
     }
-    command
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let (open, gate) = tokio::sync::watch::channel(false);
+    let worker = quick(&inbox).concurrency(8);
+    let worker = tokio::spawn(worker.run(async move |_, _: &Job| {
+        sender.send(())?;
+        gate.clone().wait_for(|open| *open).await?;
+        Ok(())
+    }));
+    started.recv().await.unwrap();
+    started.recv().await.unwrap();
+    inbox.accept(&delivery("4")).await.unwrap();
+    assert!(started.try_recv().is_err(), "a third handler was started");
+    open.send(true).unwrap();
+    inbox.until_idle().await.unwrap();
+    stop(&inbox, worker).await;
 }
 
-/// The newest version that is installed: distributions do not add it to `PATH`.
-fn binaries() -> PathBuf {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let installed = versions.map(|version| version.path().join("bin"));
-    let newest = installed.filter(|path| path.join("initdb").exists()).max();
-    let in_path = || {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).find(|path| path.join("initdb").exists())
-    };
-    newest.or_else(in_path).expect("SVC_TEST_POSTGRES=1, but initdb is not installed")
+/// The application uses all connections of the pool.
+#[tokio::test]
+async fn a_handler_without_a_connection_to_postgres_uses_no_attempt() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let pool = bench.pool(2);
+    let inbox = Inbox::new(pool.clone());
+    inbox.accept(&delivery("1")).await.unwrap();
+    let (sender, mut started) =
+        tokio::sync::mpsc::unbounded_channel::<tokio::sync::oneshot::Sender<()>>();
+    let worker = PostgresBench::run_prepared(
+        quick(&inbox).max_attempts(1),
+        Box::new(move |job| {
+            let (resume, resumed) = tokio::sync::oneshot::channel();
+            let sent = sender.send(resume);
+            Box::pin(async move {
+                sent?;
+                resumed.await?;
+                Ok(format!("attempt {}", job.attempt()))
+            })
+        }),
+    );
+    let resume = started.recv().await.unwrap();
+    let all = [pool.get().await.unwrap(), pool.get().await.unwrap()];
+    resume.send(()).unwrap();
+    // Longer than a handler waits for a connection.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    drop(all);
+    started.recv().await.unwrap().send(()).unwrap();
+    assert_eq!(bench.wait_for(1).await, ["attempt 1"]);
+    stop(&inbox, worker).await;
+}
+
+/// What takes long has no transaction and no connection.
+#[tokio::test]
+async fn prepare_needs_no_transaction_of_postgres() {
+    let Some(bench) = PostgresBench::start().await else { return };
+    let inbox = bench.inbox();
+    inbox.accept(&delivery("1")).await.unwrap();
+    let bench = Arc::new(bench);
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let worker = PostgresBench::run_prepared(
+        quick(&inbox),
+        Box::new(move |_| {
+            let sent = sender.send(());
+            Box::pin(async move {
+                sent?;
+                std::future::pending().await
+            })
+        }),
+    );
+    started.recv().await.unwrap();
+    let open = "SELECT count(*) FROM pg_stat_activity \
+                WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+    assert_eq!(bench.count(open).await, 0);
+    inbox.stop(Duration::ZERO).await;
+    worker.await.unwrap().unwrap();
 }

@@ -1,7 +1,8 @@
 //! The statements in the examples of the README and of the book: each example creates the tables
 //! that it uses.
 
-use crate::support::{Bench as _, PostgresBench, SqliteBench};
+use crate::databases::{PostgresBench, SqliteBench};
+use crate::support::Bench as _;
 
 const PAGES: [&str; 2] =
     [include_str!("../../README.md"), include_str!("../../../docs/guides/webhooks-inbox.md")];

@@ -4,17 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::TransactionBehavior;
-use tokio::sync::{mpsc, oneshot};
-use webhook_inbox::{Accepted, ErrorKind, Inbox};
+use tokio::sync::{mpsc, oneshot, watch};
+use webhook_inbox::{Accepted, ErrorKind, Inbox, Job};
 
-use crate::support::{Bench, PATIENCE, SqliteBench, delivery, eventually, quick, verified};
+use crate::databases::SqliteBench;
+use crate::support::{Bench, PATIENCE, always_ok, delivery, quick, stop, verified};
 
-/// A page limit stands for the disk. Handlers set it, because it belongs to the connection.
+/// A page limit stands for the disk. Handlers set it, because it belongs to the connection: the one
+/// that removes it is claimed before the disk is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_deliveries_and_loses_none() {
     let bench = SqliteBench::start().await.unwrap();
     let inbox = bench.inbox();
-    let _worker = tokio::spawn(quick(&inbox).run(|tx, job| {
+    let (free, is_free) = watch::channel(false);
+    let prepare = move |job: Job| {
+        let mut is_free = is_free.clone();
+        async move {
+            if job.delivery().id() == Some("free") {
+                is_free.wait_for(|free| *free).await?;
+            }
+            Ok(())
+        }
+    };
+    let worker = tokio::spawn(quick(&inbox).run_prepared(prepare, |tx, job, ()| {
         let pages: i64 = tx.query_row("PRAGMA page_count", [], |row| row.get(0))?;
         match job.delivery().id() {
             Some("fill") => tx.pragma_update(None, "max_page_count", pages + 40)?,
@@ -24,6 +36,7 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
         tx.execute("INSERT INTO handled VALUES (?1)", [job.delivery().key()])?;
         Ok(())
     }));
+    inbox.accept(&delivery("free")).await.unwrap();
     inbox.accept(&delivery("fill")).await.unwrap();
     bench.wait_for(1).await;
     let large = |id: usize| {
@@ -39,33 +52,43 @@ async fn a_full_disk_refuses_deliveries_and_loses_none() {
         assert!(accepted < 100, "the disk never filled up");
     };
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    inbox.accept(&delivery("free")).await.unwrap();
+    free.send(true).unwrap();
     bench.wait_for(2 + accepted).await;
     assert_eq!(inbox.accept(&large(accepted)).await.unwrap(), Accepted::New);
     bench.wait_for(3 + accepted).await;
-    inbox.stop();
+    stop(&inbox, worker).await;
 }
 
-/// SQLite rolls back by itself after some errors. The delivery is not lost if the handler ignores
-/// the error.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_transaction_that_sqlite_has_rolled_back_does_not_end_the_delivery() {
+/// The transaction of the application decides whether the delivery is accepted.
+#[tokio::test]
+async fn accepts_in_a_transaction_of_sqlite() {
     let bench = SqliteBench::start().await.unwrap();
-    bench.execute("CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)").await;
-    let inbox = bench.inbox();
-    inbox.accept(&delivery("1")).await.unwrap();
-    let _worker = tokio::spawn(quick(&inbox).max_attempts(1).run(|tx, _| {
-        tx.execute("INSERT INTO handled VALUES ('rolled back')", [])?;
-        let _ = tx.execute("INSERT OR ROLLBACK INTO once VALUES (1)", []);
-        Ok(())
-    }));
-    let letters = eventually("there is a dead letter", async || {
-        Some(inbox.dead_letters().list(9).await.unwrap()).filter(|letters| !letters.is_empty())
-    })
-    .await;
-    assert!(letters[0].error.contains("transaction was ended"), "{letters:?}");
-    assert!(bench.handled().await.is_empty());
-    inbox.stop();
+    let (inbox, mut connection) = (bench.inbox(), bench.connection());
+    let tx = connection.transaction().unwrap();
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::New);
+    tx.rollback().unwrap();
+
+    let tx = connection.transaction().unwrap();
+    tx.execute("INSERT INTO handled VALUES ('written with it')", []).unwrap();
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::New);
+    assert_eq!(inbox.accept_in(&tx, &delivery("1")).unwrap(), Accepted::Duplicate);
+    tx.commit().unwrap();
+
+    let worker = SqliteBench::run(quick(&inbox), always_ok());
+    assert_eq!(bench.wait_for(2).await.len(), 2);
+    stop(&inbox, worker).await;
+}
+
+/// Another process may hold the write lock for long.
+#[tokio::test]
+async fn a_locked_database_is_reported() {
+    let bench = SqliteBench::start().await.unwrap();
+    let (mut connection, other) = (bench.connection(), bench.connection());
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    other.busy_timeout(Duration::ZERO).unwrap();
+    let error = bench.inbox().accept_in(&other, &delivery("1")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    drop(tx);
 }
 
 /// Another process holds the write lock for longer than a handler waits for it.
@@ -79,7 +102,7 @@ async fn a_locked_database_uses_no_attempt() {
         started.await.expect("`prepare` starts").unwrap()
     };
     let worker = quick(&inbox).max_attempts(1).lease(Duration::from_secs(3600));
-    let _worker = tokio::spawn(worker.run_prepared(
+    let worker = tokio::spawn(worker.run_prepared(
         move |_| {
             let (resume, resumed) = oneshot::channel();
             let sent = sender.send(resume);
@@ -109,8 +132,8 @@ async fn a_locked_database_uses_no_attempt() {
     drop(lock);
     prepared().await.send(()).unwrap();
     assert_eq!(bench.wait_for(2).await.len(), 2);
-    assert!(inbox.dead_letters().list(1).await.unwrap().is_empty());
-    inbox.stop();
+    assert!(inbox.dead_letters(0, 1).await.unwrap().is_empty());
+    stop(&inbox, worker).await;
 }
 
 /// As processes that start at the same time.

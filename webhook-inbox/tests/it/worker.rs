@@ -1,16 +1,30 @@
-//! Workers: attempts, leases, and stopping.
+//! Workers: attempts, leases, time limits, and stopping.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use webhook_inbox::{BoxError, ErrorKind, Job};
+use webhook_inbox::{ErrorKind, Job};
 
+use crate::databases::with_each_database;
 use crate::support::{
-    Bench, PATIENCE, PostgresBench, SHORT_LEASE, SqliteBench, always_ok, delivery, eventually,
-    quick, with_each_database,
+    PATIENCE, Prepare, SHORT_LEASE, always_ok, dead_letters, delivery, quick, stop,
 };
+
+/// A `prepare` that reports its start, and ends when the test says so.
+fn paused() -> (Prepare, mpsc::UnboundedReceiver<oneshot::Sender<String>>) {
+    let (started, starts) = mpsc::unbounded_channel();
+    let prepare: Prepare = Box::new(move |_| {
+        let (resume, resumed) = oneshot::channel();
+        let sent = started.send(resume);
+        Box::pin(async move {
+            sent?;
+            Ok(resumed.await?)
+        })
+    });
+    (prepare, starts)
+}
 
 with_each_database! {
     async fn a_failed_attempt_is_rolled_back_and_repeated(bench: B) {
@@ -22,99 +36,91 @@ with_each_database! {
             _ => Ok(()),
         }));
         bench.wait_for(1).await;
-        inbox.stop();
-        worker.await.unwrap().unwrap();
+        stop(&inbox, worker).await;
         assert_eq!(bench.handled().await.len(), 1, "writes of failed attempts are rolled back");
     }
 
-    /// The handler takes twice as long as the lease, which a busy machine can renew in time.
-    async fn a_lease_is_renewed_while_the_handler_runs(bench: B) {
-        let lease = Duration::from_millis(1500);
+    /// Some errors end the transaction, or let it fail: PostgreSQL then rolls back at the commit,
+    /// and reports no error.
+    async fn an_error_that_the_handler_ignores_does_not_end_the_delivery(bench: B) {
+        bench.execute("CREATE TABLE once (id INTEGER PRIMARY KEY)").await;
+        bench.execute("INSERT INTO once VALUES (1)").await;
+        for (count, statement) in [(1, B::FATAL), (2, "ROLLBACK")] {
+            let inbox = bench.inbox();
+            inbox.accept(&delivery(statement)).await.unwrap();
+            let worker = B::run_statement(quick(&inbox).max_attempts(2), statement);
+            let letters = dead_letters(&inbox, count).await;
+            let error = &letters[count - 1].error;
+            assert!(error.contains("transaction"), "{statement}: {error}");
+            assert_eq!(letters[count - 1].attempts, 2);
+            assert!(bench.handled().await.is_empty(), "{statement}");
+            stop(&inbox, worker).await;
+        }
+    }
+
+    /// The handler takes twice as long as the lease.
+    async fn a_handler_that_outlives_its_lease_is_not_started_twice(bench: B) {
         let (here, there) = (bench.inbox(), bench.inbox());
-        let _ = here.accept(&delivery("1")).await.unwrap();
+        here.accept(&delivery("1")).await.unwrap();
         let started = Arc::new(AtomicU32::new(0));
         let count = started.clone();
         let slow = Arc::new(move |_: &Job| {
             count.fetch_add(1, Ordering::Relaxed);
-            std::thread::sleep(2 * lease);
+            std::thread::sleep(2 * SHORT_LEASE);
             Ok(())
         });
         let workers = [
-            B::run(quick(&here).lease(lease), slow.clone()),
-            B::run(quick(&there).lease(lease), slow),
+            B::run(quick(&here).lease(SHORT_LEASE), slow.clone()),
+            B::run(quick(&there).lease(SHORT_LEASE), slow),
         ];
         bench.wait_for(1).await;
-        here.stop();
-        there.stop();
-        for worker in workers {
-            worker.await.unwrap().unwrap();
+        for (inbox, worker) in [here, there].iter().zip(workers) {
+            stop(inbox, worker).await;
         }
-        assert_eq!(started.load(Ordering::Relaxed), 1);
-        assert_eq!(bench.handled().await.len(), 1);
+        assert_eq!((started.load(Ordering::Relaxed), bench.handled().await.len()), (1, 1));
     }
 
-    /// A worker that stops finishes what it handles, and starts nothing else.
-    async fn a_worker_stops_gracefully(bench: B) {
-        let inbox = bench.inbox();
-        // Before the worker starts: a handler's transaction locks the file of SQLite.
-        for id in ["1", "2"] {
-            inbox.accept(&delivery(id)).await.unwrap();
-        }
-        let (started, mut starts) = mpsc::unbounded_channel();
-        let worker = B::run(quick(&inbox).concurrency(1), Arc::new(move |_: &Job| {
-            let (proceed, wait) = std::sync::mpsc::channel();
-            started.send(proceed)?;
-            Ok(wait.recv_timeout(PATIENCE)?)
-        }));
-        let proceed = starts.recv().await.unwrap();
-        inbox.stop();
-        assert!(!worker.is_finished());
-        proceed.send(()).unwrap();
-        tokio::time::timeout(PATIENCE, worker).await.unwrap().unwrap().unwrap();
-        assert_eq!(bench.handled().await.len(), 1);
-        assert!(starts.recv().await.is_none(), "a second handler was started");
-
-        // The other delivery is not lost.
-        let next = bench.inbox();
-        let _worker = B::run(quick(&next), always_ok());
-        assert_eq!(bench.wait_for(2).await.len(), 2);
-        next.stop();
-    }
-
-    /// The clock was wrong when the delivery was accepted, for example at the start of the machine.
-    async fn a_delivery_from_a_wrong_clock_is_handled(bench: B) {
-        for (count, due_at) in [(1, B::IN_2100), (2, B::IN_AN_HOUR)] {
-            let inbox = bench.inbox();
-            inbox.accept(&delivery(&count.to_string())).await.unwrap();
-            let wrong = format!("UPDATE webhook_inbox SET due_at = {due_at} WHERE token = 0");
-            bench.execute(&wrong).await;
-            let _worker = B::run(quick(&inbox), always_ok());
-            assert_eq!(bench.wait_for(count).await.len(), count);
-            inbox.stop();
-        }
-    }
-
-    /// A table that is missing for a moment, as during a restore, does not end a worker.
-    async fn a_worker_survives_a_missing_table(bench: B) {
-        let inbox = bench.inbox();
-        let worker = B::run(quick(&inbox), always_ok());
-        inbox.accept(&delivery("1")).await.unwrap();
+    /// What takes long runs outside of the transaction: deliveries are accepted meanwhile, and no
+    /// other worker claims it. A busy machine can renew this lease in time.
+    async fn prepare_renews_its_lease_and_locks_nothing(bench: B) {
+        let lease = Duration::from_millis(1500);
+        let (here, there) = (bench.inbox(), bench.inbox());
+        here.accept(&delivery("1")).await.unwrap();
+        let (prepare, mut starts) = paused();
+        let worker = B::run_prepared(quick(&here).lease(lease).concurrency(1), prepare);
+        let resume = starts.recv().await.unwrap();
+        let other = B::run(quick(&there), always_ok());
+        there.accept(&delivery("2")).await.unwrap();
         bench.wait_for(1).await;
-        bench.execute("ALTER TABLE webhook_inbox RENAME TO elsewhere").await;
-        assert_eq!(
-            inbox.accept(&delivery("2")).await.unwrap_err().kind(),
-            ErrorKind::NotMigrated
-        );
-        // Time for the worker to look at the table.
-        for _ in 0..5 {
-            inbox.wake();
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(2 * lease).await;
+        resume.send("prepared".to_owned()).unwrap();
+        assert_eq!(bench.wait_for(2).await, ["email:email.bounced:id:2", "prepared"]);
+        stop(&here, worker).await;
+        stop(&there, other).await;
+    }
+
+    /// A worker that was paused, for example with its machine, cannot commit what another worker
+    /// has claimed in the meantime.
+    async fn a_worker_that_lost_its_lease_commits_nothing(bench: B) {
+        // The loss is found when the lease is renewed, or when the transaction begins.
+        for lease in [SHORT_LEASE, Duration::from_secs(3600)] {
+            let inbox = bench.inbox();
+            let id = format!("{lease:?}");
+            inbox.accept(&delivery(&id)).await.unwrap();
+            let (prepare, mut starts) = paused();
+            let worker = B::run_prepared(quick(&inbox).lease(lease), prepare);
+            let mut resume = starts.recv().await.unwrap();
+            // As another worker does when a lease has ended.
+            let take_over = "UPDATE webhook_inbox SET token = token + 1, due_at = 9000000000000000";
+            bench.execute(take_over).await;
+            if lease == SHORT_LEASE {
+                tokio::time::timeout(PATIENCE, resume.closed()).await.unwrap();
+            } else {
+                resume.send("twice".to_owned()).unwrap();
+            }
+            stop(&inbox, worker).await;
+            assert!(bench.handled().await.is_empty());
         }
-        bench.execute("ALTER TABLE elsewhere RENAME TO webhook_inbox").await;
-        inbox.accept(&delivery("2")).await.unwrap();
-        bench.wait_for(2).await;
-        inbox.stop();
-        worker.await.unwrap().unwrap();
     }
 
     /// An attempt counts when it starts, so that a delivery that crashes the process does not
@@ -125,108 +131,194 @@ with_each_database! {
         // As a process leaves it that was killed during its second attempt.
         bench.execute("UPDATE webhook_inbox SET attempts = 2, token = 2").await;
         let worker = B::run(quick(&inbox).max_attempts(2), always_ok());
-        let letters = eventually("there is a dead letter", async || {
-            Some(inbox.dead_letters().list(9).await.unwrap()).filter(|letters| !letters.is_empty())
-        })
-        .await;
+        let letters = dead_letters(&inbox, 1).await;
         assert!(letters[0].error.contains("stopped during the last attempt"), "{letters:?}");
         assert_eq!(bench.handled().await.len(), 0);
-        inbox.stop();
-        worker.await.unwrap().unwrap();
+        stop(&inbox, worker).await;
     }
-}
 
-/// What takes over a delivery, as another worker does when a lease has ended.
-const TAKE_OVER: &str = "UPDATE webhook_inbox SET token = token + 1";
-
-/// A worker that was paused, for example with its machine, cannot commit what another worker
-/// has claimed in the meantime.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_lost_its_lease_commits_nothing_in_sqlite() {
-    let bench = SqliteBench::start().await.unwrap();
-    let inbox = bench.inbox();
-    inbox.accept(&delivery("1")).await.unwrap();
-    let (sender, mut paused) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-    // With this lease, the loss is found at the commit.
-    let worker = quick(&inbox).lease(Duration::from_secs(3600));
-    let worker = tokio::spawn(worker.run_prepared(
-        move |_| {
-            let (resume, resumed) = oneshot::channel();
-            let sent = sender.send(resume);
-            async move {
-                sent?;
-                Ok(resumed.await?)
-            }
-        },
-        |tx, _, ()| {
-            tx.execute("INSERT INTO handled VALUES ('twice')", [])?;
-            Ok(())
-        },
-    ));
-    let resume = paused.recv().await.unwrap();
-    bench.execute(TAKE_OVER).await;
-    inbox.stop();
-    resume.send(()).unwrap();
-    worker.await.unwrap().unwrap();
-    assert!(bench.handled().await.is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_lost_its_lease_commits_nothing_in_postgres() {
-    let Some(bench) = PostgresBench::start().await else { return };
-    for lease in [Duration::from_secs(3600), SHORT_LEASE] {
-        bench.execute("DELETE FROM webhook_inbox").await;
+    async fn a_handler_that_never_ends_becomes_a_dead_letter(bench: B) {
         let inbox = bench.inbox();
         inbox.accept(&delivery("1")).await.unwrap();
-        let (sender, mut paused) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-        let worker = tokio::spawn(quick(&inbox).lease(lease).run(
-            async move |tx: &tokio_postgres::Transaction<'_>, _: &Job| {
-                tx.execute("INSERT INTO handled VALUES ('twice')", &[]).await?;
-                let (resume, resumed) = oneshot::channel();
-                sender.send(resume)?;
-                Ok::<_, BoxError>(resumed.await?)
-            },
-        ));
-        let resume = paused.recv().await.unwrap();
-        bench.execute(&format!("{TAKE_OVER}, due_at = now() + interval '1 hour'")).await;
-        inbox.stop();
-        if lease == SHORT_LEASE {
-            // The renewal finds the loss, and the handler is dropped.
-            let mut resume = resume;
-            tokio::time::timeout(PATIENCE, resume.closed()).await.unwrap();
-        } else {
-            resume.send(()).unwrap();
-        }
-        worker.await.unwrap().unwrap();
+        let limit = Duration::from_millis(200);
+        let worker = quick(&inbox).lease(SHORT_LEASE).handler_timeout(limit).max_attempts(2);
+        let (sender, mut starts) = mpsc::unbounded_channel();
+        let worker = B::run_prepared(worker, Box::new(move |job| {
+            let sent = sender.send(job.attempt());
+            Box::pin(async move {
+                sent?;
+                std::future::pending().await
+            })
+        }));
+        let idle = tokio::time::timeout(PATIENCE, inbox.until_idle()).await;
+        idle.expect("nothing waits or is handled").unwrap();
+        let letters = inbox.dead_letters(0, 9).await.unwrap();
+        assert_eq!(letters[0].error, "the handler exceeded its time limit of 200ms");
+        assert_eq!((letters.len(), letters[0].attempts), (1, 2));
+        stop(&inbox, worker).await;
+        assert_eq!((starts.recv().await, starts.recv().await, starts.recv().await), (Some(1), Some(2), None));
+    }
+
+    /// The server ends the statement. Deliveries are accepted, before and after.
+    async fn a_statement_that_never_ends_becomes_a_dead_letter(bench: B) {
+        let inbox = bench.inbox();
+        inbox.accept(&delivery("1")).await.unwrap();
+        let limit = Duration::from_millis(300);
+        let worker = quick(&inbox).lease(SHORT_LEASE).handler_timeout(limit).max_attempts(2);
+        let worker = B::run_statement(worker, B::ENDLESS);
+        let letters = dead_letters(&inbox, 1).await;
+        assert_eq!(letters[0].attempts, 2);
+        assert_eq!(inbox.accept(&delivery("1")).await.unwrap(), webhook_inbox::Accepted::Duplicate);
+        stop(&inbox, worker).await;
         assert!(bench.handled().await.is_empty());
     }
-}
 
-/// What takes long runs outside of the transaction: deliveries are accepted meanwhile.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prepare_does_not_lock_sqlite() {
-    let bench = SqliteBench::start().await.unwrap();
-    let inbox = bench.inbox();
-    inbox.accept(&delivery("1")).await.unwrap();
-    let (sender, mut prepared) = mpsc::unbounded_channel::<oneshot::Sender<&str>>();
-    let worker = tokio::spawn(quick(&inbox).concurrency(1).run_prepared(
-        move |_| {
-            let (resume, resumed) = oneshot::channel();
-            let sent = sender.send(resume);
-            async move {
-                sent?;
-                Ok(resumed.await?)
+    /// It has lost its claim, although nothing can interrupt it.
+    async fn a_handler_that_blocks_its_thread_cannot_commit_after_its_time_limit(bench: B) {
+        let inbox = bench.inbox();
+        inbox.accept(&delivery("1")).await.unwrap();
+        let limit = Duration::from_secs(1);
+        let worker = quick(&inbox).handler_timeout(limit).concurrency(1);
+        let worker = B::run(worker, Arc::new(move |job: &Job| {
+            if job.attempt() == 1 {
+                std::thread::sleep(2 * limit);
             }
-        },
-        |tx, _, prepared| {
-            tx.execute("INSERT INTO handled VALUES (?1)", [prepared])?;
+            assert!(job.attempt() < 3);
             Ok(())
-        },
-    ));
-    let resume = prepared.recv().await.unwrap();
-    inbox.accept(&delivery("2")).await.unwrap();
-    inbox.stop();
-    resume.send("prepared").unwrap();
-    worker.await.unwrap().unwrap();
-    assert_eq!(bench.handled().await, ["prepared"]);
+        }));
+        bench.wait_for(1).await;
+        inbox.until_idle().await.unwrap();
+        assert_eq!(bench.count("SELECT attempts FROM webhook_inbox").await, 2);
+        stop(&inbox, worker).await;
+        assert_eq!(bench.handled().await.len(), 1);
+    }
+
+    /// A worker that stops finishes what it handles, and starts nothing else.
+    async fn a_worker_stops_gracefully(bench: B) {
+        let inbox = bench.inbox();
+        for id in ["1", "2"] {
+            inbox.accept(&delivery(id)).await.unwrap();
+        }
+        let (prepare, mut starts) = paused();
+        let worker = B::run_prepared(quick(&inbox).concurrency(1), prepare);
+        let resume = starts.recv().await.unwrap();
+        let mut stopping = std::pin::pin!(inbox.stop(PATIENCE));
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut stopping).await;
+        assert!(early.is_err() && !worker.is_finished());
+        resume.send("prepared".to_owned()).unwrap();
+        assert!(stopping.await);
+        worker.await.unwrap().unwrap();
+        assert_eq!(bench.handled().await.len(), 1);
+        assert!(starts.recv().await.is_none(), "a second handler was started");
+        assert!(inbox.stop(Duration::ZERO).await, "it has stopped");
+
+        // The other delivery is not lost.
+        let next = bench.inbox();
+        let worker = B::run(quick(&next), always_ok());
+        assert_eq!(bench.wait_for(2).await.len(), 2);
+        stop(&next, worker).await;
+    }
+
+    /// Whether the handler waits or blocks its thread.
+    async fn stop_returns_within_its_limit(bench: B) {
+        let limit = Duration::from_millis(300);
+        for blocks in [false, true] {
+            let inbox = bench.inbox();
+            inbox.accept(&delivery(&blocks.to_string())).await.unwrap();
+            let (started, mut starts) = mpsc::unbounded_channel();
+            let worker = quick(&inbox).lease(SHORT_LEASE);
+            let (release, blocked) = std::sync::mpsc::channel::<()>();
+            let blocked = std::sync::Mutex::new(blocked);
+            let worker = match blocks {
+                true => B::run(worker, Arc::new(move |_: &Job| {
+                    started.send(())?;
+                    let _ = blocked.lock().unwrap().recv_timeout(PATIENCE);
+                    Ok(())
+                })),
+                false => B::run_prepared(worker, Box::new(move |_| {
+                    let sent = started.send(());
+                    Box::pin(async move {
+                        sent?;
+                        std::future::pending().await
+                    })
+                })),
+            };
+            starts.recv().await.unwrap();
+            let since = Instant::now();
+            assert!(!inbox.stop(limit).await);
+            assert!((limit..10 * limit).contains(&since.elapsed()), "{:?}", since.elapsed());
+            drop(release);
+            tokio::time::timeout(PATIENCE, worker).await.unwrap().unwrap().unwrap();
+            assert!(bench.handled().await.is_empty(), "it was rolled back");
+            // Another process handles it when the lease has ended.
+            let next = bench.inbox();
+            let worker = B::run(quick(&next), always_ok());
+            bench.wait_for(1).await;
+            stop(&next, worker).await;
+            bench.execute("DELETE FROM handled").await;
+        }
+    }
+
+    /// A table that is missing for a moment, as during a restore, does not end a worker. One that
+    /// is missing for a whole lease does.
+    async fn a_worker_ends_when_its_table_is_gone_for_good(bench: B) {
+        let inbox = bench.inbox();
+        let worker = B::run(quick(&inbox), always_ok());
+        inbox.accept(&delivery("1")).await.unwrap();
+        bench.wait_for(1).await;
+        bench.execute("ALTER TABLE webhook_inbox RENAME TO elsewhere").await;
+        let error = inbox.accept(&delivery("2")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotMigrated);
+        // Time for the worker to look at the table.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        bench.execute("ALTER TABLE elsewhere RENAME TO webhook_inbox").await;
+        inbox.accept(&delivery("2")).await.unwrap();
+        bench.wait_for(2).await;
+        stop(&inbox, worker).await;
+
+        let inbox = bench.inbox();
+        let worker = B::run(quick(&inbox).lease(SHORT_LEASE), always_ok());
+        inbox.accept(&delivery("3")).await.unwrap();
+        bench.wait_for(3).await;
+        bench.execute("ALTER TABLE webhook_inbox RENAME TO elsewhere").await;
+        let ended = tokio::time::timeout(PATIENCE, worker).await.unwrap().unwrap();
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::NotMigrated);
+    }
+
+    async fn until_idle_waits_for_handlers_and_repeated_attempts(bench: B) {
+        let inbox = bench.inbox();
+        inbox.until_idle().await.unwrap();
+        for id in ["1", "2", "3"] {
+            inbox.accept(&delivery(id)).await.unwrap();
+        }
+        let idle = tokio::time::timeout(Duration::from_millis(100), inbox.until_idle()).await;
+        assert!(idle.is_err(), "nothing is handled without a worker");
+        let worker = B::run(quick(&inbox), Arc::new(|job: &Job| {
+            if job.attempt() < 3 { Err("not yet".into()) } else { Ok(()) }
+        }));
+        inbox.until_idle().await.unwrap();
+        assert_eq!(bench.handled().await.len(), 3);
+        stop(&inbox, worker).await;
+    }
+
+    /// A commit by the application does not notify the workers.
+    async fn a_delivery_of_another_process_is_found(bench: B) {
+        let (here, there) = (bench.inbox(), bench.inbox());
+        let worker = B::run(quick(&here), always_ok());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        there.accept(&delivery("1")).await.unwrap();
+        bench.wait_for(1).await;
+        // Its next look would be in an hour.
+        let hour = Duration::from_secs(3600);
+        let woken = B::run(quick(&there).poll_interval(hour), always_ok());
+        stop(&here, worker).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        there.accept(&delivery("2")).await.unwrap();
+        bench.wait_for(2).await;
+        // Accepted by another inbox, as in a transaction of the application.
+        here.accept(&delivery("3")).await.unwrap();
+        there.wake();
+        bench.wait_for(3).await;
+        stop(&there, woken).await;
+    }
 }

@@ -1,0 +1,300 @@
+//! An inbox in PostgreSQL, with sqlx.
+
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgRow;
+use sqlx::{
+    Column as _, Connection as _, Executor as _, PgConnection, PgPool, Postgres, Row as _,
+    Transaction, TypeInfo as _,
+};
+use webhook_verify::Delivery;
+
+use crate::database::{Operations, Row, Value, within};
+use crate::pooled::{
+    self, BEGIN, BEGIN_HANDLER, Borrowed, CHECK, LOCK_SCHEMA, check_failed, time_limit,
+};
+use crate::queue::{FINISH, INSERT, accepted, ticket};
+use crate::worker::{Failure, Handle, nothing};
+use crate::{Accepted, BoxError, Error, Inbox, Job, Worker};
+
+impl Inbox<PgPool> {
+    /// Stores a verified delivery in your own transaction, unless it is stored already.
+    ///
+    /// The delivery and what else the transaction writes are committed together. A
+    /// [`Transaction`] coerces to a `&mut PgConnection`. After the commit, call
+    /// [`wake`](Self::wake), and respond 2xx.
+    ///
+    /// If another transaction has stored the same delivery and is not committed, it waits for
+    /// the end of that transaction.
+    ///
+    /// ```
+    /// use webhook_inbox::sqlx::{self, PgPool};
+    /// use webhook_inbox::{BoxError, Inbox};
+    /// use webhook_verify::Delivery;
+    ///
+    /// async fn receive(
+    ///     inbox: &Inbox<PgPool>,
+    ///     pool: &PgPool,
+    ///     delivery: &Delivery,
+    /// ) -> Result<(), BoxError> {
+    ///     let mut tx = pool.begin().await?;
+    ///     sqlx::query("UPDATE counters SET deliveries = deliveries + 1").execute(&mut *tx).await?;
+    ///     inbox.accept_in(&mut tx, delivery).await?;
+    ///     tx.commit().await?;
+    ///     inbox.wake();
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of PostgreSQL. Roll back, and respond 503.
+    pub async fn accept_in(
+        &self,
+        tx: &mut PgConnection,
+        delivery: &Delivery,
+    ) -> Result<Accepted, Error> {
+        query(tx, INSERT, self.entry(delivery)).await.map(|rows| accepted(&rows))
+    }
+}
+
+impl Worker<PgPool> {
+    /// Runs `handler` for each delivery, until [`Inbox::stop`].
+    ///
+    /// The handler runs in a transaction. If it returns `Ok`, its writes and the end of the
+    /// delivery are committed together, so they happen exactly once. If it returns `Err` or
+    /// panics, they are rolled back and the delivery is attempted again. What it does outside
+    /// of the transaction, such as an HTTP request, may happen again.
+    ///
+    /// While it runs, the transaction is open and has a connection of the pool. For anything
+    /// slow, use [`run_prepared`](Self::run_prepared). Settings that it changes without
+    /// `SET LOCAL` stay in the session, as everywhere with a pool. `statement_timeout` and
+    /// `idle_in_transaction_session_timeout` are the [time limit](Self::handler_timeout).
+    ///
+    /// The handlers of a worker share its task, so they must not block their thread.
+    ///
+    /// ```no_run
+    /// use webhook_inbox::sqlx::{self, PgPool, Postgres, Transaction};
+    /// use webhook_inbox::{BoxError, Inbox, Job};
+    ///
+    /// async fn handle(tx: &mut Transaction<'_, Postgres>, job: &Job) -> Result<(), BoxError> {
+    ///     let insert = sqlx::query("INSERT INTO events (name) VALUES ($1)");
+    ///     insert.bind(job.delivery().event().as_str()).execute(&mut **tx).await?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # async fn example(inbox: Inbox<PgPool>) -> Result<(), webhook_inbox::Error> {
+    /// inbox.worker().run(handle).await?;
+    /// // Or with a closure:
+    /// inbox.worker().run(async |tx, job| handle(tx, job).await).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run<F>(self, handler: F) -> Result<(), Error>
+    where
+        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>,
+    {
+        self.work(&Prepared { worker: &self, prepare: nothing, write: Run(handler) }).await
+    }
+
+    /// Runs `prepare`, and then `commit` with its result, for each delivery, until
+    /// [`Inbox::stop`].
+    ///
+    /// `prepare` runs outside of any transaction and has no connection: it may take long, for
+    /// example for HTTP requests, and may run again after a failure or a crash. `commit` runs
+    /// as the handler of [`run`](Self::run) does: its writes happen exactly once.
+    ///
+    /// ```no_run
+    /// # async fn render(_: &[u8]) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # use webhook_inbox::Inbox;
+    /// # use webhook_inbox::sqlx::{self, PgPool};
+    /// # async fn example(inbox: Inbox<PgPool>) -> Result<(), webhook_inbox::Error> {
+    /// inbox
+    ///     .worker()
+    ///     .run_prepared(
+    ///         |job| async move { Ok(render(job.delivery().body()).await?) },
+    ///         async |tx, _job, page| {
+    ///             let insert = sqlx::query("INSERT INTO pages (html) VALUES ($1)");
+    ///             insert.bind(page).execute(&mut **tx).await?;
+    ///             Ok(())
+    ///         },
+    ///     )
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Worker`].
+    pub async fn run_prepared<P, Fut, T, F>(self, prepare: P, commit: F) -> Result<(), Error>
+    where
+        P: Fn(Job) -> Fut,
+        Fut: Future<Output = Result<T, BoxError>>,
+        F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>,
+    {
+        self.work(&Prepared { worker: &self, prepare, write: Commit(commit) }).await
+    }
+}
+
+/// Prepares, and then writes and commits in a transaction.
+struct Prepared<'w, P, W> {
+    worker: &'w Worker<PgPool>,
+    prepare: P,
+    write: W,
+}
+
+/// What a transaction writes. A trait for the same reason as `Handle`.
+trait Write<T> {
+    async fn write(
+        &self,
+        tx: &mut Transaction<'_, Postgres>,
+        job: &Job,
+        prepared: T,
+    ) -> Result<(), BoxError>;
+}
+
+struct Run<F>(F);
+
+impl<F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>> Write<()>
+    for Run<F>
+{
+    async fn write(
+        &self,
+        tx: &mut Transaction<'_, Postgres>,
+        job: &Job,
+        (): (),
+    ) -> Result<(), BoxError> {
+        (self.0)(tx, job).await
+    }
+}
+
+struct Commit<F>(F);
+
+impl<T, F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>> Write<T>
+    for Commit<F>
+{
+    async fn write(
+        &self,
+        tx: &mut Transaction<'_, Postgres>,
+        job: &Job,
+        prepared: T,
+    ) -> Result<(), BoxError> {
+        (self.0)(tx, job, prepared).await
+    }
+}
+
+impl<P, Fut, T, W> Handle for Prepared<'_, P, W>
+where
+    P: Fn(Job) -> Fut,
+    Fut: Future<Output = Result<T, BoxError>>,
+    W: Write<T>,
+{
+    async fn handle(&self, job: &Job) -> Result<(), Failure> {
+        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
+        let mut connection = within(borrow(&self.worker.inbox.database)).await?;
+        let tx = within(begin(connection.get(), job, self.worker.handler_timeout)).await?;
+        let mut tx = tx.ok_or(Failure::LeaseLost)?;
+        let written = self.write.write(&mut tx, job, prepared).await;
+        // If it has blocked its thread, its time limit and the stop of the worker come first.
+        tokio::task::yield_now().await;
+        if let Err(error) = written {
+            within(async { tx.rollback().await.map_err(error_of) }).await?;
+            connection.give_back();
+            return Err(error.into());
+        }
+        let check = async { tx.execute(CHECK).await.map_err(error_of) };
+        within(check).await.map_err(check_failed)?;
+        within(async { tx.commit().await.map_err(error_of) }).await?;
+        connection.give_back();
+        Ok(())
+    }
+}
+
+/// Begins the transaction of a handler. `None` if another worker has claimed the delivery.
+async fn begin<'c>(
+    connection: &'c mut PoolConnection<Postgres>,
+    job: &Job,
+    limit: Duration,
+) -> Result<Option<Transaction<'c, Postgres>>, Error> {
+    let mut tx = connection.begin().await.map_err(error_of)?;
+    query(&mut tx, BEGIN_HANDLER, vec![time_limit(limit)]).await?;
+    let locked = query(&mut tx, FINISH, ticket(job.ticket)).await?;
+    Ok((!locked.is_empty()).then_some(tx))
+}
+
+async fn borrow(pool: &PgPool) -> Result<Borrowed<PoolConnection<Postgres>>, Error> {
+    let connection = pool.acquire().await.map_err(error_of)?;
+    Ok(Borrowed::new(connection, |connection| drop(connection.detach())))
+}
+
+impl Operations for PgPool {
+    const SCHEMA: &str = pooled::SCHEMA;
+
+    fn connections(&self) -> usize {
+        self.options().get_max_connections() as usize
+    }
+
+    async fn create(&self) -> Result<(), Error> {
+        let mut connection = borrow(self).await?;
+        let create = async {
+            let mut tx = connection.get().begin().await?;
+            tx.execute(LOCK_SCHEMA).await?;
+            tx.execute(sqlx::raw_sql(Self::SCHEMA)).await?;
+            tx.commit().await
+        };
+        create.await.map_err(error_of)?;
+        connection.give_back();
+        Ok(())
+    }
+
+    async fn query(
+        &self,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let mut connection = borrow(self).await?;
+        let mut tx = connection.get().begin().await.map_err(error_of)?;
+        tx.execute(sqlx::raw_sql(BEGIN)).await.map_err(error_of)?;
+        let rows = query(&mut tx, statement, parameters).await?;
+        tx.commit().await.map_err(error_of)?;
+        connection.give_back();
+        Ok(rows)
+    }
+}
+
+async fn query(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    parameters: Vec<Value>,
+) -> Result<Vec<Row>, Error> {
+    let query = parameters.into_iter().fold(sqlx::query(statement), |query, value| match value {
+        Value::Null => query.bind(None::<String>),
+        Value::Int(value) => query.bind(value),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes.to_vec()),
+    });
+    let rows = query.fetch_all(connection).await.map_err(error_of)?;
+    let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
+    rows.iter().map(values).collect::<Result<_, _>>().map_err(error_of)
+}
+
+fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
+    let value = match row.column(column).type_info().name() {
+        "INT8" => row.try_get::<Option<_>, _>(column)?.map(Value::Int),
+        "BYTEA" => row.try_get::<Option<Vec<u8>>, _>(column)?.map(|b| Value::Bytes(b.into())),
+        _ => row.try_get::<Option<_>, _>(column)?.map(Value::Text),
+    };
+    Ok(value.unwrap_or(Value::Null))
+}
+
+fn error_of(error: sqlx::Error) -> Error {
+    let code =
+        error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned());
+    Error::postgres(code.as_deref(), error)
+}
