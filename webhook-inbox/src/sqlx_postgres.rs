@@ -1,7 +1,9 @@
 //! An inbox in PostgreSQL, with sqlx.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::{
@@ -294,7 +296,6 @@ fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
 }
 
 fn error_of(error: sqlx::Error) -> Error {
-    let code =
-        error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned());
+    let code = error.as_database_error().and_then(<dyn DatabaseError>::code).map(Cow::into_owned);
     Error::postgres(code.as_deref(), error)
 }
