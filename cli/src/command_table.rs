@@ -77,7 +77,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         "contacts import",
         &[ContactsCreate, ContactsUpdate, ContactsList],
         Effect::Changes,
-        of::<Vec<contacts::import::Entry>>,
+        of::<Vec<contacts::import::ImportedRow>>,
     )
     .with_id_of(IdOf::Audience)
     .until_interrupted(),

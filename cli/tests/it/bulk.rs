@@ -387,7 +387,7 @@ fn a_contact_gets_the_email_at_its_own_address() {
     let people = "email,E-Mail work\nada@example.test,x\n";
     let people = home.file("contacts.csv", people);
     let map = "E-Mail work=metadata.E-Mail";
-    let import = ["--sandbox", "contacts", "import", audience, &people, "--map", map];
+    let import = ["--sandbox", "contacts", "import", audience, &people, "--column", map];
     let import = home.run(&import);
     assert_eq!(import.code, 0, "{import:?}");
     let args = ["--sandbox", "bulk", "send", "--audience", audience, "--from"];

@@ -17,7 +17,7 @@ use super::message::{Message, Renderer};
 use super::rows::{Row, Rows, Subscribed};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::opt_outs::MISSING_SUBSCRIBED;
+use crate::input::old_opt_outs::MISSING_SUBSCRIBED;
 use crate::output::{Printer, to_value};
 use crate::settings::Key;
 use crate::stop::StopSignal;

@@ -8,8 +8,7 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
 use super::VIEW;
-use super::import::rows::columns::is_ignored;
-use super::import::rows::{EXPORT_HEADER, topics_cell};
+use super::import::rows::{EXPORT_HEADER, is_ignored, topics_cell};
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;

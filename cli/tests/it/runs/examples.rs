@@ -57,7 +57,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("bulk send --audience", "bulk send --yes --audience"),
     ("20261122-101500-1f3a9c02", "$job"),
     ("20261122", "$job"),
-    ("people.csv --existing update --map", "mapped.csv --existing update --map"),
+    ("people.csv --existing update --column", "mapped.csv --existing update --column"),
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Row;
 use super::columns::is_blank;
 use crate::failure::Failure;
-use crate::input::opt_outs::{
+use crate::input::old_opt_outs::{
     SUBSCRIBED_TWICE, is_mostly_harmless, is_subscribed, lists_opt_outs, says_who_opted_out,
     subscribed,
 };
