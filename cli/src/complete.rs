@@ -19,6 +19,7 @@ use svc_sdk::{Operation, Scope};
 
 use crate::COMMANDS;
 use crate::command_spec;
+use crate::commands::bulk::Jobs;
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;
@@ -55,6 +56,8 @@ pub enum Values {
     Email,
     /// Deliveries that `svc listen` recorded.
     Record,
+    /// Jobs of `svc bulk` on this machine.
+    Job,
     /// Ids from the local server.
     SandboxKey,
     SandboxEmail,
@@ -107,6 +110,7 @@ impl Values {
             Self::Command => request.next_words_of_a_command(),
             Self::Profile => request.profiles(),
             Self::Record => request.records(),
+            Self::Job => request.jobs(),
             Self::Email => {
                 request.settings().map(|s| SentEmails::of(&s).newest()).unwrap_or_default()
             }
@@ -217,6 +221,16 @@ impl Request {
             |name: &str| profiles.get(name).ok().flatten().and_then(|profile| profile.email_url);
         let names = profiles.names().into_iter();
         names.map(|name| (name.clone(), url(&name).unwrap_or_default())).collect()
+    }
+
+    fn jobs(&self) -> Vec<Found> {
+        let folders = self.settings().and_then(|settings| Jobs::of(&settings).folders().ok());
+        plain(
+            folders
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())),
+        )
     }
 
     fn records(&self) -> Vec<Found> {

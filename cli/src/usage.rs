@@ -222,7 +222,10 @@ mod tests {
         ("contacts add x", "did you mean svc contacts create?"),
         ("config list", "did you mean svc config show?"),
         ("bulk get x", "did you mean svc bulk status?"),
-        ("bulk qqq", "commands of svc bulk: send, plan, work, list, status, resume, report"),
+        (
+            "bulk qqq",
+            "commands of svc bulk: send, list, status, resume, pause, continue, cancel, settle, report, remove, work",
+        ),
         ("sandbox faults create", "did you mean svc sandbox faults add?"),
         ("extraction webhooks add", "did you mean svc extraction webhooks create?"),
     ];

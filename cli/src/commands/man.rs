@@ -113,14 +113,15 @@ fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
 
 /// The sections that are the same for every command.
 fn tables() -> Roff {
-    const ENVIRONMENT: [(&str, &str); 18] = [
+    const ENVIRONMENT: [(&str, &str); 19] = [
         ("SVC_SANDBOX", "1 selects the local server, as --sandbox does"),
         ("SVC_SANDBOX_DIR", "data directory of the local server"),
         ("SVC_PROFILE", "profile, as --profile"),
         ("SVC_EMAIL_URL, SVC_EXTRACTION_URL", "base URLs of the services"),
         ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
         ("SVC_OUTPUT", "output format, as --output"),
-        ("SVC_BULK_QUEUE", "Redis server of svc bulk plan and svc bulk work, as --queue"),
+        ("SVC_BULK_QUEUE", "Redis server of svc bulk, as --queue"),
+        ("SVC_BULK_RETENTION", "how long svc bulk keeps jobs that have ended [default: 30d]"),
         ("SVC_ALLOW_RECIPIENTS", "addresses and domains that may get emails"),
         ("SVC_REDIRECT_RECIPIENTS", "address that gets all emails instead"),
         (

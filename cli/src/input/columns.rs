@@ -10,7 +10,7 @@ use super::opt_outs::OptOuts;
 use crate::failure::Failure;
 
 /// Options that say what columns mean.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ColumnOptions {
     /// Use a column as the address or as another field; repeatable
     ///

@@ -13,6 +13,7 @@ use super::source::{Source, Sourced};
 use super::{Compatibility, Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
+use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 use crate::urls::without_password;
 
@@ -47,6 +48,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The Redis server of `svc bulk work`. Its URL may hold a password.
     pub bulk_queue: Option<String>,
+    /// How long jobs of `svc bulk` that have ended are kept.
+    pub bulk_retention: Duration,
     /// The journals of `svc bulk`.
     pub state_dir: PathBuf,
     profile_known: bool,
@@ -132,6 +135,11 @@ impl Settings {
                 .or_else(|| values.ca_bundle.map(Sourced::from_profile)),
             proxies: Proxies::resolve(env, &file),
             bulk_queue: variable("SVC_BULK_QUEUE").map(|variable| variable.value),
+            bulk_retention: match variable("SVC_BULK_RETENTION") {
+                None => Duration::from_secs(30 * 86_400),
+                Some(text) => duration::parse(&text.value)
+                    .map_err(|problem| Failure::usage(format!("{}: {problem}", text.source)))?,
+            },
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,

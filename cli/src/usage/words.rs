@@ -301,11 +301,12 @@ pub(super) const COMMANDS: &[(&str, &[&str], &str)] = &[
     ),
     (
         "svc bulk",
-        &["cancel", "stop", "pause"],
-        "Ctrl-C stops a job where it runs; to continue it: svc bulk resume JOB; a job in Redis: svc bulk status JOB --pause or --cancel",
+        &["stop"],
+        "Ctrl-C stops a job where it runs; elsewhere: svc bulk pause or cancel",
     ),
+    ("svc bulk", &["plan", "queue"], "did you mean svc bulk send --queue?"),
     ("svc bulk", &["start", "run", "create", "new"], "did you mean svc bulk send?"),
-    ("svc bulk", &["continue", "retry"], "did you mean svc bulk resume?"),
+    ("svc bulk", &["retry"], "did you mean svc bulk resume?"),
     (
         "svc sandbox messages",
         &["delete", "remove", "clear", "purge"],

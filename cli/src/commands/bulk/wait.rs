@@ -14,16 +14,13 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::drive::is_result;
 use super::jobs;
+use super::outcomes::{FINAL_STATUSES, FinalStatus};
+use super::run::is_result;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::duration;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
-
-/// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
-const FILE: &str = "deliveries.ndjson";
 
 /// Emails that are asked for before their statuses are stored.
 const BATCH: usize = 100;
@@ -41,10 +38,10 @@ pub struct Wait {
     /// Wait until the accepted emails are delivered, and report those that are not
     #[arg(long)]
     wait: bool,
-    /// Longest time to wait for delivery
-    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse_limit, default_value = "1h", requires = "wait")]
-    wait_limit: Duration,
 }
+
+/// The longest time to wait for delivery.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
 
 impl Wait {
     /// Follows the delivery of a job that was sent with this result, which decides the exit code
@@ -88,8 +85,8 @@ impl Wait {
         folder: &Path,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
-        let mut known = Deliveries::open(folder)?;
-        let deadline = Instant::now() + self.wait_limit;
+        let mut known = FinalStatuses::open(folder)?;
+        let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
         let progress = context.out.progress("waiting for delivery");
         loop {
@@ -123,7 +120,7 @@ impl Wait {
                         return Err(Failure::other(message));
                     };
                     if status.is_final() {
-                        known.add(Delivery {
+                        known.add(FinalStatus {
                             row,
                             status: status.to_string(),
                             reason: wait::reason(&email),
@@ -142,7 +139,7 @@ impl Wait {
                 let message = format!(
                     "{open} of {} accepted emails have no final status after {:?}",
                     open + known.rows.len() as u64,
-                    self.wait_limit
+                    LIMIT
                 );
                 return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
             }
@@ -159,24 +156,15 @@ fn interrupted(open: u64) -> Failure {
     Failure::new(Kind::Interrupted, message)
 }
 
-/// The final status of an email.
-#[derive(Serialize, Deserialize)]
-pub struct Delivery {
-    pub row: u64,
-    pub status: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
 /// The final statuses that are known.
-pub struct Deliveries {
-    rows: HashMap<u64, Delivery>,
+struct FinalStatuses {
+    rows: HashMap<u64, FinalStatus>,
     file: File,
 }
 
-impl Deliveries {
+impl FinalStatuses {
     fn open(folder: &Path) -> Result<Self, Failure> {
-        let (rows, path) = (read(folder)?, folder.join(FILE));
+        let (rows, path) = (FinalStatus::read(folder)?, folder.join(FINAL_STATUSES));
         let mut options = std::fs::OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -189,7 +177,7 @@ impl Deliveries {
         Ok(Self { rows, file })
     }
 
-    fn add(&mut self, delivery: Delivery) -> Result<(), Failure> {
+    fn add(&mut self, delivery: FinalStatus) -> Result<(), Failure> {
         let line = serde_json::to_string(&delivery).map_err(|e| Failure::other(e.to_string()))?;
         self.file.write_all(format!("{line}\n").as_bytes())?;
         self.rows.insert(delivery.row, delivery);
@@ -219,23 +207,6 @@ impl Deliveries {
     }
 }
 
-/// The final statuses of a job's emails, by row.
-pub fn read(folder: &Path) -> Result<HashMap<u64, Delivery>, Failure> {
-    let file = match File::open(folder.join(FILE)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut rows = HashMap::new();
-    for line in BufReader::new(file).lines() {
-        // What is not readable is asked for again.
-        if let Ok(delivery) = serde_json::from_str::<Delivery>(&line?) {
-            rows.insert(delivery.row, delivery);
-        }
-    }
-    Ok(rows)
-}
-
 /// The accepted emails of a journal, in the order of their outcomes.
 struct Accepted {
     records: svc_bulk::JournalReader,
@@ -252,7 +223,7 @@ impl Accepted {
     /// The next emails without a known status: their rows and ids. Empty at the end.
     fn next_batch(
         &mut self,
-        known: &HashMap<u64, Delivery>,
+        known: &HashMap<u64, FinalStatus>,
     ) -> Result<Vec<(u64, String)>, Failure> {
         while self.ready.len() < BATCH {
             let Some(entry) = self.records.next() else { break };
