@@ -65,7 +65,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     .until_interrupted(),
     spec("bulk pause", &[], Effect::Local, of::<JobSummary>),
     spec("bulk continue", &[], Effect::Local, of::<JobSummary>),
-    spec("bulk cancel", &[EmailsCancel], Effect::Dangerous, of::<JobSummary>),
+    spec("bulk cancel", &[EmailsCancel], Effect::Changes, of::<JobSummary>),
     spec("bulk settle", &[], Effect::Local, of::<JobSummary>),
     spec("bulk report", &[], Effect::Local, of::<Vec<bulk::outcomes::Outcome>>),
     spec("bulk remove", &[], Effect::Dangerous, of::<bulk::manage::RemovedJob>),

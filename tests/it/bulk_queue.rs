@@ -56,7 +56,7 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     assert_eq!(resumed["state"], "running");
     let more = before.accepted;
     job.until(&id, "it goes on", |status| status.totals.accepted > more).await;
-    let cancelled = job.svc(&["bulk", "cancel", &id, "--yes"]).await;
+    let cancelled = job.svc(&["bulk", "cancel", &id]).await;
     assert_eq!(cancelled["state"], "cancelled");
     for worker in &mut workers {
         let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
@@ -77,7 +77,7 @@ async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_en
     let mut worker = job.work(&id, None, "8s");
     job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
     worker.kill().await.expect("killed");
-    let cancelled = job.svc(&["bulk", "cancel", &id, "--yes"]).await;
+    let cancelled = job.svc(&["bulk", "cancel", &id]).await;
     assert_eq!(cancelled["state"], "cancelled");
     // The worker reported a little later than it claimed.
     let has_ended = |status: &QueueStatus| {
@@ -108,7 +108,7 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     assert_eq!(all, seen, "a paused job is tried again");
     job.svc(&["bulk", "continue", &id]).await;
     job.until_requests(&id, "it goes on", |_, all| all > seen).await;
-    job.svc(&["bulk", "cancel", &id, "--yes"]).await;
+    job.svc(&["bulk", "cancel", &id]).await;
     let ended = tokio::time::timeout(Duration::from_secs(10), worker.wait()).await;
     assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
     let status = job.svc(&["bulk", "status", &id]).await;

@@ -198,6 +198,7 @@ fn name(format: Format) -> &'static str {
         Format::Json => "json",
         Format::Ndjson => "ndjson",
         Format::Yaml => "yaml",
+        Format::Csv => "csv",
     }
 }
 

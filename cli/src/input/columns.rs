@@ -17,10 +17,10 @@ pub struct ColumnOptions {
     /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed) and
     /// ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` first_name,
     /// last_name, topics, metadata and metadata.KEY.
-    #[arg(long, value_name = "COLUMN[=FIELD]", value_parser = parse)]
+    #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
     pub column: Vec<(String, String)>,
     /// Column in which yes means that the person has opted out; repeatable
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, hide_short_help = true, value_name = "COLUMN")]
     pub opt_out: Vec<String>,
 }
 

@@ -71,7 +71,7 @@ fn export_and_import_round_trip() {
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
-    let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "--format", "ndjson"]);
+    let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "-o", "ndjson"]);
     // Rows are sent concurrently, so the order in the audience may differ.
     let mut contacts = ndjson.stdout.lines().map(|line| {
         let contact: Value = serde_json::from_str(line).expect("JSON");
@@ -254,7 +254,7 @@ fn every_export_is_imported_unchanged() {
     };
     let expected = contacts(&from);
     assert_eq!(expected[0][1], line["name"], "{expected:?}");
-    for format in [&["--format", "csv"][..], &["--format", "ndjson"], &["--json"]] {
+    for format in [&["-o", "csv"][..], &["-o", "ndjson"], &["--json"]] {
         let to = audience(&home);
         let file = home.run(&[&["--sandbox", "contacts", "export", &from][..], format].concat());
         let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &file.stdout);

@@ -12,7 +12,7 @@ const LINES: [&str; 31] = [
     "emails batch emails.json",
     "emails get x",
     "emails cancel x",
-    "bulk send people.csv --from a@b.test --subject s --text t --yes",
+    "bulk send people.csv --again --from a@b.test --subject s --text t --yes",
     "audiences create x",
     "audiences list",
     "audiences get x",

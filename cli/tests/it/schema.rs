@@ -143,7 +143,7 @@ fn emails(checker: &mut Checker) {
     checker.run(&format!("bulk continue {job}"));
     checker.fail(&format!("bulk settle {job} --sent 2"), 2);
     let later = checker.run(&format!("--sandbox {send} --at +2h --again"));
-    checker.run(&format!("--sandbox bulk cancel {} --yes", text(&later, "/job")));
+    checker.run(&format!("--sandbox bulk cancel {}", text(&later, "/job")));
     checker.run(&format!("bulk remove {job} --yes"));
     checker.fail("bulk status missing", 5);
     checker.fail("--sandbox emails get eml_missing", 5);

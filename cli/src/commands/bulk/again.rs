@@ -87,7 +87,7 @@ pub async fn refuse_queued(
 /// The failure for people who would get another email.
 fn again(context: &Context, same: u64, of: usize, job: &StoredJob) -> Failure {
     let id = &job.info().job;
-    let when = crate::output::local_time(&job.info().at.to_rfc3339());
+    let when = context.out.local_time(&job.info().at.to_rfc3339());
     let (what, next) = match (job.state(), job) {
         (JobState::Running | JobState::Paused, _) => ("is being sent", String::new()),
         (JobState::Incomplete, _) => {

@@ -198,9 +198,9 @@ impl Continue {
 #[command(after_long_help = "\
 Examples:
   svc bulk cancel 20261122-101500-1f3a9c02
-  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes
+  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
 
-Scope: none (not documented for emails that are scheduled)")]
+Scope: not documented")]
 pub struct Cancel {
     #[command(flatten)]
     job: JobOption,
@@ -213,10 +213,8 @@ impl Cancel {
         if job.state() == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
-        let id = job.info().job.clone();
-        confirm(context, &format!("Cancel job {id}, which cannot be undone?")).await?;
         if context.settings.dry_run {
-            context.out.note(&format!("job {id} would be cancelled"));
+            context.out.note(&format!("job {} would be cancelled", job.info().job));
             return Ok(());
         }
         job.set(QueueState::Cancelled).await?;
@@ -373,7 +371,7 @@ fn hash_key(hash: u64) -> String {
 
 /// What a file lists, or the address or row itself.
 fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, Failure> {
-    let is_file = name == "-" || Path::new(name).is_file();
+    let is_file = name == "-" || context.settings.path(Path::new(name)).is_file();
     if !is_file && (name.contains('@') || name.parse::<u64>().is_ok()) {
         return Ok(vec![name.to_owned()]);
     }

@@ -93,11 +93,11 @@ impl LeftOut {
         self.counts().iter().map(|(count, _)| count).sum()
     }
 
-    /// Such as `12 unsubscribed and 3 invalid left out`.
+    /// Such as `12 unsubscribed, 3 invalid left out`.
     pub fn describe(self) -> Option<String> {
         let counts = self.counts().into_iter().filter(|(count, _)| *count > 0);
         let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
-        (!counts.is_empty()).then(|| format!("{} left out", counts.join(" and ")))
+        (!counts.is_empty()).then(|| format!("{} left out", counts.join(", ")))
     }
 }
 

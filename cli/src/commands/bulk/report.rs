@@ -10,7 +10,7 @@ use crate::output::{Format, View};
 
 /// Show the outcome of every row of a job
 ///
-/// CSV, unless --json or --output selects another format. Rows that are not sent yet are missing. The
+/// CSV, unless --json or another --output selects another format. Rows that are not sent yet are missing. The
 /// status is accepted, refused, invalid, unknown, left_out or, while the job runs, in_flight; after
 /// --wait, the final status of the email, such as delivered or bounced. The code of an unknown row is
 /// its cause, and the message of an accepted one tells if it was perhaps sent twice.
@@ -33,7 +33,10 @@ const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "m
 impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
-        let is_csv = !context.out.has_explicit_format() || context.out.is_table();
+        let is_csv = match context.out.format() {
+            Format::Csv => !context.out.has_filter(),
+            _ => !context.out.has_explicit_format() || context.out.is_table(),
+        };
         if is_csv {
             context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
         }

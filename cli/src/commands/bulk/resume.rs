@@ -110,7 +110,7 @@ impl Resume {
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, plan, &info.job, &key).await?;
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let (of_job, its_plan) = (folder.clone(), plan.clone());
         let checked = in_background(context, &mut stop, move |_| its_plan.checksum(&of_job));
         if checked.await? != info.source {

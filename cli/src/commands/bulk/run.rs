@@ -160,7 +160,7 @@ pub async fn supervise(
             result = &mut running => return (by, Some(result)),
             Some(pause) = paused.recv() => {
                 let until = Utc::now() + pause;
-                let until = crate::output::local_time(&until.to_rfc3339());
+                let until = context.out.local_time(&until.to_rfc3339());
                 context.out.note(&format!(
                     "rate limit: the service asks to wait {} s, until {until}; Ctrl-C stops the job",
                     pause.as_secs()

@@ -6,6 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::SecondsFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -65,7 +66,7 @@ Examples:
   svc bulk send people.csv --from hello@example.com --subject Hi \\
       --text @news.txt --only-to me@example.com
 
-Scope: emails:send (and contacts:manage with --audience, emails:read with --wait)")]
+Scope: emails:send (contacts:manage with --audience, emails:read with --wait; domains:manage if the key has it)")]
 pub struct Send {
     /// CSV, NDJSON or JSON file; - for stdin
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]
@@ -78,7 +79,7 @@ pub struct Send {
     #[command(flatten)]
     columns: ColumnOptions,
     /// File of addresses that get no email; - for stdin; repeatable
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     suppress: Vec<PathBuf>,
     /// Sender: `a@b.com` or `Name <a@b.com>`
     #[arg(long, value_name = "ADDRESS")]
@@ -121,7 +122,7 @@ pub struct Send {
     /// Time at which the service sends the emails
     ///
     /// RFC 3339, +2h, or words such as tomorrow 9am. `svc bulk cancel` cancels those that wait.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, hide_short_help = true, value_name = "TIME")]
     at: Option<String>,
     /// Maximum emails per second, minute (N/min) or hour (N/h) [default: no limit]
     #[arg(long, value_name = "N/s", value_parser = rate)]
@@ -131,7 +132,9 @@ pub struct Send {
     /// Each has up to 100 emails.
     #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     concurrency: u16,
-    /// Send at most this many emails; the same command again goes on with the rest
+    /// Send at most this many emails
+    ///
+    /// The same command again goes on with the rest.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Send only the first emails, to this address
@@ -154,7 +157,7 @@ pub struct Send {
     #[arg(long, hide_short_help = true)]
     strict: bool,
     /// Send although another job has, or will have, sent emails to half of these people
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     again: bool,
     /// Put the job into Redis, for `svc bulk work` [default URL: SVC_BULK_QUEUE]
     ///
@@ -193,7 +196,7 @@ impl Send {
         let (url, key) = self.endpoint(context).await?;
         let client = context.email_client_at(&url, &key)?;
         let mut plan = self.plan(context, &info, &key).await?;
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let option = QueueOption { queue: self.queue.clone() };
         let queue = match self.queue.is_some() && !context.settings.dry_run {
             true => Some(connect(context, &option).await?),
@@ -202,7 +205,7 @@ impl Send {
         let jobs = Jobs::of(&context.settings);
         let draft = jobs.draft(&info.job)?;
         let folder = draft.folder().to_owned();
-        self.copy_attachments(&mut plan, &folder)?;
+        self.copy_attachments(context, &mut plan, &folder)?;
         let renderer = plan.renderer(&folder)?;
         let people = self.read(context, &client, &plan, renderer, &folder, &mut stop).await?;
         people.opt_outs.ask_about_unknown_words(context).await?;
@@ -311,13 +314,13 @@ impl Send {
         let scheduled_at = match &self.at {
             Some(at) => {
                 let (instant, _) = times::read(context, "--at", at, Direction::Future).await?;
-                Some(instant.to_rfc3339())
+                Some(instant.to_rfc3339_opts(SecondsFormat::Secs, true))
             }
             None => None,
         };
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
-            std::path::absolute(path)
+            std::path::absolute(context.settings.path(path))
                 .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
         });
         Ok(Plan {
@@ -348,15 +351,21 @@ impl Send {
     }
 
     /// Copies the attachments, so that nothing that happens to their files changes what is sent.
-    fn copy_attachments(&self, plan: &mut Plan, folder: &Path) -> Result<(), Failure> {
+    fn copy_attachments(
+        &self,
+        context: &Context,
+        plan: &mut Plan,
+        folder: &Path,
+    ) -> Result<(), Failure> {
         for (number, attach) in self.attach.iter().enumerate() {
             let Source::File(path) = &attach.source else {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
             };
-            std::fs::copy(path, folder.join(plan::attachment(number))).map_err(|error| {
-                Failure::input(format!("--attach: {}: {error}", path.display()))
-            })?;
+            std::fs::copy(context.settings.path(path), folder.join(plan::attachment(number)))
+                .map_err(|error| {
+                    Failure::input(format!("--attach: {}: {error}", path.display()))
+                })?;
             let (name, content_type) = (attach.name.clone(), attach.content_type.clone());
             plan.message.attachments.push(message::File { name, content_type });
         }
@@ -382,7 +391,7 @@ impl Send {
             let file: Box<dyn std::io::Read + std::marker::Send> = match path.as_os_str() == "-" {
                 true => Box::new(context.inputs.stdin_stream(&context.out, "FILE")?),
                 false => Box::new(
-                    std::fs::File::open(path)
+                    std::fs::File::open(context.settings.path(path))
                         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?,
                 ),
             };
@@ -519,7 +528,7 @@ impl Send {
             }
         }
         if let Some(at) = &plan.message.scheduled_at {
-            text.push_str(&format!(", for {}", crate::output::local_time(at)));
+            text.push_str(&format!(", for {}", context.out.local_time(at)));
         }
         text + "?"
     }

@@ -166,8 +166,8 @@ fn an_export_names_the_fields_that_csv_leaves_out() {
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let run = home.run_with_env(&["contacts", "export", "aud_1"], &env);
     assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.contains("fields of the contacts: phone; --format ndjson"), "{run:?}");
-    let run = home.run_with_env(&["contacts", "export", "aud_1", "--format", "ndjson"], &env);
+    assert!(run.stderr.contains("fields of the contacts: phone; -o ndjson"), "{run:?}");
+    let run = home.run_with_env(&["contacts", "export", "aud_1", "-o", "ndjson"], &env);
     assert!(run.stdout.contains(r#""phone":"1""#) && !run.stderr.contains("phone"), "{run:?}");
 }
 
@@ -216,7 +216,7 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
     assert_eq!(expected.iter().map(|c| &c[1]).collect::<Vec<_>>(), names);
     for format in ["csv", "ndjson"] {
         let to = audience(&home);
-        let file = home.run(&["--sandbox", "contacts", "export", &from, "--format", format]);
+        let file = home.run(&["--sandbox", "contacts", "export", &from, "-o", format]);
         let run = import(&to, &file.stdout);
         assert_eq!(run.code, 0, "{format}: {run:?} {file:?}");
         assert_eq!(kept(&to), expected, "{format}");

@@ -68,12 +68,12 @@ pub fn rows() -> Vec<Row> {
             .given(JOB)
             .wrong("bulk continue")
             .not_found("bulk continue 20200101-000000"),
-        Row::here("bulk cancel", "bulk cancel $job --yes")
+        Row::here("bulk cancel", "bulk cancel $job")
             .given(JOB)
             .never(Situation::Success, "the job is complete")
             .wrong("bulk cancel")
             .not_found("bulk cancel 20200101-000000")
-            .also("complete", 6, "bulk cancel $job --yes"),
+            .also("complete", 6, "bulk cancel $job"),
         Row::here("bulk settle", "bulk settle $job --sent 2")
             .given(JOB)
             .never(Situation::Success, "no row is unknown")
@@ -83,7 +83,10 @@ pub fn rows() -> Vec<Row> {
         Row::here("bulk remove", "bulk remove $job --yes")
             .given(JOB)
             .wrong("bulk remove")
-            .not_found("bulk remove 20200101-000000 --yes"),
+            .not_found("bulk remove 20200101-000000 --yes")
+            .also("confirmed", 0, "bulk remove $job")
+            .when("[y/N] ", YES)
+            .wide(),
         Row::here("bulk report", "bulk report $job")
             .given(JOB)
             .wrong("bulk report")
