@@ -318,6 +318,14 @@ impl Context {
         self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
     }
 
+    /// What to tell a person if no sandbox was running, so that this command has started its own.
+    pub async fn own_sandbox(&self) -> Option<String> {
+        let sandbox = self.sandbox.get()?;
+        let dir = self.settings.sandbox_dir.display();
+        let sentence = format!("no server was running on {dir}; this command started its own");
+        sandbox.is_own().await.then_some(sentence)
+    }
+
     /// Opens the sandbox for a short read, if one exists; see [`Sandbox::peek`].
     pub async fn peek(&self) -> bool {
         let Some(sandbox) = Sandbox::peek(&self.settings.sandbox_dir).await else { return false };
@@ -369,11 +377,14 @@ impl Context {
     /// The base URL and the key of a service.
     pub async fn endpoint(&self, service: Service) -> Result<(String, Key), Failure> {
         if self.settings.sandbox {
-            let key = match service {
+            let url = self.sandbox_url().await?;
+            let seeded = match service {
                 Service::Email => SANDBOX_EMAIL_KEY,
                 _ => SANDBOX_EXTRACTION_KEY,
             };
-            let url = self.sandbox_url().await?;
+            // A dry run starts no server.
+            let key = self.sandbox.get().and_then(|sandbox| sandbox.key(service));
+            let key = key.map_or(seeded, Secret::expose);
             return Ok((url, Key::parse(key, "the sandbox")?));
         }
         self.settings.refuse_unknown_profile()?;
