@@ -8,9 +8,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::BatchShape;
-use svc_sdk::{
-    Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
-};
+use svc_sdk::{Call, EmailClient, ExtractionClient, Operation, RawResponse, Secret, Service};
 use tokio::sync::OnceCell;
 
 use crate::changes::Changes;
@@ -208,7 +206,7 @@ impl Context {
     /// instead and returns `None`.
     pub async fn call<T>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         if self.settings.dry_run {
             self.requests.show(&self.out, &self.with_options(call).to_request()?)?;
@@ -248,7 +246,7 @@ impl Context {
         what: &str,
     ) -> Result<Option<T>, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         if self.settings.dry_run {
             self.requests.show(&self.out, &call.to_request()?)?;
@@ -263,7 +261,7 @@ impl Context {
     /// As [`call`](Self::call), but sends the request even with `--dry-run`.
     pub async fn call_always<T>(&self, call: Call<T>, what: &str) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         let progress = self.out.progress(what);
         let response = self.run(call).await;
@@ -285,14 +283,14 @@ impl Context {
     /// Runs a call with the options of this command.
     pub async fn run<T>(&self, call: Call<T>) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         self.traced(self.with_options(call), None).await
     }
 
     async fn traced<T>(&self, call: Call<T>, retry_safe: Option<bool>) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         let operation = call.operation();
         let changes = !retry_safe
