@@ -84,6 +84,7 @@ pub struct Serve {
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
     #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_RESOLVER", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(value_parser = address::parse)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
@@ -96,10 +97,12 @@ pub struct Serve {
     ///
     /// The file holds the certificate and its chain.
     #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_CERT_FILE", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
     smtp_cert_file: Option<PathBuf>,
     /// Private key of the certificate, PEM
     #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_KEY_FILE", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
     smtp_key_file: Option<PathBuf>,
     /// SMTP server for outgoing mail
@@ -113,12 +116,14 @@ pub struct Serve {
     /// A relay that breaks off after it has the whole message may have accepted it. Without this
     /// option, such an email stays `sent`; with it, the message may arrive twice.
     #[arg(long, env = "SVC_SANDBOX_RELAY_AGAIN", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     relay_again: bool,
     /// Maximum requests per second for each API key
     ///
     /// Requests above the limit get the response 429. Default: no limit.
     #[arg(long, value_name = "N/s", env = "SVC_SANDBOX_RATE_LIMIT", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(value_parser = rate)]
     rate_limit: Option<u32>,
     /// Compatibility setting; repeatable
@@ -134,6 +139,7 @@ pub struct Serve {
     ///
     /// With json, each request is a log entry on a terminal, too.
     #[arg(long, value_name = "FORMAT", env = "SVC_SANDBOX_LOG_FORMAT", hide_env = true)]
+    #[arg(hide_short_help = true)]
     #[arg(value_enum, hide_possible_values = true)]
     log_format: Option<LogFormat>,
 }

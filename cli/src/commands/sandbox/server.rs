@@ -37,7 +37,6 @@ const VIEW: View = View(&[
 #[command(after_long_help = "\
 Examples:
   svc sandbox status
-  svc sandbox status --url http://sandbox:4080
   svc sandbox status --jq .addresses.http
 
 Scope: none (local server)")]
@@ -62,14 +61,12 @@ impl Status {
         let request = Client::from_http(http).health();
         let is_given = self.url.is_some() || found.is_some();
         if !is_given && !context.settings.dry_run && !listens(&url).await {
-            return not_running(context, dir);
+            return not_running(context, dir, &url);
         }
         match control::send(context, request).await {
             Ok(Some(health)) => context.out.one(&Running { health, data }, VIEW),
             Ok(None) => Ok(()),
-            // Another program uses the address.
-            Err(_) if !is_given => not_running(context, dir),
-            Err(failure) => Err(failure),
+            Err(_) => not_running(context, dir, &url),
         }
     }
 }
@@ -91,9 +88,9 @@ async fn listens(url: &str) -> bool {
 
 const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
-fn not_running(context: &Context, dir: &Path) -> Result<(), Failure> {
+fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
     context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;
-    let message = format!("no sandbox uses {}, and none is at {}", dir.display(), usual_url());
+    let message = format!("no sandbox responds at {url}");
     let hint = "start one: svc sandbox serve; or name another: svc sandbox status --url URL";
     Err(Failure::other(message).code("not_running").hint(hint))
 }
