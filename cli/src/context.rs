@@ -20,6 +20,7 @@ use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
+use crate::stop;
 use crate::urls::{is_loopback, with_scheme};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
@@ -60,14 +61,12 @@ macro_rules! with_settings {
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
-        if let Some(proxies) = &settings.proxies {
-            builder = match proxies.of($url) {
-                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
-                None => builder.no_proxy(),
-            };
-        }
+        builder = match settings.proxies.of($url) {
+            Some(proxy) => builder.proxy(proxy).proxy_except(&settings.proxies.except),
+            None => builder.no_proxy(),
+        };
         if let Some(tracer) = $context.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
         }
         builder
     }};
@@ -100,7 +99,8 @@ impl Context {
         command: &'static CommandSpec,
         typed: &[OsString],
     ) -> Self {
-        let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
+        let inputs = Inputs::new(settings.env.cwd.clone());
+        let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         Self { settings, out, inputs, command, typed, sandbox, changes, requests }
     }
@@ -159,7 +159,7 @@ impl Context {
         let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
         let mut builder = EmailClient::builder(url, key);
         if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
         }
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
     }
@@ -313,7 +313,7 @@ impl Context {
 
     /// The sandbox of this run, found or started on first use.
     pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
-        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
+        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await
     }
 
     /// What to tell a person if no sandbox was running, so that this command has started its own.
@@ -326,16 +326,13 @@ impl Context {
 
     /// Opens the sandbox for a short read, if one exists; see [`Sandbox::peek`].
     pub async fn peek(&self) -> bool {
-        let Some(sandbox) = Sandbox::peek(&self.settings.sandbox_dir).await else { return false };
+        let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
         self.sandbox.set(sandbox).is_ok()
     }
 
     /// Completes on Ctrl-C.
     pub async fn interrupted(&self) {
-        // Without a signal handler, the default action ends the program.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        stop::interrupted(self.settings.env.signals).await;
     }
 
     /// Ends the command. A sandbox inside this process first finishes the work that is due.
@@ -468,7 +465,7 @@ impl Context {
             return Ok(None);
         }
         let path = &bundle.value;
-        std::fs::read(path).map(Some).map_err(|error| {
+        std::fs::read(self.settings.path(path)).map(Some).map_err(|error| {
             Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
         })
     }

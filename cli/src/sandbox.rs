@@ -5,9 +5,13 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
+#[cfg(not(feature = "sandbox"))]
+use std::path::Path;
+#[cfg(feature = "sandbox")]
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::settings::Settings;
 
 #[cfg(feature = "sandbox")]
 pub use with_server::{Sandbox, find, in_memory_dir, seeded};
@@ -18,14 +22,16 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{Builder, RunningServer, Server, StartError, find_running};
+    use svc_reference_server::{
+        Builder, Network, RunningServer, Server, StartError, find_running,
+    };
     use svc_sdk::{Secret, Service};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
     use tokio::time::Instant;
 
-    use super::{Failure, Path, PathBuf};
+    use super::{Failure, Path, PathBuf, Settings};
     use crate::failure::with_causes;
 
     /// Time limit for finding a server or becoming one.
@@ -43,8 +49,8 @@ mod with_server {
     }
 
     /// Sets the keys of the seeded organization and the control token that the environment names.
-    pub fn seeded(mut builder: Builder) -> Builder {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    pub fn seeded(mut builder: Builder, settings: &Settings) -> Builder {
+        let variable = |name| settings.variable(name).map(|variable| variable.value);
         let keys = ["SVC_SANDBOX_EMAIL_KEY", "SVC_SANDBOX_EXTRACTION_KEY"].map(variable);
         let [email, extraction] = keys;
         if let Some(key) = email {
@@ -57,6 +63,16 @@ mod with_server {
             Some(token) => builder.control_token(token),
             None => builder,
         }
+    }
+
+    /// A server inside this command. In a container, its data directory may be a volume.
+    fn embedded(settings: &Settings) -> Builder {
+        let network = settings.variable("SVC_SANDBOX_NETWORK");
+        let network = network.and_then(|network| network.value.parse().ok());
+        let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
+        let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
+        let builder = builder.data_dir(&settings.sandbox_dir);
+        seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
     }
 
     /// The sandbox of this run.
@@ -83,20 +99,21 @@ mod with_server {
 
         /// Opens an existing data directory for a short read. Takes no lease, and a server
         /// started here is not announced to other commands.
-        pub async fn peek(dir: &Path) -> Option<Self> {
+        pub async fn peek(settings: &Settings) -> Option<Self> {
+            let dir = &settings.sandbox_dir;
             if let Some(server) = find_running(dir) {
                 return Some(Self::running(&server, None));
             }
             if !dir.is_dir() {
                 return None;
             }
-            let builder = seeded(Server::builder()).data_dir(dir).discoverable(false);
-            let server = builder.start().await.ok()?;
+            let server = embedded(settings).discoverable(false).start().await.ok()?;
             Some(Self::own(server))
         }
 
         /// Connects to the server of a data directory, or starts one in this process.
-        pub async fn attach(dir: &Path) -> Result<Self, Failure> {
+        pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
+            let dir = &settings.sandbox_dir;
             let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
                 if let Some(server) = find_running(dir)
@@ -104,7 +121,7 @@ mod with_server {
                 {
                     return Ok(Self::running(&server, Some(Hold::Lease(lease))));
                 }
-                match seeded(Server::builder()).data_dir(dir).start().await {
+                match embedded(settings).start().await {
                     Ok(server) => return Ok(Self::own(server)),
                     // Another server is starting or shutting down.
                     Err(StartError::InUse { .. }) if Instant::now() < deadline => {
@@ -210,7 +227,7 @@ mod with_server {
 
 #[cfg(not(feature = "sandbox"))]
 mod without_server {
-    use super::{Failure, Path};
+    use super::{Failure, Path, Settings};
 
     /// Never exists: this `svc` was built without the sandbox.
     pub struct Sandbox(std::convert::Infallible);
@@ -220,11 +237,11 @@ mod without_server {
             None
         }
 
-        pub async fn attach(_dir: &Path) -> Result<Self, Failure> {
+        pub async fn attach(_settings: &Settings) -> Result<Self, Failure> {
             Err(absent())
         }
 
-        pub async fn peek(_dir: &Path) -> Option<Self> {
+        pub async fn peek(_settings: &Settings) -> Option<Self> {
             None
         }
 
