@@ -22,9 +22,7 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{
-        Builder, Network, RunningServer, Server, StartError, find_running,
-    };
+    use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
     use svc_sdk::{Secret, Service};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
