@@ -13,6 +13,11 @@ use crate::{Error, ErrorKind};
 /// `sqlx`).
 ///
 /// This trait is sealed and cannot be implemented outside this crate.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a database of an inbox",
+    note = "a pool needs the feature `postgres` or `sqlx` of `svc-webhook-inbox`",
+    note = "a pool of sqlx 0.8 needs `cargo update sqlx@0.9 --precise 0.8.6`, so that the inbox uses the same version"
+)]
 pub trait Database: Operations {}
 
 impl<T: Operations> Database for T {}
