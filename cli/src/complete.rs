@@ -139,6 +139,23 @@ pub fn at_file() -> ArgValueCompleter {
     })
 }
 
+/// Completes the domain of a sender with those of the account.
+pub fn sender() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let Some((name, _)) = current.to_str().and_then(|text| text.split_once('@')) else {
+            return Vec::new();
+        };
+        let domains = REQUEST.with_borrow(|request| {
+            request.as_ref().map(|request| Values::DomainName.find(request)).unwrap_or_default()
+        });
+        let senders =
+            domains.into_iter().map(|(domain, about)| (format!("{name}@{domain}"), about));
+        let typed = current.to_string_lossy().into_owned();
+        let senders = senders.filter(|(sender, _)| sender.starts_with(&typed));
+        senders.filter_map(|(sender, about)| candidate(&sender, &about)).collect()
+    })
+}
+
 /// Prints the candidates for the words after `--`.
 pub fn run(shell: &str, args: &[OsString], env: &Env, streams: &Streams) {
     let Some(start) = args.iter().position(|arg| arg == "--") else { return };

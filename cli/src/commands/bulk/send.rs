@@ -24,7 +24,7 @@ use super::run::{self, Again, RunOptions};
 use super::store::{self, QueueOption, check_durability};
 use super::wait::Wait;
 use super::{address, again};
-use crate::complete::{Values, at_file};
+use crate::complete::{Values, at_file, sender};
 use crate::confirm::confirm;
 use crate::contact_pages;
 use crate::context::Context;
@@ -82,7 +82,7 @@ pub struct Send {
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     suppress: Vec<PathBuf>,
     /// Sender: `a@b.com` or `Name <a@b.com>`
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", add = sender())]
     from: String,
     /// Subject
     #[arg(long, value_name = "TEXT")]
