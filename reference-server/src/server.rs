@@ -28,15 +28,16 @@ use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
 use crate::model::error::ApiError;
+use crate::model::limit::Limit;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
-use crate::net::outbound::{Outbound, Policy};
-use crate::net::slots::Slots;
+use crate::net::outbound::Outbound;
+use crate::net::target::Policy;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, SEARCHERS, Store};
+use crate::store::{Location, OpenError, Store};
 use crate::store::{
     crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
     relay_queue,
@@ -267,7 +268,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
-    let policy = if settings.public { Policy::Public } else { Policy::Development };
+    let policy = if settings.public { Policy::Public } else { Policy::Private };
     let (handle, commands) = EngineHandle::new();
     let control_token = settings.public.then(random_hex::<24>).transpose();
     let mail = match settings.smtp {
@@ -311,10 +312,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         requests: Default::default(),
         rate_limits: std::sync::Mutex::default(),
-        bodies: Default::default(),
-        templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
-        domain_keys: Slots::new(processors, processors / 2),
-        searches: Slots::new(SEARCHERS, SEARCHERS / 4),
+        templates: Limit::new(MAX_TEMPLATES),
+        domain_keys: Limit::new(processors),
         indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
@@ -338,8 +337,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
-/// Maximum number of templates that are rendered or checked at the same time; a quarter of it for
-/// each organization.
+/// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
 /// Maximum number of opens and clicks that are recorded at the same time.
 const MAX_TRACKED: usize = 16;

@@ -10,7 +10,7 @@ use crate::api::framework::{ApiResponse, Call, NoContent};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
-use crate::net::outbound::is_loopback;
+use crate::net::target::is_loopback;
 use crate::store::deleted;
 use crate::store::webhooks::{self, Webhook};
 
