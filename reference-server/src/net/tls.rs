@@ -4,21 +4,8 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
-
-/// Performs the TLS handshake for `host` on an open connection.
-pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
-    host: &str,
-    stream: S,
-) -> io::Result<TlsStream<S>> {
-    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    TlsConnector::from(Arc::new(config()?)).connect(name, stream).await
-}
 
 /// Trusts the certificates of the platform, which are loaded once.
 pub(crate) fn config() -> io::Result<ClientConfig> {
