@@ -293,16 +293,15 @@ impl<'a> Session<'a> {
         if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
         }
-        // The address without a domain that every server accepts (§4.5.1).
-        let address = match to.address {
-            name if name.eq_ignore_ascii_case("postmaster") => {
-                match self.server.store.read(domains::first_verified).await {
-                    Ok(Some(domain)) => format!("{name}@{domain}"),
-                    Ok(None) => name,
-                    Err(_) => return TEMPORARY.to_owned(),
-                }
+        // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
+        // for the parser, like `<>`.
+        let address = if to.address.is_empty() && self.command_size > "RCPTTO:<>".len() {
+            match self.server.store.read(domains::first_verified).await {
+                Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
+                Err(_) => return TEMPORARY.to_owned(),
             }
-            address => address,
+        } else {
+            to.address
         };
         let Ok(address) = Address::parse(&address) else {
             return self.reject("501 5.1.3 invalid recipient address");

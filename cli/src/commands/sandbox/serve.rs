@@ -69,7 +69,7 @@ pub struct Serve {
     smtp_key_file: Option<PathBuf>,
     /// SMTP server for outgoing mail [env: SVC_RELAY]
     ///
-    /// smtp://HOST:PORT or smtps://HOST. A URL with user and password is accepted only from the
+    /// smtp://HOST:PORT, smtp+starttls://HOST or smtps://HOST. A URL with user and password is accepted only from the
     /// environment variable. Without a relay, mail stays in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,

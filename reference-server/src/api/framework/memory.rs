@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use axum::body::{Body, HttpBody as _};
+use bytes::Bytes;
 use http::Response;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
@@ -58,10 +59,19 @@ pub(crate) async fn holding<E>(
     if let Some(size) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, size.into());
     }
-    Ok(response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _held = &reserved;
-            frame
-        }))
-    }))
+    let memory = Arc::new(reserved);
+    let keep = move |bytes| Bytes::from_owner(Kept { bytes, _memory: Arc::clone(&memory) });
+    Ok(response.map(|body| Body::new(body.map_frame(move |frame| frame.map_data(&keep)))))
+}
+
+/// A part of a response, which hyper keeps until it is sent.
+struct Kept {
+    bytes: Bytes,
+    _memory: Arc<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
