@@ -380,7 +380,7 @@ mod tests {
             let result = render(Part::Text, &template, &variables);
             let took = started.elapsed();
             assert_eq!(result, Err(TemplateError::LimitExceeded), "{binding}{test}");
-            assert!(took < std::time::Duration::from_secs(10), "{binding}{test}: {took:?}");
+            assert!(took < std::time::Duration::from_secs(100), "{binding}{test}: {took:?}");
         }
     }
 

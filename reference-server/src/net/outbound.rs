@@ -20,9 +20,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::name_servers::NameServers;
-use super::target::{Policy, RefusedTarget};
+use super::target::{self, RefusedTarget};
 use super::{is_out_of_descriptors, tls};
 use crate::model::limit::{Limit, Permit};
+use crate::model::network::Network;
 
 /// HTTP client for webhook deliveries, with pooled connections.
 pub(crate) struct Outbound {
@@ -47,9 +48,9 @@ const MAX_KEPT_BODY: usize = 4096;
 
 impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
-    pub(crate) fn new(policy: Policy, resolver: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(network: Network, resolver: Option<SocketAddr>) -> Self {
         Self {
-            lookup: Lookup { policy, name_servers: Arc::new(NameServers::new(resolver)) },
+            lookup: Lookup { network, name_servers: Arc::new(NameServers::new(resolver)) },
             http: OnceLock::new(),
             https: OnceLock::new(),
             timeout: ATTEMPT_TIMEOUT,
@@ -80,7 +81,7 @@ impl Outbound {
         body: &[Bytes],
     ) -> Result<Response, AttemptError> {
         // Only names reach the resolver.
-        self.lookup.policy.check_host(url)?;
+        target::check_url(self.lookup.network, url)?;
         let length: usize = body.iter().map(Bytes::len).sum();
         let frames: Vec<_> =
             body.iter().cloned().map(|p| Ok::<_, Infallible>(Frame::data(p))).collect();
@@ -127,16 +128,16 @@ impl Outbound {
     }
 }
 
-/// Resolves host names to the addresses that the policy allows.
+/// Resolves host names to the addresses that webhooks may reach.
 #[derive(Clone)]
 struct Lookup {
-    policy: Policy,
+    network: Network,
     name_servers: Arc<NameServers>,
 }
 
 impl Resolve for Lookup {
     fn resolve(&self, name: Name) -> Resolving {
-        let Self { policy, name_servers } = self.clone();
+        let Self { network, name_servers } = self.clone();
         Box::pin(async move {
             let found =
                 name_servers.addresses(name.as_str()).await.map_err(|error| match error {
@@ -145,7 +146,7 @@ impl Resolve for Lookup {
                 })?;
             let (mut allowed, mut refused) = (Vec::new(), AttemptError::Unresolved);
             for address in found {
-                match policy.check(address) {
+                match target::check(network, address) {
                     Ok(()) => allowed.push(SocketAddr::new(address, 0)),
                     Err(reason) => refused = reason.into(),
                 }
@@ -304,12 +305,12 @@ mod tests {
         )])
     }
 
-    async fn post(url: &Url, policy: Policy) -> Attempt {
-        post_within(ATTEMPT_TIMEOUT, url, policy).await
+    async fn post(url: &Url, network: Network) -> Attempt {
+        post_within(ATTEMPT_TIMEOUT, url, network).await
     }
 
-    async fn post_within(timeout: Duration, url: &Url, policy: Policy) -> Attempt {
-        let mut outbound = Outbound::new(policy, None);
+    async fn post_within(timeout: Duration, url: &Url, network: Network) -> Attempt {
+        let mut outbound = Outbound::new(network, None);
         outbound.timeout = timeout;
         outbound
             .post(url, headers(), &[Bytes::from_static(b"{\"a\""), Bytes::from_static(b": 1}")])
@@ -320,7 +321,7 @@ mod tests {
     async fn posts_the_exact_bytes_and_headers() {
         let response = b"HTTP/1.1 204 No Content\r\n\r\n";
         let (url, seen) = receiver(response, false).await;
-        let attempt = post(&url, Policy::Private).await;
+        let attempt = post(&url, Network::Loopback).await;
         assert!(attempt.is_delivered(), "{attempt:?}");
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
         let (head, body) = request.split_once("\r\n\r\n").expect("a body");
@@ -336,7 +337,7 @@ mod tests {
         let response =
             b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\nno";
         let (url, _seen) = receiver(response, false).await;
-        let attempt = post(&url, Policy::Private).await;
+        let attempt = post(&url, Network::Loopback).await;
         assert!(!attempt.is_delivered());
         let response = attempt.outcome.expect("a response");
         assert_eq!((response.status, &response.body[..]), (StatusCode::FOUND, &b"no"[..]));
@@ -347,7 +348,7 @@ mod tests {
         let body = "x".repeat(10_000);
         let response = format!("HTTP/1.1 500 No\r\ncontent-length: 10000\r\n\r\n{body}");
         let (url, _seen) = receiver(response.leak().as_bytes(), false).await;
-        let response = post(&url, Policy::Private).await.outcome.expect("a response");
+        let response = post(&url, Network::Loopback).await.outcome.expect("a response");
         assert_eq!(response.body.len(), 4096);
         assert_eq!(format!("{response:?}"), "Response(500, 4096 bytes)");
     }
@@ -359,7 +360,7 @@ mod tests {
         for response in slow {
             let (url, _seen) = receiver(response, true).await;
             let limit = Duration::from_millis(300);
-            let attempt = post_within(limit, &url, Policy::Private).await;
+            let attempt = post_within(limit, &url, Network::Loopback).await;
             assert!(matches!(attempt.outcome, Err(AttemptError::TimedOut(_))), "{attempt:?}");
             assert!(attempt.duration >= Duration::from_millis(300));
         }
@@ -375,17 +376,17 @@ mod tests {
 
         let (url, _seen) = receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", false).await;
         let broken = "the connection was closed before the response was complete";
-        assert_eq!(message(post(&url, Policy::Private).await), broken);
+        assert_eq!(message(post(&url, Network::Loopback).await), broken);
         let (url, _seen) = receiver(b"", false).await;
-        assert_eq!(message(post(&url, Policy::Private).await), broken);
+        assert_eq!(message(post(&url, Network::Loopback).await), broken);
         let (url, _seen) = receiver(b"SSH-2.0-x\r\n\r\n", false).await;
-        let message_ = message(post(&url, Policy::Private).await);
+        let message_ = message(post(&url, Network::Loopback).await);
         assert_eq!(message_, "the response was not HTTP");
 
         let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/secret", free.local_addr().expect("an address"));
         drop(free);
-        let refused = message(post(&Url::parse(&url).expect("a URL"), Policy::Private).await);
+        let refused = message(post(&Url::parse(&url).expect("a URL"), Network::Loopback).await);
         assert_eq!(refused, "cannot connect: connection refused");
 
         let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -396,11 +397,11 @@ mod tests {
             // Read until the client closes, because unread bytes would cause a reset.
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
         });
-        let failed = message(post(&Url::parse(&url).expect("a URL"), Policy::Private).await);
+        let failed = message(post(&Url::parse(&url).expect("a URL"), Network::Loopback).await);
         assert!(failed.starts_with("the TLS handshake failed: "), "{failed}");
 
         let unknown = Url::parse("http://no-such-host.invalid/").expect("a URL");
-        let attempt = post(&unknown, Policy::Private).await;
+        let attempt = post(&unknown, Network::Loopback).await;
         assert!(
             matches!(attempt.outcome, Err(AttemptError::Unresolved | AttemptError::TimedOut(_))),
             "{attempt:?}"
@@ -417,16 +418,16 @@ mod tests {
             ),
             ("http://localhost:9/", "127.0.0.1 is a loopback address (127.0.0.0/8); "),
         ] {
-            let attempt = post(&Url::parse(url).expect("a URL"), Policy::Public).await;
+            let attempt = post(&Url::parse(url).expect("a URL"), Network::Public).await;
             let error = attempt.outcome.expect_err("refused").to_string();
             assert!(error.starts_with(reason) || error.starts_with("::1 is a loopback"), "{error}");
         }
         let url = Url::parse("http://169.254.169.254/latest/meta-data").expect("a URL");
-        let error = post(&url, Policy::Private).await.outcome.expect_err("refused").to_string();
+        let error = post(&url, Network::Loopback).await.outcome.expect_err("refused").to_string();
         assert_eq!(
             error,
-            "169.254.169.254 is a link-local address (169.254.0.0/16); only a server in the \
-             network mode `trusted` sends webhooks to it"
+            "169.254.169.254 is a link-local address (169.254.0.0/16); with --network loopback, \
+             webhooks do not reach it"
         );
     }
 
@@ -436,7 +437,7 @@ mod tests {
             receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false).await;
         url.set_username("ada").expect("a user");
         url.set_password(Some("p%40ss")).expect("a password");
-        assert!(post(&url, Policy::Private).await.is_delivered());
+        assert!(post(&url, Network::Loopback).await.is_delivered());
         let request = String::from_utf8(seen.await.expect("seen")).expect("text");
         assert!(request.contains("authorization: Basic YWRhOnBAc3M=\r\n"), "{request}");
         assert!(!request.contains("p%40ss"), "{request}");

@@ -1,85 +1,55 @@
-//! The policy on target addresses: where webhooks may be sent.
+//! Which addresses webhooks may be sent to.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
 
-/// Which addresses webhooks may be sent to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Policy {
-    /// Public addresses only.
-    Public,
-    /// Also loopback and private networks, but no link-local addresses, where the metadata
-    /// services of clouds are.
-    Private,
-    /// Every address. The hosts of containers may have link-local ones.
-    All,
-}
+use crate::model::network::Network;
 
-impl Policy {
-    /// Checks an address before connecting to it.
-    pub(crate) fn check(self, address: IpAddr) -> Result<(), RefusedTarget> {
-        let embedded = embedded_v4(address).map(IpAddr::V4);
-        let range = RANGES.iter().find(|(name, range)| {
-            let is_refused = match self {
-                Self::Public => true,
-                Self::Private => *name == LINK_LOCAL,
-                Self::All => false,
-            };
-            is_refused
-                && (contains(range, address) || embedded.is_some_and(|ip| contains(range, ip)))
-        });
-        match range {
-            Some(&(name, range)) => Err(RefusedTarget { address, name, range, policy: self }),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks the host of a URL if it is an address. Names are checked when they are resolved.
-    pub(crate) fn check_host(self, url: &Url) -> Result<(), RefusedTarget> {
-        match url.host() {
-            Some(Host::Ipv4(address)) => self.check(address.into()),
-            Some(Host::Ipv6(address)) => self.check(address.into()),
-            _ => Ok(()),
-        }
+/// Checks an address before connecting to it. Without a trusted network, link-local addresses are
+/// refused, where the metadata services of clouds are; the hosts of containers may have one, too.
+pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarget> {
+    let embedded = embedded_v4(address).map(IpAddr::V4);
+    let range = RANGES.iter().find(|(name, range)| {
+        let is_refused = match network {
+            Network::Public => true,
+            Network::Loopback => *name == LINK_LOCAL,
+            Network::Trusted => false,
+        };
+        is_refused && (contains(range, address) || embedded.is_some_and(|ip| contains(range, ip)))
+    });
+    match range {
+        Some(&(name, range)) => Err(RefusedTarget { address, name, range, network }),
+        None => Ok(()),
     }
 }
 
-/// Whether the URL's host is a loopback name or address, for which plain http is
-/// allowed (`docs/undocumented/email-service.md#webhook-urls`).
-pub(crate) fn is_loopback(url: &Url) -> bool {
+/// Checks the host of a URL, if it is an address or a name of this machine. Other names are checked
+/// when they are resolved.
+pub(crate) fn check_url(network: Network, url: &Url) -> Result<(), RefusedTarget> {
     match url.host() {
-        Some(Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            name == "localhost" || name.ends_with(".localhost")
-        }
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => {
-            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
-        }
-        None => false,
+        Some(Host::Ipv4(address)) => check(network, address.into()),
+        Some(Host::Ipv6(address)) => check(network, address.into()),
+        Some(Host::Domain(name)) if is_local(name) => check(network, Ipv4Addr::LOCALHOST.into()),
+        _ => Ok(()),
     }
 }
 
-/// The policy does not allow an address.
+fn is_local(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Webhooks may not reach an address.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{address} is a {name} address ({range}); {}", .policy.reason())]
+#[error(
+    "{address} is a {name} address ({range}); with --network {network}, webhooks do not reach it"
+)]
 pub(crate) struct RefusedTarget {
     address: IpAddr,
     name: &'static str,
     range: &'static str,
-    policy: Policy,
-}
-
-impl Policy {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Public => {
-                "a server in the network mode `public` sends webhooks to public addresses only"
-            }
-            _ => "only a server in the network mode `trusted` sends webhooks to it",
-        }
-    }
+    network: Network,
 }
 
 /// Whether a range such as `10.0.0.0/8` contains the address.
@@ -147,8 +117,8 @@ const RANGES: [(&str, &str); 23] = [
 mod tests {
     use super::*;
 
-    fn refused(policy: Policy, address: &str) -> Option<String> {
-        let refused = policy.check(address.parse().expect("an address")).err()?;
+    fn refused(network: Network, address: &str) -> Option<String> {
+        let refused = check(network, address.parse().expect("an address")).err()?;
         Some(format!("{} {}", refused.name, refused.range))
     }
 
@@ -173,8 +143,8 @@ mod tests {
             ("fe80::1", "link-local fe80::/10"),
             ("64:ff9b:1::1", "reserved 64:ff9b:1::/48"),
         ] {
-            assert_eq!(refused(Policy::Public, address).as_deref(), Some(range), "{address}");
-            assert_eq!(refused(Policy::All, address), None, "{address}");
+            assert_eq!(refused(Network::Public, address).as_deref(), Some(range), "{address}");
+            assert_eq!(refused(Network::Trusted, address), None, "{address}");
         }
     }
 
@@ -189,36 +159,34 @@ mod tests {
             "::ffff:1.1.1.1",
             "64:ff9b::101:101",
         ] {
-            assert_eq!(refused(Policy::Public, address), None, "{address}");
+            assert_eq!(refused(Network::Public, address), None, "{address}");
         }
     }
 
     #[test]
     fn private_networks_have_no_link_local_addresses() {
         for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "172.17.0.1", "fd12::1"] {
-            assert_eq!(refused(Policy::Private, address), None, "{address}");
+            assert_eq!(refused(Network::Loopback, address), None, "{address}");
         }
         for address in
             ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "::ffff:0:169.254.169.254"]
         {
-            assert!(refused(Policy::Private, address).is_some(), "{address}");
+            assert!(refused(Network::Loopback, address).is_some(), "{address}");
         }
     }
 
     #[test]
-    fn recognizes_loopback_urls() {
-        for (url, loopback) in [
+    fn recognizes_names_of_this_machine() {
+        for (url, local) in [
             ("http://localhost:3000/x", true),
-            ("http://app.localhost/", true),
-            ("http://127.1.2.3/", true),
+            ("http://app.localhost./", true),
             ("http://2130706433/", true),
-            ("http://[::1]:80/", true),
             ("http://[::ffff:127.0.0.1]/", true),
             ("http://localhost.example.com/", false),
             ("http://notlocalhost/", false),
-            ("http://10.0.0.1/", false),
         ] {
-            assert_eq!(is_loopback(&Url::parse(url).expect("a URL")), loopback, "{url}");
+            let checked = check_url(Network::Public, &Url::parse(url).expect("a URL"));
+            assert_eq!(checked.is_err(), local, "{url}");
         }
     }
 }

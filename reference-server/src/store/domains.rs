@@ -216,8 +216,7 @@ pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<boo
 
 /// The name of the oldest verified domain.
 pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
-    let sql =
-        format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT} ORDER BY rowid LIMIT 1");
+    let sql = format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT} ORDER BY id LIMIT 1");
     Ok(reader.find(&sql, [], |row| row.get(0))?)
 }
 
