@@ -22,25 +22,25 @@ pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
-use crate::api::control::seed;
+use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
 use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
+use crate::model::limit::Limit;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::model::worker::Worker;
-use crate::net::outbound::{Outbound, Policy};
-use crate::net::slots::Slots;
+use crate::net::outbound::Outbound;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, SEARCHERS, Store};
+use crate::store::{Location, OpenError, Store};
 use crate::store::{
     crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
     relay_queue,
@@ -148,6 +148,10 @@ impl Server {
     }
 
     pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
         &self.app
     }
 
@@ -297,7 +301,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
-    let policy = Policy::of(settings.network);
     let (handle, commands) = EngineHandle::new();
     let control_token = match &settings.control_token {
         Some(token) => Some(token.expose().to_owned()),
@@ -323,7 +326,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Arc::clone(&resolver),
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
-        outbound: Outbound::new(policy, settings.resolver),
+        outbound: Outbound::new(settings.network, settings.resolver),
         bodies: Default::default(),
         unrecorded: Default::default(),
         relay_again: settings.relay_again,
@@ -347,17 +350,15 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         requests: Default::default(),
         rate_limits: std::sync::Mutex::default(),
-        bodies: Default::default(),
-        templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
-        domain_keys: Slots::new(processors, processors / 2),
-        searches: Slots::new(SEARCHERS, SEARCHERS / 4),
+        templates: Limit::new(MAX_TEMPLATES),
+        domain_keys: Limit::new(processors),
         indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token,
         settings,
     });
-    let due = load(&app).await.map_err(|error| database(&error))?;
+    let due = load(&app).await?;
 
     let engine = engine::start(&app.delivery, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
@@ -373,8 +374,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
-/// Maximum number of templates that are rendered or checked at the same time; a quarter of it for
-/// each organization.
+/// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
 /// Maximum number of opens and clicks that are recorded at the same time.
 const MAX_TRACKED: usize = 16;
@@ -434,10 +434,13 @@ fn mail_server(app: &App) -> MailServer {
 
 /// Seeds a new database, loads what the server keeps in memory, and returns the workers
 /// with pending work, with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
-    crashes::count_interrupted(&app.store).await?;
+async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, StartError> {
+    crashes::count_interrupted(&app.store).await.map_err(|error| database(&error))?;
     let context = Arc::clone(app);
-    app.store
+    let mistake = Arc::new(OnceLock::new());
+    let found = Arc::clone(&mistake);
+    let loaded = app
+        .store
         .write(move |tx| {
             let is_new = meta::is_new(tx)?;
             if is_new && context.settings.seed {
@@ -446,6 +449,16 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             context.keys.load(tx.reader())?;
             if !is_new && context.settings.seed {
                 seed::add_keys(tx, &context)?;
+            }
+            if let Some(file) = &context.settings.seed_file {
+                seed::file::apply(tx, &context, file, None).map_err(|error| match error {
+                    SeedError::Invalid(mistake) => {
+                        let error = ApiError::new(Code::ValidationFailed, mistake.to_string());
+                        let _ = found.set(mistake);
+                        error
+                    }
+                    SeedError::Failed(error) => error,
+                })?;
             }
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
@@ -473,7 +486,11 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             due.extend(deleted::next(tx.reader())?);
             Ok(due)
         })
-        .await
+        .await;
+    loaded.map_err(|error| match mistake.get() {
+        Some(mistake) => StartError::Seed(mistake.clone()),
+        None => database(&error),
+    })
 }
 
 fn database(error: &ApiError) -> StartError {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
-use crate::model::address::Address;
+use crate::model::address::{Address, without_final_dot};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time;
@@ -86,7 +86,7 @@ pub(crate) async fn create(
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
         Some(email) => match Address::parse(&email) {
-            Ok(_) => email,
+            Ok(address) => address.as_str().to_owned(),
             Err(error) => return Err(ApiError::field("email", error.to_string())),
         },
     };
@@ -175,7 +175,7 @@ impl Update {
     /// (`docs/undocumented/both-services.md#empty-updates`).
     fn apply(self, contact: &mut contacts::Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
-        if self.email.is_some_and(|email| email != contact.email) {
+        if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
             problems.add("email", "cannot be changed");
         }
         let before = (
@@ -218,6 +218,17 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
             Ok(NoContent)
         })
         .await
+}
+
+/// Returns an error if a contact with these values would be too large.
+pub(crate) fn check_contact(
+    name: Option<&str>,
+    metadata: Option<&Map<String, Value>>,
+    topics: Option<&[String]>,
+) -> Result<(), ApiError> {
+    let (mut problems, none) = (Problems::default(), Map::new());
+    check_sizes(&mut problems, name, metadata.unwrap_or(&none), topics.unwrap_or_default())?;
+    problems.check()
 }
 
 /// Removes keys with a null value.
