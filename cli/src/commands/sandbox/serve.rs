@@ -222,7 +222,7 @@ impl Serve {
                  give a URL with credentials in SVC_RELAY",
             )),
             Some(url) => Ok(Some(url.clone())),
-            None => Ok(context.settings.variable("SVC_RELAY").map(|url| url.value)),
+            None => Ok(context.settings.variable("SVC_RELAY")?.map(|url| url.value)),
         }
     }
 }
