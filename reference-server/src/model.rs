@@ -13,6 +13,7 @@ pub(crate) mod heavy;
 pub(crate) mod id;
 pub(crate) mod memory;
 pub(crate) mod metrics;
+pub(crate) mod network;
 pub(crate) mod redact;
 pub(crate) mod request_log;
 pub(crate) mod schema;

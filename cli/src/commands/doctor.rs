@@ -70,6 +70,9 @@ impl Doctor {
             let next = "svc login --email-url URL; or try it: svc --sandbox doctor";
             findings.problem("services", "no service is set up", next);
         }
+        if let Some(sentence) = context.own_sandbox().await {
+            findings.ok("sandbox", &sentence);
+        }
         context.out.list(&findings.0, VIEW, "")?;
         let is_problem = |finding: &&Finding| finding.status == Status::Problem;
         let problems = findings.0.iter().filter(is_problem).count();

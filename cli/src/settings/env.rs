@@ -89,7 +89,8 @@ impl Env {
 
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.non_utf8.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))
+        let path = self.non_utf8.get(name).map(PathBuf::from);
+        Some(self.cwd.join(path.or_else(|| self.get(name).map(PathBuf::from))?))
     }
 
     /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.

@@ -158,7 +158,7 @@ pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
                 None => Ok(document),
             }
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DocumentMut::new()),
+        Err(error) if is_absent(&error) => Ok(DocumentMut::new()),
         Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
 }
@@ -196,6 +196,11 @@ pub(super) fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> 
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format!("{}: {error}", path.display()))
+}
+
+/// Whether there is no such file. Below an unknown home directory there is none.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

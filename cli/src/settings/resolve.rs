@@ -215,7 +215,7 @@ impl Settings {
         env.refuse_misspelled()?;
         file.refuse_misspelled()?;
 
-        let (config_dir, data_dir) = directories(env)?;
+        let (config_dir, data_dir) = directories(env);
         let state_dir = state_directory(env).unwrap_or_else(|| data_dir.join("state"));
         let profiles = Profiles::load(config_dir.join("config.toml"))?;
         let layers = Layers { flags, env, file: &file, profiles: &profiles };
@@ -343,9 +343,9 @@ impl Settings {
         self.env.cwd.join(path)
     }
 
-    /// A variable of the environment or of the file of `--env-file`.
-    pub fn variable(&self, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
-        variable(&self.env, &self.env_file, name)
+    /// A variable of the environment or of the file of `--env-file`, unless it is empty.
+    pub fn variable(&self, name: &'static str) -> Option<Sourced<String>> {
+        variable(&self.env, &self.env_file, name).ok().flatten()
     }
 
     /// The time zone of times without one, which the machine must know.

@@ -150,22 +150,44 @@ pub static SETTINGS: [Setting; 22] = [
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
-pub const OTHER_VARIABLES: [(&str, &str); 5] = [
+pub const OTHER_VARIABLES: [(&str, &str); 6] = [
     ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
     ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
     ("SVC_SANDBOX_DIR", "data directory of the local server"),
-    ("SVC_RELAY", "SMTP server of svc sandbox serve, as --relay"),
+    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the local server"),
+    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the local server's control interface"),
     ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),
 ];
 
-/// Variables that the completion scripts set.
-const OF_COMPLETION: [&str; 3] = ["SVC_COMPLETE", "SVC_COMPLETE_TYPE", "SVC_COMPLETE_COLUMNS"];
+/// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
+const UNLISTED: [&str; 20] = [
+    "SVC_SANDBOX_ADDR",
+    "SVC_SANDBOX_DNS",
+    "SVC_SANDBOX_IN_MEMORY",
+    "SVC_SANDBOX_KEEP",
+    "SVC_SANDBOX_LOG_FORMAT",
+    "SVC_SANDBOX_NETWORK",
+    "SVC_SANDBOX_NO_SEED",
+    "SVC_SANDBOX_PUBLIC_URL",
+    "SVC_SANDBOX_RATE_LIMIT",
+    "SVC_SANDBOX_RELAY",
+    "SVC_SANDBOX_RELAY_AGAIN",
+    "SVC_SANDBOX_RESOLVER",
+    "SVC_SANDBOX_SEED",
+    "SVC_SANDBOX_SET",
+    "SVC_SANDBOX_SMTP",
+    "SVC_SANDBOX_SMTP_CERT_FILE",
+    "SVC_SANDBOX_SMTP_KEY_FILE",
+    "SVC_COMPLETE",
+    "SVC_COMPLETE_TYPE",
+    "SVC_COMPLETE_COLUMNS",
+];
 
 /// Every variable whose name begins with `SVC_`.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     let others = OTHER_VARIABLES.iter().flat_map(|(names, _)| names.split(", "));
     let settings = SETTINGS.iter().filter_map(|setting| setting.variable);
-    settings.chain(others).chain(OF_COMPLETION).filter(|name| name.starts_with("SVC_"))
+    settings.chain(others).chain(UNLISTED).filter(|name| name.starts_with("SVC_"))
 }
 
 /// The settings of a profile.

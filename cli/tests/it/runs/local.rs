@@ -10,6 +10,9 @@ pub fn rows() -> Vec<Row> {
             .never(Situation::NotFound, "it takes no id"),
         Row::here("man", "man")
             .head(5)
+            .only(Stream::Pipe)
+            .also("on a terminal", 2, "man")
+            .only(Stream::Terminal)
             .wrong("man pages here")
             .never(Situation::NotFound, "it takes no id")
             .also("into a directory", 0, "man pages --jq '.pages | length > 60'")
