@@ -1,6 +1,6 @@
 //! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
 
-use super::row::{Row, Situation};
+use super::row::{Row, Situation, Stream};
 
 pub fn rows() -> Vec<Row> {
     vec![
