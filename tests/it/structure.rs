@@ -63,10 +63,11 @@ fn dependencies_between_crates_follow_the_design() {
 }
 
 #[test]
-fn only_the_sdk_depends_on_reqwest() {
+fn only_the_sdk_and_the_server_depend_on_reqwest() {
     for (name, dependencies) in workspace_packages() {
         let depends = dependencies.iter().any(|other| other == "reqwest");
-        assert!(!depends || name == "svc-sdk", "{name} depends on reqwest");
+        let may = ["svc-sdk", "svc-reference-server"].contains(&name.as_str());
+        assert!(!depends || may, "{name} depends on reqwest");
     }
 }
 
@@ -135,6 +136,16 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     // Nor does any other feature of the SDK.
     let manifest = fs::read_to_string(root().join("sdk/Cargo.toml")).expect("readable");
     assert!(!manifest.contains("preserve_order"), "{manifest}");
+}
+
+/// Nor does the local server in the tests of a program.
+#[test]
+fn the_local_server_switches_on_no_feature_that_changes_its_host() {
+    let tree = tree(&["-p", "svc-reference-server", "-e", "normal,features", "--prefix", "none"]);
+    assert!(tree.contains("serde_json v") && tree.contains("rusqlite v"), "{tree}");
+    for feature in ["preserve_order", "arbitrary_precision", "float_roundtrip", "unbounded_depth"] {
+        assert!(!tree.contains(feature), "{feature}: {tree}");
+    }
 }
 
 /// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and

@@ -127,13 +127,13 @@ async fn hand_to(
         source = delivery.store.run_background(job, size, render) => source?,
         () = delivery.stop.until_cut() => return Ok(None),
     };
-    let before_end = |outcomes: &[Handoff]| {
+    let before_message = |outcomes: &[Handoff]| {
         let with_outcome = positions.iter().copied().zip(outcomes);
         let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
         let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
         record_handover(delivery, job.id.clone(), sent.clone(), accepted)
     };
-    let envelope = Envelope { sender: &sender, recipients: &recipients, before_end };
+    let envelope = Envelope { sender: &sender, recipients: &recipients, before_message };
     Ok(relay.send(&delivery.stop, envelope, &source).await)
 }
 
@@ -221,13 +221,13 @@ fn apply(
         let (change, detail) = match (outcome, pause) {
             (Handoff::Accepted, _) => (Change::Delivered, None),
             (Handoff::Refused(reason), _) => {
-                (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
+                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "hard"})))
             }
             (Handoff::Unknown(reason), _) if !delivery.relay_again => {
                 (Change::Sent, Some(json!({"reason": reason.to_string()})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
-                (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
+                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "soft"})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
                 let reason = json!({"reason": reason.to_string()});

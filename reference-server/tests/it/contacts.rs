@@ -12,11 +12,11 @@ async fn creates_updates_and_deletes_contacts() {
     let now = sandbox.freeze().await;
     let audience = audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
-    let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"plan":"pro","age":36,"gone":null},"topics":["news"],"subscribed":false}"#;
+    let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"age":36,"gone":null,"plan":"pro"},"topics":["news"],"subscribed":false}"#;
     let created = sandbox.call(&line, body).await;
     let id = created.id();
     let expected = format!(
-        r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"plan":"pro","age":36}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
+        r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"age":36,"plan":"pro"}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
     );
     assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
 
@@ -29,11 +29,11 @@ async fn creates_updates_and_deletes_contacts() {
         assert_eq!((same.status, same.body.as_str()), (200, expected.as_str()), "{body}");
     }
 
-    let body = r#"{"name":null,"metadata":{"plan":{"tier":2},"age":null,"new":[1]},"topics":[],"subscribed":false}"#;
+    let body = r#"{"name":null,"metadata":{"age":null,"new":[1],"plan":{"tier":2}},"topics":[],"subscribed":false}"#;
     let updated = sandbox.call(&line, body).await;
     assert_eq!(updated.status, 200);
     let shown =
-        r#""name":null,"metadata":{"plan":{"tier":2},"new":[1]},"topics":[],"subscribed":false"#;
+        r#""name":null,"metadata":{"new":[1],"plan":{"tier":2}},"topics":[],"subscribed":false"#;
     assert!(updated.body.contains(shown), "{updated:?}");
     assert_ne!(updated.between(r#""updatedAt":""#), now);
 
@@ -116,5 +116,27 @@ async fn lists_pages_oldest_first() {
             (422, field),
             "{query}"
         );
+    }
+}
+
+/// The final dot of a domain is not a part of the address.
+#[tokio::test]
+async fn addresses_with_a_final_dot_have_one_form() {
+    let sandbox = Sandbox::start().await;
+    let audience = audience(&sandbox).await;
+    let line = format!("POST /api/v1/audiences/{audience}/contacts");
+    let created = sandbox.call(&line, r#"{"email":"ada@example.test."}"#).await;
+    assert_eq!(created.between(r#""email":""#), "ada@example.test");
+    assert_eq!(sandbox.call(&line, r#"{"email":"ada@example.test"}"#).await.status, 409);
+    let same = format!("PATCH /api/v1/contacts/{}", created.id());
+    assert_eq!(sandbox.call(&same, r#"{"email":"ada@example.test."}"#).await.status, 200);
+
+    for from in ["a@sandbox.test.", "Shop <a@sandbox.test.>"] {
+        let body = format!(r#"{{"from":"{from}","to":"b@x.test.","subject":"s"}}"#);
+        let sent = sandbox.call("POST /api/v1/emails", &body).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        let shown = sandbox.call(&format!("GET /api/v1/emails/{}", sent.id()), "").await;
+        assert_eq!(shown.between(r#""from":""#), from.replace("test.", "test"));
+        assert!(shown.body.contains(r#""address":"b@x.test""#), "{shown:?}");
     }
 }
