@@ -270,6 +270,7 @@ fn warnings_and_notes_are_printed_in_every_format() {
         let run = home.run_with_env(&[&send[..], &["-o", format]].concat(), &env);
         assert!(run.stderr.contains("sending now: "), "{run:?}");
         let run = home.run_with_env(&[&send[..], &["-o", format, "--quiet"]].concat(), &env);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let warning = "warning: `nonsense` in config.toml is unknown and has no effect\n";
+        assert_eq!((run.code, run.stderr.as_str()), (0, warning));
     }
 }
