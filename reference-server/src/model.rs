@@ -22,4 +22,3 @@ pub(crate) mod stop;
 pub(crate) mod time;
 pub(crate) mod timestamp;
 pub(crate) mod tracking;
-pub(crate) mod worker;

@@ -22,25 +22,21 @@ use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
 use crate::api::control::seed;
 use crate::api::framework::listen;
-use crate::delivery::Delivery;
+use crate::delivery::{BODY_MEMORY, Delivery};
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::model::worker::Worker;
 use crate::net::outbound::{Outbound, Policy};
 use crate::net::slots::Slots;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError};
+use crate::store::jobs::{self, Queue};
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, SEARCHERS, Store};
-use crate::store::{
-    crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
-    relay_queue,
-};
+use crate::store::{Location, Store, deliveries, dns_records, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -250,10 +246,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let max_bytes = settings.limits.max_database_bytes;
     let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes)).await;
     let (store, clock) = match opened {
-        Ok(opened) => opened.map_err(|error| match error {
-            OpenError::Newer { .. } => StartError::NewerDatabase,
-            other => StartError::Database(other.reason()),
-        })?,
+        Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
 
@@ -288,8 +281,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
         outbound: Outbound::new(policy, settings.resolver),
-        bodies: Default::default(),
-        unrecorded: Default::default(),
+        body_memory: Semaphore::new(BODY_MEMORY),
         relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
         is_exposed: settings.is_exposed(),
@@ -314,8 +306,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         bodies: Default::default(),
         templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
         domain_keys: Slots::new(processors, processors / 2),
-        searches: Slots::new(SEARCHERS, SEARCHERS / 4),
-        indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token: control_token.map_err(|error| database(&error))?,
@@ -387,10 +377,9 @@ fn mail_server(app: &App) -> MailServer {
     }
 }
 
-/// Seeds a new database, loads what the server keeps in memory, and returns the workers
-/// with pending work, with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
-    crashes::count_interrupted(&app.store).await?;
+/// Seeds a new database, loads what the server keeps in memory, and returns the queues with work,
+/// with the time when the first is due.
+async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, ApiError> {
     let context = Arc::clone(app);
     app.store
         .write(move |tx| {
@@ -404,7 +393,6 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
                 crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
             }
             deliveries::fail_interrupted(tx)?;
-            large::remove_staged(tx)?;
             context.webhooks.load(tx.reader())?;
             context.faults.load(tx.reader(), parse_definition)?;
             context.verified.load(tx.reader())?;
@@ -412,18 +400,7 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
             }
-            let mut due = deliveries::next_by_webhook(tx.reader())?;
-            // The deliveries to deleted webhooks are dropped or removed by `Worker::Deleted`.
-            due.retain(|(worker, _)| match worker {
-                Worker::Webhook(id) => context.webhooks.get(id).is_some(),
-                _ => true,
-            });
-            let relay = relay_queue::first(tx.reader())?;
-            due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
-            due.extend(local_deliveries::next(tx.reader())?);
-            due.extend(pending_events::next(tx.reader())?);
-            due.extend(deleted::next(tx.reader())?);
-            Ok(due)
+            jobs::queues(tx.reader())
         })
         .await
 }

@@ -1,6 +1,6 @@
 //! [`App`]: what the handlers of requests share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -47,10 +47,6 @@ pub(crate) struct App {
     pub(crate) templates: Slots,
     /// The keys of new domains that are generated at the same time.
     pub(crate) domain_keys: Slots,
-    /// The searches through all messages or deliveries of an organization at the same time.
-    pub(crate) searches: Slots,
-    /// What is being added to the indexes for searches.
-    pub(crate) indexing: Mutex<Indexing>,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.
@@ -62,9 +58,6 @@ pub(crate) struct App {
     /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
 }
-
-/// Kinds of items, with the organizations whose items of that kind are being added to an index.
-pub(crate) type Indexing = HashSet<(&'static str, i64)>;
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.
 #[derive(Debug)]

@@ -21,7 +21,6 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::net::slots::{Slot, Slots};
 pub(crate) use body::RequestBody;
 use connect::{ConnectError, Connector};
 pub(crate) use target::{Policy, RefusedTarget, is_loopback};
@@ -33,15 +32,7 @@ pub(crate) struct Outbound {
     /// Uses every connection once.
     unpooled: Client<Connector, RequestBody>,
     timeout: Duration,
-    slots: Slots,
 }
-
-/// Maximum number of attempts in progress. Each takes a file descriptor, or two while its
-/// host name is looked up.
-const MAX_ATTEMPTS: usize = 512;
-/// Maximum number of attempts in progress of one organization, so that its slow endpoints
-/// leave room for others.
-const MAX_ATTEMPTS_EACH: usize = 128;
 
 impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
@@ -57,13 +48,7 @@ impl Outbound {
                 .http1_max_buf_size(64 * 1024)
                 .build(connector.clone())
         };
-        let slots = Slots::new(MAX_ATTEMPTS, MAX_ATTEMPTS_EACH);
-        Self { client: client(32), unpooled: client(0), timeout: ATTEMPT_TIMEOUT, slots }
-    }
-
-    /// Waits until another attempt may start. The wait is not part of the attempt.
-    pub(crate) async fn slot(&self, organization: i64) -> Slot {
-        self.slots.acquire(organization).await
+        Self { client: client(32), unpooled: client(0), timeout: ATTEMPT_TIMEOUT }
     }
 
     /// Posts the body unchanged. Redirects are not followed.
@@ -167,8 +152,6 @@ pub(crate) enum AttemptError {
     /// The attempt did not reach the network.
     #[error("this machine has no free file descriptor")]
     NoDescriptor,
-    #[error("the attempt failed on this machine; see the log of the server")]
-    Internal,
     #[error("cannot connect: {}", describe(.0))]
     NoConnection(io::Error),
     #[error("the TLS handshake failed: {0}")]

@@ -126,3 +126,29 @@ async fn an_advance_over_ten_thousand_emails_settles() {
     let state = sandbox.advance(&format!("{}d", years * 366)).await;
     assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
 }
+
+/// Once begun, an advance is completed and saved.
+#[tokio::test]
+async fn an_advance_finishes_if_its_client_disconnects() {
+    let directory = private_dir();
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let before = sandbox.freeze().await;
+    let receiver = Receiver::start(&[NEVER]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+    receiver.until(1).await;
+    // The advance waits for the attempt, and the client does not.
+    let advance = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#);
+    let disconnected = tokio::time::timeout(Duration::from_millis(300), advance).await;
+    assert!(disconnected.is_err());
+    within("the retry, an advance later", receiver.until(2)).await;
+    within("the end of the advance", sandbox.settle()).await;
+    sandbox.server.stop().await;
+
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    let (before, after) = (parse(&before), parse(&state.between(r#""now":""#)));
+    assert_eq!(after - before, chrono::TimeDelta::hours(1), "{state:?}");
+}

@@ -9,19 +9,14 @@ use serde::Serialize;
 
 use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
-use crate::store::{deliveries, due, meta};
+use crate::store::{jobs, meta};
 
 pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
-    let counts = input
-        .app
-        .store
-        .read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
-    let (pending, due) = counts.await?;
+    let (pending, due) = input.app.store.read(jobs::count).await?;
     let app = &input.app;
     let slots = [
         ("templates", &app.templates),
         ("domain_keys", &app.domain_keys),
-        ("searches", &app.searches),
         ("verifications", &app.resolver.verifications),
     ];
     let waits = slots.map(|(name, slots)| (name, slots.waits()));

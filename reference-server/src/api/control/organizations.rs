@@ -105,7 +105,7 @@ pub(crate) async fn create_with_keys(
         let organization = organizations::insert(tx, name.as_deref(), balance_cents)?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
-        insert_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
+        insert_keys(tx, &keys, organization.number, email_key.clone(), extraction_key.clone())?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key })
     });
