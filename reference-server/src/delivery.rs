@@ -2,6 +2,7 @@
 //! into a mailbox of this server, events go to webhooks.
 
 pub(crate) mod authentication;
+pub(crate) mod emit;
 pub(crate) mod events;
 pub(crate) mod inbound;
 pub(crate) mod local;

@@ -12,16 +12,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
 use crate::delivery::{Delivery, local, relaying, webhook};
 use crate::model::error::{ApiError, Code};
+use crate::model::job::{Due, Job, Queue};
 use crate::model::time::{self, Millis};
 use crate::store::deliveries::{self, Pending, State as DeliveryState};
-use crate::store::jobs::{self, Job, Queue};
-use crate::store::{Reader, Tx, emails, meta};
+use crate::store::{Reader, Tx, emails, jobs, meta};
+use handle::Reply;
 pub(crate) use handle::{Command, EngineHandle, State};
 
 /// Maximum number of attempts in progress: of all webhooks, and of each, so that a slow endpoint
@@ -43,8 +44,6 @@ struct Engine {
     advancing: Option<Advancing>,
     settled_waiters: Vec<Reply>,
 }
-
-type Reply = oneshot::Sender<Result<State, ApiError>>;
 
 /// What is known about the work of a queue.
 struct Schedule {
@@ -181,7 +180,9 @@ impl Engine {
         if *queue == Queue::Mail {
             let until = self.step_end(now);
             self.set_next(queue, Millis::MAX);
-            self.spawn(Job::new(Queue::Mail, ""), mail::step(Arc::clone(&self.delivery), until));
+            let step = mail::step(Arc::clone(&self.delivery), until);
+            let step = async { step.await.map(|step| Done { step: Some(step) }) };
+            self.spawn(Job::new(Queue::Mail, ""), step);
             return Ok(());
         }
         let running = self.queues.get(queue).map_or(0, |schedule| schedule.running.len());
@@ -192,7 +193,7 @@ impl Engine {
                 true => Some(now),
                 false => jobs::next_after(reader, &wanted, now)?,
             };
-            let with_delivery = |due: jobs::Due| match &wanted {
+            let with_delivery = |due: Due| match &wanted {
                 Queue::Webhook(_) => Ok((deliveries::pending(reader, &due)?, due.job)),
                 _ => Ok((None, due.job)),
             };

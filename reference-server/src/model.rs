@@ -11,6 +11,7 @@ pub(crate) mod event;
 pub(crate) mod event_log;
 pub(crate) mod heavy;
 pub(crate) mod id;
+pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod redact;

@@ -21,6 +21,7 @@ mod file_identity;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+mod lock;
 pub(crate) mod messages;
 pub(crate) mod meta;
 mod open;
@@ -32,18 +33,19 @@ pub(crate) mod webhooks;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rusqlite::InterruptHandle;
 use tokio::sync::oneshot;
 
+pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
-use readers::Readers;
+use readers::{Interrupts, Readers};
 pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
-use writer::{Write, Writer, Written};
+use writer::{Write, Writer, Written, stopping};
 
 use crate::model::clock::Clock;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 
 /// Where the data is stored.
 #[derive(Clone, Debug)]
@@ -62,9 +64,6 @@ pub(crate) struct Store {
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
-
-/// The handles of all connections.
-type Interrupts = Arc<Mutex<Vec<InterruptHandle>>>;
 
 impl Store {
     /// Opens the database, creates it if it is new, and starts the threads. Also returns the
@@ -176,17 +175,8 @@ impl Store {
     }
 }
 
-fn stopping() -> ApiError {
-    ApiError::new(Code::Unavailable, "the server is stopping")
-}
-
 fn panicked() -> ApiError {
     ApiError::internal("the use of the database panicked")
-}
-
-/// Locks the mutex, also if another holder panicked.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

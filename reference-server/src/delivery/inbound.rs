@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::delivery::authentication::Authentication;
-use crate::delivery::events::{self, Part};
+use crate::delivery::emit::{Part, emit};
 use crate::mail::dkim::DkimVerdict;
 use crate::mail::dns::SpfVerdict;
 use crate::mail::mime::Incoming;
@@ -141,7 +141,7 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    let emitted = events::emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
+    let emitted = emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf: message.results.spf,

@@ -17,10 +17,10 @@ use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::model::job::{Job, Queue};
 use crate::model::memory;
 use crate::store::emails::{self, Stored};
-use crate::store::jobs::{self, Job, Queue};
-use crate::store::{Tx, domains, messages};
+use crate::store::{Tx, domains, jobs, messages};
 
 /// Puts the message for this recipient into its mailbox.
 pub(crate) fn deliver(

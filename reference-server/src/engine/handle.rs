@@ -2,7 +2,6 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::Reply;
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 
@@ -28,6 +27,9 @@ pub(crate) struct State {
     pub(crate) settled: bool,
     pub(crate) next_due: Option<Millis>,
 }
+
+/// Gets the state after a command.
+pub(super) type Reply = oneshot::Sender<Result<State, ApiError>>;
 
 /// What was sent is done, even if the caller does not wait for it.
 #[derive(Clone, Debug)]

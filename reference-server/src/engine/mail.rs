@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Done;
 use crate::delivery::{Delivery, events, relaying};
 use crate::model::error::{ApiError, Code};
+use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Outcome, Status};
 use crate::model::time::Millis;
-use crate::store::jobs::{self, Job, Queue};
-use crate::store::{Tx, domains, emails};
+use crate::store::{Tx, domains, emails, jobs};
 
 /// Maximum number of emails in one step.
 const BATCH: usize = 128;
@@ -31,10 +30,9 @@ pub(super) struct Step {
 
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
 /// the step caused is due before it.
-pub(super) async fn step(delivery: Arc<Delivery>, until: Millis) -> Result<Done, ApiError> {
+pub(super) async fn step(delivery: Arc<Delivery>, until: Millis) -> Result<Step, ApiError> {
     let context = Arc::clone(&delivery);
-    let step = delivery.store.write_relaxed(move |tx| run(tx, &context, until)).await?;
-    Ok(Done { step: Some(step) })
+    delivery.store.write_relaxed(move |tx| run(tx, &context, until)).await
 }
 
 fn run(tx: &mut Tx<'_>, delivery: &Delivery, until: Millis) -> Result<Step, ApiError> {

@@ -79,7 +79,7 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
 /// The files that a server opens.
-const FILES: [&str; 7] =
+const FILES: [&str; 6] =
     [LOCK_FILE, SERVER_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
 
 /// A locked data directory. The lock ends when this value is dropped or the

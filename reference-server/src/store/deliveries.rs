@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Service;
 
-use super::jobs::{self, Job, Queue};
+use super::jobs;
 use super::keys::service_from;
 use crate::model::error::ApiError;
+use crate::model::job::{Due, Job, Queue};
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
@@ -148,7 +149,7 @@ pub(crate) struct Pending {
 }
 
 /// The delivery that is the subject of a job, if it was not deleted.
-pub(crate) fn pending(reader: Reader<'_>, due: &jobs::Due) -> Result<Option<Pending>, ApiError> {
+pub(crate) fn pending(reader: Reader<'_>, due: &Due) -> Result<Option<Pending>, ApiError> {
     let sql = "SELECT webhook, event, service, attempts, head, shared, tail FROM delivery
                WHERE id = ?1";
     let id = &due.job.subject;

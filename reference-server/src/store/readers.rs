@@ -8,10 +8,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 
-use super::{Interrupts, Reader, lock, open};
+use super::lock::lock;
+use super::open;
+use super::tx::Reader;
 use crate::model::error::ApiError;
+
+/// The handles of all connections.
+pub(super) type Interrupts = Arc<Mutex<Vec<InterruptHandle>>>;
 
 /// Gets an error if there is no connection.
 pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;

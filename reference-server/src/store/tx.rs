@@ -8,10 +8,10 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row}
 use serde::Serialize;
 use tokio::sync::{Notify, broadcast};
 
-use super::jobs::Queue;
-use super::lock;
+use super::lock::lock;
 use crate::model::error::{ApiError, Code};
 use crate::model::event_log::{EventLog, NewEvent};
+use crate::model::job::Queue;
 use crate::model::time::Millis;
 
 /// Read access to the database, within a transaction or outside of one. Only the modules of

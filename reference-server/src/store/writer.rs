@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::file_identity::FileIdentity;
+use super::lock::lock;
 use super::tx::{Effects, Tx, Wake};
-use super::{lock, stopping};
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
 
@@ -137,6 +137,10 @@ fn run(
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
     }
+}
+
+pub(super) fn stopping() -> ApiError {
+    ApiError::new(Code::Unavailable, "the server is stopping")
 }
 
 const DATABASE_GONE: &str = "a file of the data directory was removed or replaced, so nothing is \

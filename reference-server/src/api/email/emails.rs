@@ -17,12 +17,13 @@ use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::model::job::{Job, Queue};
 use crate::model::memory;
 use crate::model::request_log::RequestId;
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::emails::{self, Attachment, Content, Stored, View};
-use crate::store::jobs::{self, Job, Queue};
+use crate::store::jobs;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 

@@ -15,7 +15,7 @@ use crate::api::framework::{
 };
 use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::delivery::payload;
-use crate::delivery::{events, webhook};
+use crate::delivery::{emit, webhook};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
@@ -164,8 +164,8 @@ async fn test_once(
         timestamp: time::rfc3339(now),
     };
     let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
-    let data = events::Data { shared: None, rest: json };
-    let body = events::body(Event::TEST, &id, now, &data)?;
+    let data = emit::Data { shared: None, rest: json };
+    let body = emit::body(Event::TEST, &id, now, &data)?;
     // Like every delivery, it is stored before it is sent; and so is the key, so that it
     // is sent once.
     let (claimed, stored, stored_body) = (Arc::clone(&key), id.clone(), body.clone());
