@@ -14,6 +14,7 @@ pub(crate) mod id;
 pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod metrics;
+pub(crate) mod network;
 pub(crate) mod redact;
 pub(crate) mod request_log;
 pub(crate) mod schema;

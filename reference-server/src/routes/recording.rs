@@ -13,7 +13,7 @@ use crate::api::framework::input::Input;
 use crate::model::request_log::{
     BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestHandled, RequestId,
 };
-use crate::store::keys::{Key, SEEDED};
+use crate::store::keys::Key;
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
 /// client is gone or a fault has cut the connection.
@@ -86,7 +86,8 @@ impl Recording {
 
 /// The number of the seeded organization.
 fn seeded(app: &App) -> Option<i64> {
-    let key = app.keys.find(SEEDED[0].as_bytes()).filter(|_| app.settings.seed);
+    let key =
+        app.keys.find(app.settings.email_key.expose().as_bytes()).filter(|_| app.settings.seed);
     key.map(|key| key.organization)
 }
 

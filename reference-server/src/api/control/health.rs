@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::app::App;
 use crate::api::framework::{Input, Json};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::timestamp::Timestamp;
 
 /// The state of a server.
@@ -42,15 +43,26 @@ pub struct HealthAddresses {
     pub dns: Option<SocketAddr>,
 }
 
+/// Returns an error unless the server listens on all of its addresses and is not stopping.
+pub(crate) fn check_ready(app: &App) -> Result<(), ApiError> {
+    let unavailable = |message: &str| Err(ApiError::new(Code::Unavailable, message));
+    match (app.addresses.get(), app.stop.is_requested()) {
+        (None, _) => unavailable("the server is starting"),
+        (_, true) => unavailable("the server is stopping"),
+        (Some(_), false) => Ok(()),
+    }
+}
+
 pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
     let app = &input.app;
+    check_ready(app)?;
     let addresses = app.addresses.get();
     let health = Health {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: app.clock.now().into(),
         addresses: HealthAddresses {
-            http: addresses.map(|addresses| format!("http://{}", addresses.http)),
+            http: addresses.map(|addresses| app.settings.base_url(addresses.http)),
             smtp: addresses.and_then(|addresses| addresses.smtp),
             dns: addresses.map(|addresses| addresses.dns),
         },

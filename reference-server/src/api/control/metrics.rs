@@ -7,8 +7,9 @@ use http::{HeaderValue, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::api::control::health::check_ready;
 use crate::api::framework::{Input, Json};
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::store::{jobs, meta};
 
 pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
@@ -32,11 +33,9 @@ pub(crate) struct Ready {
     status: &'static str,
 }
 
-/// The server is ready if it can read the database and is not stopping.
+/// The server is ready if it listens, can read the database and is not stopping.
 pub(crate) async fn ready(input: Input) -> Result<Json<Ready>, ApiError> {
-    if input.app.stop.is_requested() {
-        return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
-    }
+    check_ready(&input.app)?;
     input.app.store.read(meta::check).await?;
     Json::of(&Ready { status: "ready" })
 }

@@ -61,7 +61,7 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
     let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
     for email in &mut checked {
         if let Ok(checked) = email
-            && let Err(error) = prepare(call.app(), call.organization(), checked).await
+            && let Err(error) = prepare(&call, checked).await
         {
             *email = Err(error);
         }

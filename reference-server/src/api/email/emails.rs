@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,7 +36,7 @@ pub(crate) async fn send(
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
-    prepare(call.app(), call.organization(), &mut checked).await?;
+    prepare(&call, &mut checked).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let (app, request) = (Arc::clone(call.app()), request_id(&call));
     call.create(&bytes, move |tx| {
@@ -49,14 +50,11 @@ pub(crate) async fn send(
 }
 
 /// Completes an email outside of the transaction that accepts it.
-pub(super) async fn prepare(
-    app: &Shared,
-    organization: i64,
-    checked: &mut Checked,
-) -> Result<(), ApiError> {
+pub(super) async fn prepare(call: &Call, checked: &mut Checked) -> Result<(), ApiError> {
+    let (app, organization) = (call.app(), call.organization());
     apply_template(app, organization, checked).await?;
     let Some(html) = checked.content.html.take() else { return Ok(()) };
-    let tracking = tracking::for_organization(app, organization);
+    let tracking = tracking::for_organization(app, organization, call.input.header(HOST));
     let clicks = tracking.as_ref().is_some_and(|tracking| tracking.clicks);
     let bytes = if clicks { html.len() } else { 0 };
     let find = move || {
