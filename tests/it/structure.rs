@@ -137,6 +137,16 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     assert!(!manifest.contains("preserve_order"), "{manifest}");
 }
 
+/// Nor does the local server in the tests of a program.
+#[test]
+fn the_local_server_switches_on_no_feature_that_changes_its_host() {
+    let tree = tree(&["-p", "svc-reference-server", "-e", "normal,features", "--prefix", "none"]);
+    assert!(tree.contains("serde_json v") && tree.contains("rusqlite v"), "{tree}");
+    for feature in ["preserve_order", "arbitrary_precision", "float_roundtrip", "unbounded_depth"] {
+        assert!(!tree.contains(feature), "{feature}: {tree}");
+    }
+}
+
 /// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and
 /// takes long to compile.
 #[test]

@@ -95,7 +95,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
         let (changes, reason) = match Outcome::of(address) {
             Outcome::Delivered => (&[Change::Delivered][..], Value::Null),
             Outcome::Bounced => {
-                let reason = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
+                let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
                 (&[Change::Bounced][..], reason)
             }
             Outcome::Complained => {
