@@ -31,11 +31,11 @@ use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
 use crate::model::job::Queue;
+use crate::model::limit::Limit;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
-use crate::net::outbound::{Outbound, Policy};
-use crate::net::slots::Slots;
+use crate::net::outbound::Outbound;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
@@ -291,7 +291,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
-    let policy = Policy::of(settings.network);
     let (handle, commands) = EngineHandle::new();
     let control_token = match &settings.control_token {
         Some(token) => Some(token.expose().to_owned()),
@@ -317,7 +316,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Arc::clone(&resolver),
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
-        outbound: Outbound::new(policy, settings.resolver),
+        outbound: Outbound::new(settings.network, settings.resolver),
         body_memory: Semaphore::new(BODY_MEMORY),
         relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
@@ -340,9 +339,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         requests: Default::default(),
         rate_limits: std::sync::Mutex::default(),
-        bodies: Default::default(),
-        templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
-        domain_keys: Slots::new(processors, processors / 2),
+        templates: Limit::new(MAX_TEMPLATES),
+        domain_keys: Limit::new(processors),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token,
@@ -364,8 +362,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
-/// Maximum number of templates that are rendered or checked at the same time; a quarter of it for
-/// each organization.
+/// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
 /// Maximum number of opens and clicks that are recorded at the same time.
 const MAX_TRACKED: usize = 16;

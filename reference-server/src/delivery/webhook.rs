@@ -21,7 +21,7 @@ use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
 use crate::model::time::Millis;
 use crate::net::DESCRIPTOR_WAIT;
-use crate::net::outbound::{self, AttemptError, RequestBody};
+use crate::net::outbound::{self, AttemptError};
 use crate::store::bodies;
 use crate::store::deliveries::{self, Attempt, Body, Pending, State};
 use crate::store::webhooks::Webhook;
@@ -133,7 +133,7 @@ async fn attempt(
     let request_headers = request_headers.collect();
     let started_at = delivery.clock.now();
     let made = match Url::parse(&webhook.url) {
-        Ok(url) => post(delivery, &url, headers, RequestBody::new(body.parts)).await?,
+        Ok(url) => post(delivery, &url, headers, &body.parts).await?,
         Err(_) => {
             let outcome = Err(AttemptError::InvalidUrl);
             outbound::Attempt { outcome, duration: Duration::ZERO }
@@ -168,10 +168,10 @@ async fn post(
     delivery: &Delivery,
     url: &Url,
     headers: HeaderMap,
-    body: RequestBody,
+    body: &[Bytes],
 ) -> Result<outbound::Attempt, ApiError> {
     loop {
-        let attempt = delivery.outbound.post(url, headers.clone(), body.clone()).await;
+        let attempt = delivery.outbound.post(url, headers.clone(), body).await;
         if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) {
             return Ok(attempt);
         }

@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Page, organization, organization_param};
-use crate::api::framework::{IgnoredBody, Input, Json};
+use crate::api::framework::{IgnoredBody, Input, Json, memory};
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code, Problems};
-use crate::model::memory;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 pub use crate::store::deliveries::State;
@@ -144,7 +143,7 @@ pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
         Ok((organization, deliveries::body_size(reader, &read)?))
     });
     let (organization, size) = size.await?;
-    memory::reserve_response(organization, size).await;
+    memory::reserve_response(size).await;
     let found = input.app.store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
