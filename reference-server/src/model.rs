@@ -2,7 +2,6 @@
 
 pub(crate) mod address;
 pub(crate) mod addresses;
-pub(crate) mod body_budget;
 pub(crate) mod clock;
 pub(crate) mod compatibility;
 pub(crate) mod dns;
@@ -11,6 +10,7 @@ pub(crate) mod event;
 pub(crate) mod event_log;
 pub(crate) mod heavy;
 pub(crate) mod id;
+pub(crate) mod limit;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod network;

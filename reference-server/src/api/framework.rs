@@ -3,13 +3,13 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod call;
-mod connection;
 pub(crate) mod endpoint;
 pub(crate) mod fault;
 mod idempotency;
 pub(crate) mod input;
 mod integer;
 pub(crate) mod listen;
+pub(crate) mod memory;
 mod object;
 pub(crate) mod response;
 pub(crate) mod route;

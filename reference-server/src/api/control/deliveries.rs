@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Page, organization, organization_param};
-use crate::api::framework::{IgnoredBody, Input, Json};
+use crate::api::framework::{IgnoredBody, Input, Json, memory};
 use crate::delivery::webhook_worker;
 use crate::model::error::{ApiError, Code, Problems};
-use crate::model::memory;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::attempts;
@@ -115,7 +114,6 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
     let page = if may_scan {
-        let _slot = input.app.searches.acquire(organization).await;
         input.app.store.search(page).await?
     } else {
         input.app.store.read(page).await?
@@ -152,7 +150,7 @@ pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
         Ok((organization, deliveries::body_size(reader, &read)?))
     });
     let (organization, size) = size.await?;
-    memory::reserve_response(organization, size).await;
+    memory::reserve_response(size).await;
     let found = input.app.store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;

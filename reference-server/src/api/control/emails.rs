@@ -97,7 +97,6 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiEr
         Ok((Page::of(found, limit, |last| last.id.clone()), read))
     };
     let (page, read) = if may_scan {
-        let _slot = input.app.searches.acquire(organization).await;
         input.app.store.search(find).await?
     } else {
         input.app.store.read(find).await?

@@ -154,8 +154,8 @@ pub(crate) async fn put(
     let app = Arc::clone(&input.app);
     let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
     let organization = input.app.store.read(resolve).await?;
-    let slot = input.app.templates.acquire(organization).await;
-    let new = template::run(slot, move || {
+    let permit = input.app.templates.permit().await;
+    let new = template::run(permit, move || {
         let mut problems = Problems::default();
         let parts = [
             ("subject", Part::Subject, &new.subject),
@@ -199,11 +199,11 @@ pub(crate) async fn render(
     let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
     let found = input.app.store.read(move |reader| {
         let organization = organization(reader, &app.settings, name.as_deref())?;
-        Ok((organization, read(reader, organization, &id)?))
+        read(reader, organization, &id)
     });
-    let (organization, found) = found.await?;
-    let slot = input.app.templates.acquire(organization).await;
-    template::run(slot, move || {
+    let found = found.await?;
+    let permit = input.app.templates.permit().await;
+    template::run(permit, move || {
         let variables = Value::Object(variables.unwrap_or_default());
         let render =
             |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);

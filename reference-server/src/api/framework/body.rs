@@ -38,7 +38,7 @@ pub(crate) struct IgnoredBody;
 
 impl<T: DeserializeOwned + Send + 'static, const REQUIRED: bool> Body<T, REQUIRED> {
     pub(crate) async fn read(self, input: &mut Input) -> Result<T, ApiError> {
-        let bytes = input.read(true).await?;
+        let bytes = input.bytes().await?;
         if bytes.is_empty() && !REQUIRED {
             return object(b"{}");
         }

@@ -96,10 +96,9 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
 }
 
 /// Errors that every request can get: malformed requests and server failures.
-const COMMON_CODES: [Code; 6] = [
+const COMMON_CODES: [Code; 5] = [
     Code::InvalidRequest,
     Code::RequestTimeout,
-    Code::HeadersTooLarge,
     Code::Internal,
     Code::Unavailable,
     Code::StorageFull,

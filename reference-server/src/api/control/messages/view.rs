@@ -12,14 +12,13 @@ use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
 use crate::api::control::{organization, organization_param};
-use crate::api::framework::{Input, Json};
+use crate::api::framework::{Input, Json, memory};
 use crate::delivery::authentication::Authentication;
 use crate::delivery::source;
 use crate::mail::links::{self, Link};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::heavy;
-use crate::model::memory;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
@@ -223,7 +222,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
             None => messages::source_size(reader, &message),
         }
     });
-    memory::reserve_response(organization, size.await?).await;
+    memory::reserve_response(size.await?).await;
     let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
