@@ -22,14 +22,14 @@ pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
-use crate::api::control::seed;
+use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
 use crate::delivery::{BODY_MEMORY, Delivery};
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::job::Queue;
 use crate::model::limit::Limit;
 use crate::model::network::Network;
@@ -145,6 +145,10 @@ impl Server {
     }
 
     pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
         &self.app
     }
 
@@ -346,7 +350,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         control_token,
         settings,
     });
-    let due = load(&app).await.map_err(|error| database(&error))?;
+    let due = load(&app).await?;
 
     let engine = engine::start(&app.delivery, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
@@ -422,9 +426,12 @@ fn mail_server(app: &App) -> MailServer {
 
 /// Seeds a new database, loads what the server keeps in memory, and returns the queues with work,
 /// with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, ApiError> {
+async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
     let context = Arc::clone(app);
-    app.store
+    let mistake = Arc::new(OnceLock::new());
+    let found = Arc::clone(&mistake);
+    let loaded = app
+        .store
         .write(move |tx| {
             let is_new = meta::is_new(tx)?;
             if is_new && context.settings.seed {
@@ -433,6 +440,16 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, ApiError> {
             context.keys.load(tx.reader())?;
             if !is_new && context.settings.seed {
                 seed::add_keys(tx, &context)?;
+            }
+            if let Some(file) = &context.settings.seed_file {
+                seed::file::apply(tx, &context, file, None).map_err(|error| match error {
+                    SeedError::Invalid(mistake) => {
+                        let error = ApiError::new(Code::ValidationFailed, mistake.to_string());
+                        let _ = found.set(mistake);
+                        error
+                    }
+                    SeedError::Failed(error) => error,
+                })?;
             }
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
@@ -448,7 +465,11 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, ApiError> {
             }
             jobs::queues(tx.reader())
         })
-        .await
+        .await;
+    loaded.map_err(|error| match mistake.get() {
+        Some(mistake) => StartError::Seed(mistake.clone()),
+        None => database(&error),
+    })
 }
 
 fn database(error: &ApiError) -> StartError {
