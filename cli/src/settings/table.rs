@@ -160,7 +160,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 6] = [
 ];
 
 /// Variables for the options of `svc sandbox serve`, and those that the completion scripts set.
-const UNLISTED: [&str; 20] = [
+const UNLISTED: [&str; 21] = [
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_DNS",
     "SVC_SANDBOX_IN_MEMORY",
@@ -178,6 +178,7 @@ const UNLISTED: [&str; 20] = [
     "SVC_SANDBOX_SMTP",
     "SVC_SANDBOX_SMTP_CERT_FILE",
     "SVC_SANDBOX_SMTP_KEY_FILE",
+    "SVC_SANDBOX_UNTIL_STDIN_CLOSES",
     "SVC_COMPLETE",
     "SVC_COMPLETE_TYPE",
     "SVC_COMPLETE_COLUMNS",
