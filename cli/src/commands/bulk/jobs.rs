@@ -10,8 +10,8 @@ use svc_bulk::{JobInfo, Journal, JournalEntry, RowOutcome, Totals};
 
 use super::plan::{ADDRESSES, Plan, hash_of, hashes};
 use crate::failure::{Failure, Kind};
+use crate::private::create_dir as create_private_dir;
 use crate::settings::Settings;
-use crate::settings::files::create_private_dir;
 
 const JOURNAL: &str = "journal.ndjson";
 /// Whether a job is paused or cancelled, in its folder.

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
-use super::VIEW;
 use super::import::rows::{EXPORT_HEADER, is_ignored, topics_cell};
 use crate::complete::Values;
 use crate::contact_pages;
@@ -73,7 +72,7 @@ impl Export {
                 return context.out.raw_data(&line(&contact)?);
             }
             match context.out.format() {
-                Format::Ndjson => context.out.one(&value, VIEW)?,
+                Format::Ndjson => context.out.part(&value)?,
                 _ => all.push(value),
             }
             Ok(())
