@@ -673,10 +673,6 @@ fn a_job_that_is_not_complete_and_the_one_in_its_place_know_each_other() {
 fn of_two_processes_at_once_one_sends() {
     let home = Home::new();
     home.file("people.csv", people(0..50));
-    let server = home.spawn(&["sandbox", "serve", "--port", "0"]);
-    crate::support::wait_until("the sandbox", || {
-        (home.run(&["sandbox", "status"]).code == 0).then_some(())
-    });
     let args = [&SEND[..], &["--yes"]].concat();
     let runs = std::thread::scope(|scope| {
         let runs = [(); 2].map(|()| scope.spawn(|| home.run(&args)));
@@ -685,9 +681,6 @@ fn of_two_processes_at_once_one_sends() {
     let mut codes = runs.each_ref().map(|run| run.code);
     codes.sort_unstable();
     assert_eq!(codes, [0, 2], "{runs:?}");
-    let mut server = server;
-    server.kill().expect("killed");
-    server.wait().expect("ended");
 }
 
 #[test]
