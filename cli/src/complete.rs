@@ -19,7 +19,6 @@ use svc_sdk::{Operation, Scope};
 
 use crate::COMMANDS;
 use crate::command_spec;
-use crate::commands::bulk::Jobs;
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;
@@ -250,13 +249,12 @@ impl Request {
     }
 
     fn jobs(&self) -> Vec<Found> {
-        let folders = self.settings().and_then(|settings| Jobs::of(&settings).folders().ok());
-        plain(
-            folders
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())),
-        )
+        let Some(settings) = self.settings() else { return Vec::new() };
+        let entries = std::fs::read_dir(settings.state_dir.join("bulk")).into_iter().flatten();
+        // A job that is being prepared has no journal.
+        let has_journal = |entry: &std::fs::DirEntry| entry.path().join("journal.ndjson").is_file();
+        let jobs = entries.flatten().filter(has_journal);
+        plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
     }
 
     fn records(&self) -> Vec<Found> {

@@ -18,8 +18,6 @@ mod subscribers;
 mod wait;
 pub mod work;
 
-pub use jobs::Jobs;
-
 group! {
     pub enum Command {
         Send(Box<send::Send>),

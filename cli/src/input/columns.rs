@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::opt_outs::OptOuts;
+use super::opt_outs::{OptOuts, compact};
 use crate::failure::Failure;
 
 /// Options that say what columns mean.
@@ -112,11 +112,6 @@ impl ColumnOptions {
 pub fn no_address() -> Failure {
     Failure::input("no column is named `email`")
         .hint("name the column with the address: --column 'E-Mail Address'")
-}
-
-/// The letters and digits of a name, in lower case.
-pub fn compact(name: &str) -> String {
-    name.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 /// The name of a column in a placeholder: `First Name` is `first_name`.

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::columns::compact;
 use super::records::Record;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -298,6 +297,11 @@ fn about(column: &str) -> About {
         () if is_subscribed && !ends(&TIMES) && !column.ends_with("At") => About::Subscribed,
         () => About::Nothing,
     }
+}
+
+/// The letters and digits of a name, in lower case.
+pub fn compact(name: &str) -> String {
+    name.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::columns::{ColumnOptions, compact, no_address};
-use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
+use crate::input::columns::{ColumnOptions, no_address};
+use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
 use crate::input::records::{Record, Records};
 use crate::input::{email, exact_json};
 
