@@ -40,20 +40,13 @@
 //!   for an in-memory server.
 //!
 //! [`Server::builder`] has the options: a data directory, other addresses, an SMTP
-//! relay, limits.
+//! relay, a seed file, limits.
 //!
-//! # Slow key generation in debug builds
+//! # Signing keys
 //!
-//! Creating a domain generates a 2048-bit RSA key, which takes more than half a
-//! minute without optimizations. (The seeded `sandbox.test` comes with a key.) If
-//! your tests create domains, optimize the two crates that do the work:
-//!
-//! ```toml
-//! [profile.dev.package.rsa]
-//! opt-level = 3
-//! [profile.dev.package.num-bigint-dig]
-//! opt-level = 3
-//! ```
+//! Domains under `.test`, `.example`, `.invalid` and `.localhost` share a ready DKIM key, which is
+//! public knowledge. For any other domain, and with [`Network::Public`], the server generates one,
+//! which takes seconds in a debug build.
 #![warn(missing_docs)]
 
 mod api;
@@ -69,11 +62,12 @@ mod settings;
 mod smtp;
 mod store;
 
-pub use api::control::organizations::Organization;
+pub use api::control::organizations::{Organization, OrganizationWebhook};
 pub use mail::relay::InvalidRelay;
 pub use model::addresses::Addresses;
 pub use model::compatibility::InvalidSetting;
 pub use model::network::{InvalidNetwork, Network};
+pub use model::seed_file::InvalidSeed;
 pub use server::organization::CreateOrganizationError;
 pub use server::{Builder, InvalidUrl, Server, StartError};
 pub use smtp::InvalidCertificate;

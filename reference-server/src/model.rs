@@ -18,6 +18,7 @@ pub(crate) mod redact;
 pub(crate) mod request_log;
 pub(crate) mod schema;
 pub(crate) mod scope;
+pub(crate) mod seed_file;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod time;

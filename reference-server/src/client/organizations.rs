@@ -24,7 +24,7 @@ impl Organizations<'_> {
     /// Creates an organization with keys that have all scopes. The name is by default the
     /// ID, the balance 0.
     pub fn create(&self, name: Option<&str>, balance_cents: Option<i64>) -> Request<Organization> {
-        let body = New { name: name.map(str::to_owned), balance_cents };
+        let body = New { name: name.map(str::to_owned), balance_cents, ..New::default() };
         self.0.json(&e::ORGANIZATIONS_CREATE, &[]).with_body(&e::ORGANIZATIONS_CREATE, &body)
     }
 
@@ -67,8 +67,7 @@ impl Tenant {
     /// Adds a sending domain under `.test`, `.example`, `.invalid` or `.localhost`, publishes
     /// its DNS records and verifies it.
     ///
-    /// This generates an RSA key, which takes more than half a minute in a debug build,
-    /// unless two crates are optimized: see the [crate](crate#slow-key-generation-in-debug-builds).
+    /// The organization has one already, [`Organization::domain`].
     ///
     /// # Errors
     ///

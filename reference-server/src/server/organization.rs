@@ -3,7 +3,7 @@
 use svc_sdk::{EmailClient, ExtractionClient};
 
 use crate::Server;
-use crate::api::control::organizations::{self, Organization};
+use crate::api::control::organizations::{self, New, Organization};
 use crate::client::{Client, Error, Tenant};
 
 impl Server {
@@ -18,7 +18,8 @@ impl Server {
         &self,
         name: impl Into<String>,
     ) -> Result<Organization, CreateOrganizationError> {
-        let created = organizations::create_with_keys(self.app(), Some(name.into()), 0).await;
+        let new = New { name: Some(name.into()), ..New::default() };
+        let created = organizations::create_with_keys(self.shared(), new).await;
         created.map_err(|error| CreateOrganizationError(error.message().to_owned()))
     }
 
