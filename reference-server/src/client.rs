@@ -72,7 +72,7 @@ pub use crate::mail::links::Link;
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, UnknownRecordKind};
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;
-pub use crate::store::attempts::AttemptMade;
+pub use crate::store::deliveries::AttemptMade;
 pub use crate::store::deliveries::DeliveryChange;
 pub use crate::store::emails::EmailSummary;
 pub use audiences::Audiences;

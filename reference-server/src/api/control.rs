@@ -14,7 +14,6 @@ pub(crate) mod faults;
 pub(crate) mod guard;
 pub(crate) mod health;
 pub(crate) mod inbound;
-mod indexing;
 pub(crate) mod keys;
 pub(crate) mod lease;
 pub(crate) mod live;

@@ -5,12 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::framework::{Input, Json, JsonBody};
-use crate::engine::State;
+use crate::engine::{Command, State};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
-use crate::store::meta;
 
 /// Exactly one of the fields.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -48,17 +47,13 @@ pub struct Clock {
 }
 
 pub(crate) async fn get(input: Input) -> Result<Json<Clock>, ApiError> {
-    let state = input.app.engine.state().await?;
-    show(&state)
+    show(&input.app.engine.send(Command::State).await?)
 }
 
 pub(crate) async fn set(mut input: Input, body: JsonBody<Change>) -> Result<Json<Clock>, ApiError> {
     let change = body.read(&mut input).await?;
-    let engine = &input.app.engine;
-    // Fail before the change if the database is not writable: an advance cannot be undone.
-    save(&input).await?;
-    let state = match (change.freeze, change.advance, change.resume) {
-        (Some(true), None, None) => engine.freeze().await?,
+    let command = match (change.freeze, change.advance, change.resume) {
+        (Some(true), None, None) => Command::Freeze,
         (None, Some(duration), None) => {
             let by = time::parse_duration(&duration).ok_or_else(|| {
                 ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
@@ -69,31 +64,16 @@ pub(crate) async fn set(mut input: Input, body: JsonBody<Change>) -> Result<Json
                     "must not move the clock beyond the year 9999",
                 ));
             }
-            engine.advance(by).await?
+            Command::Advance(by)
         }
-        (None, None, Some(true)) => engine.resume().await?,
+        (None, None, Some(true)) => Command::Resume,
         _ => {
             let message =
                 "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
             return Err(ApiError::field("", message));
         }
     };
-    // The clock has changed, even if that cannot be saved.
-    save(&input).await.map_err(|error| {
-        let now = time::rfc3339(state.now);
-        let why = error.message();
-        ApiError::new(
-            error.code(),
-            format!("the clock is now at {now}, but this was not saved: {why}"),
-        )
-    })?;
-    show(&state)
-}
-
-/// Saves the state of the clock, so that it continues from there after a restart.
-async fn save(input: &Input) -> Result<(), ApiError> {
-    let mode = input.app.clock.mode();
-    input.app.store.write(move |tx| meta::set_clock(tx, mode)).await
+    show(&input.app.engine.send(command).await?)
 }
 
 fn show(state: &State) -> Result<Json<Clock>, ApiError> {

@@ -9,11 +9,10 @@ use uuid::Uuid;
 
 use super::{Page, organization, organization_param};
 use crate::api::framework::{IgnoredBody, Input, Json, memory};
-use crate::delivery::webhook_worker;
+use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::attempts;
 pub use crate::store::deliveries::State;
 use crate::store::deliveries::{self, Filter};
 
@@ -107,18 +106,12 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError>
     let filter = Filter { webhook, event, state: parsed, cursor };
     let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
     let organization = input.app.store.read(resolve).await?;
-    let may_scan = filter.may_scan();
     let page = move |reader: Reader<'_>| {
         let found = deliveries::list(reader, organization, &filter, limit + 1)?;
         let page = Page::of(found, limit as usize, |last| last.id.clone());
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
-    let page = if may_scan {
-        input.app.store.search(page).await?
-    } else {
-        input.app.store.read(page).await?
-    };
-    Json::of(&page)
+    Json::of(&input.app.store.read(page).await?)
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -135,7 +128,7 @@ fn with_attempts(
     found: Vec<deliveries::Delivery>,
 ) -> Result<Vec<Delivery>, ApiError> {
     let view = |delivery: deliveries::Delivery| {
-        let attempts = attempts::list(reader, &delivery.id, false)?;
+        let attempts = deliveries::attempts(reader, &delivery.id, false)?;
         Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
     };
     found.into_iter().map(view).collect()
@@ -154,7 +147,7 @@ pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
     let found = input.app.store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
-        let attempts = attempts::list(reader, &id, true)?;
+        let attempts = deliveries::attempts(reader, &id, true)?;
         Ok(Delivery {
             body: body.map(text),
             attempts: Some(views(attempts)),
@@ -189,8 +182,8 @@ pub(crate) async fn replay(
             return conflict("the webhook of the delivery is inactive");
         }
         // Start after the last retry, so that no retry follows.
-        let retry = webhook_worker::schedule(webhook.service).len() as i64;
-        deliveries::repeat(tx, &delivery, retry)?;
+        let retry = webhook::schedule(webhook.service).len() as i64;
+        deliveries::repeat(tx, organization, &delivery, retry)?;
         deliveries::find(tx.reader(), &id, organization)
     });
     Json::of(&Delivery::from(replayed.await?))
@@ -214,14 +207,14 @@ impl From<deliveries::Delivery> for Delivery {
     }
 }
 
-fn views(attempts: Vec<attempts::Attempt>) -> Vec<Attempt> {
-    let view = |attempt: attempts::Attempt| Attempt {
+fn views(attempts: Vec<deliveries::Attempt>) -> Vec<Attempt> {
+    let view = |attempt: deliveries::Attempt| Attempt {
         number: attempt.number,
         started_at: attempt.started_at.into(),
         duration_ms: attempt.duration_ms,
         url: attempt.url,
         request_headers: attempt.request_headers,
-        status: attempt.status,
+        status: attempt.status.map(i64::from),
         error: attempt.error,
         response_body: attempt.response_body.map(text),
     };

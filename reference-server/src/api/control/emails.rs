@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::deliveries::{self, Delivery};
-use super::indexing::extend_after;
 use super::query::{Position, Query};
 use super::requests::{self, LoggedRequest};
 use super::{Page, organization, organization_param};
@@ -15,8 +14,7 @@ use crate::model::error::ApiError;
 use crate::model::status::{RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::emails::index::{self, Wanted};
-use crate::store::emails::{self, EmailSummary, Range, Stored};
+use crate::store::emails::{self, EmailSummary, Range, Stored, Wanted};
 use crate::store::messages::{self, MessageSummary};
 
 /// What happened to an email.
@@ -68,10 +66,6 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiEr
     let (name, app) = (organization_param(&input), Arc::clone(&input.app));
     let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
     let organization = input.app.store.read(resolve).await?;
-    // The time before which emails are wanted is in no index.
-    let may_scan = !wanted.is_anything()
-        || matches!(before, Some(Position::Time(_)))
-        || emails::may_scan(status);
     let find = move |reader: Reader<'_>| {
         let mut found = Vec::new();
         let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
@@ -91,18 +85,12 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiEr
             {
                 found.push(email);
             }
-            Ok(found.len() <= limit)
+            found.len() <= limit
         };
-        let read = index::each_matching(reader, organization, &range, status, &wanted, take)?;
-        Ok((Page::of(found, limit, |last| last.id.clone()), read))
+        emails::each(reader, organization, &range, status, &wanted, take)?;
+        Ok(Page::of(found, limit, |last| last.id.clone()))
     };
-    let (page, read) = if may_scan {
-        input.app.store.search(find).await?
-    } else {
-        input.app.store.read(find).await?
-    };
-    extend_after(read, &input.app, organization, "emails", index::extend);
-    Json::of(&page)
+    Json::of(&input.app.store.read(find).await?)
 }
 
 /// Maximum number of deliveries in a story.
@@ -117,11 +105,7 @@ pub(crate) async fn story(input: Input) -> Result<Json<EmailStory>, ApiError> {
         let email = emails::find(reader, &id)?
             .filter(|email| email.organization == organization)
             .ok_or_else(|| ApiError::not_found("email"))?;
-        let delivered = email.recipients.iter().filter(|recipient| {
-            matches!(recipient.status, Status::Delivered | Status::Complained | Status::Bounced)
-        });
-        let addresses = delivered.map(|recipient| recipient.address.as_str());
-        let messages = messages::of_email(reader, organization, &id, addresses)?;
+        let messages = messages::of_email(reader, &id)?;
         let found = deliveries::of_email(reader, &id, MAX_DELIVERIES)?;
         Ok(EmailStory {
             request: requests::of_email(&app.requests, organization, &email),

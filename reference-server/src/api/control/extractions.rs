@@ -11,7 +11,7 @@ use svc_sdk::Service;
 
 use super::{named_organization, organization};
 use crate::api::framework::{Input, Json, JsonBody};
-use crate::delivery::post::{self, Part};
+use crate::delivery::emit::{Part, emit};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -63,7 +63,8 @@ pub(crate) async fn create(
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
     let finished = input.app.store.write(move |tx| {
         let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
-        let deliveries = post::emit_at_once(tx, &app.webhooks, organization, event, &data)?;
+        let deliveries =
+            emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });

@@ -9,7 +9,6 @@ use crate::api::app::App;
 use crate::api::framework::{Input, Json};
 use crate::model::error::{ApiError, Code};
 use crate::model::timestamp::Timestamp;
-use crate::store::crashes;
 
 /// The state of a server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,9 +23,9 @@ pub struct Health {
     pub now: Timestamp,
     /// The addresses that the server listens on.
     pub addresses: HealthAddresses,
-    /// The number of jobs that were set aside, because the server failed or ended several times
-    /// while it processed them. The log names them.
-    pub set_aside: i64,
+    /// The number of jobs that were set aside since the start, because the server failed while it
+    /// processed them. The log names them.
+    pub set_aside: u64,
 }
 
 /// The addresses that a server listens on.
@@ -58,7 +57,6 @@ pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
     let app = &input.app;
     check_ready(app)?;
     let addresses = app.addresses.get();
-    let set_aside = app.store.read(crashes::count_set_aside).await?;
     let health = Health {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -68,7 +66,7 @@ pub(crate) async fn get(input: Input) -> Result<Json<Health>, ApiError> {
             smtp: addresses.and_then(|addresses| addresses.smtp),
             dns: addresses.map(|addresses| addresses.dns),
         },
-        set_aside,
+        set_aside: app.metrics.count_set_aside(),
     };
     Json::of(&health)
 }

@@ -19,7 +19,6 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
-use crate::store::in_progress::Job;
 
 /// An email that arrives.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -143,23 +142,20 @@ pub(crate) async fn create(
     let query = input.query();
     let prepared = if content_type.starts_with("message/rfc822") {
         let bytes = input.bytes().await?;
-        let size = bytes.len();
         let read = move || {
             let source = inbound::with_crlf(&bytes);
             let recipients = parse_recipients(&query, &source)?;
             let host = parse_peer(&query, &source)?;
             Ok(Prepared::new((recipients, source, host)))
         };
-        heavy::run_aside(size, read).await?
+        heavy::run(read).await?
     } else {
         let new = body.read(&mut input).await?;
         organization_name = named_organization(&input, new.organization.clone())?;
         let (now, host) = (input.app.clock.now(), parse_host(&query)?);
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let size = length(&new.text) + length(&new.html);
-        heavy::run_aside(size, move || new.compose(now, host).map(Prepared::new)).await?
+        heavy::run(move || new.compose(now, host).map(Prepared::new)).await?
     };
-    let Prepared { recipients, source, host, job } = prepared;
+    let Prepared { recipients, source, host } = prepared;
     if recipients.len() > MAX_RECIPIENTS {
         let message =
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
@@ -173,10 +169,10 @@ pub(crate) async fn create(
     let organization = Some(organization.await?);
     let (store, resolver, now) = (&input.app.store, &input.app.resolver, input.app.clock.now());
     let peer = host.as_ref().map(SendingHost::peer);
-    let results = authentication::check(store, resolver, &job, peer, &source, now).await?;
+    let results = authentication::check(resolver, peer, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
     let message = IncomingMessage { organization, recipients, results, source };
-    let received = inbound::receive(store, &input.app.webhooks, message, &job).await?;
+    let received = inbound::receive(store, &input.app.webhooks, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));
@@ -264,14 +260,11 @@ struct Prepared {
     recipients: Vec<Address>,
     source: Arc<Vec<u8>>,
     host: Option<SendingHost>,
-    job: Job,
 }
 
 impl Prepared {
-    /// Do not call it on an async thread if the message may be large.
     fn new((recipients, source, host): Composed) -> Self {
-        let job = inbound::job(&source);
-        Self { recipients, source: Arc::new(source), host, job }
+        Self { recipients, source: Arc::new(source), host }
     }
 }
 

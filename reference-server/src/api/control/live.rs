@@ -25,7 +25,7 @@ use crate::model::event_log::{MAX_WATCHERS, Missed, Watch};
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::attempts::AttemptMade;
+use crate::store::deliveries::AttemptMade;
 use crate::store::deliveries::DeliveryChange;
 use crate::store::emails::EmailSummary;
 use crate::store::messages::MessageSummary;

@@ -47,12 +47,9 @@ pub(crate) async fn wait(input: Input) -> Result<Json<Message>, ApiError> {
     let stopped = input.app.stop.requested();
     tokio::pin!(stopped);
     loop {
-        // Many clients may wait: they take turns, so that others can read, too.
-        let turn = timeout_at(deadline, input.app.store.wake.searches.acquire()).await;
         // Register before the query, so that no message is missed in between.
         let mut stored = input.app.store.wake.messages.subscribe();
         let Found { organization, newest, messages } = search.run(&input.app, 1).await?;
-        drop(turn);
         if let Some(found) = messages.into_iter().next() {
             return view::show(&input.app, organization, found.id).await;
         }
@@ -94,7 +91,7 @@ async fn none_arrived(
     let newest = app
         .store
         .read(move |reader| Search::default().find(reader, organization, SHOWN_INSTEAD + 1));
-    let (newest, _) = newest.await?;
+    let newest = newest.await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
         format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
     });

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use svc_sdk::Operation;
 
 use super::query::{Position, Query};
 use super::{Page, faults, organization, organization_param};
@@ -88,21 +87,15 @@ async fn resolve(input: &Input) -> Result<i64, ApiError> {
     input.app.store.read(resolve).await
 }
 
-/// The request that sent an email: its response has the ID.
+/// The request that sent an email.
 pub(super) fn of_email(
     log: &RequestLog,
     organization: i64,
     email: &Stored,
 ) -> Option<LoggedRequest> {
-    let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
-    let requests = log.list(organization).into_iter();
-    let mut sends = requests.filter(|request| sends.contains(&request.operation));
-    let id = email.id.as_bytes();
-    let has_id = |request: &Arc<request_log::LoggedRequest>| {
-        let body = request.response_body.as_ref();
-        body.is_some_and(|body| body.start.windows(id.len()).any(|part| part == id))
-    };
-    sends.find(has_id).map(|request| LoggedRequest::from(&*request))
+    let id = email.request.as_ref()?;
+    let request = log.list(organization).into_iter().find(|request| request.id == *id)?;
+    Some(LoggedRequest::from(&*request))
 }
 
 /// A status, or a class of statuses.

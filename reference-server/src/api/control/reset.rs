@@ -9,6 +9,7 @@ use super::seed;
 use super::{named_organization, organization};
 use crate::api::app::App;
 use crate::api::framework::{Input, NoContent, OptionalBody};
+use crate::engine::Command;
 use crate::model::error::{ApiError, Code};
 use crate::store::Location;
 
@@ -40,7 +41,7 @@ pub(crate) async fn reset(
         });
         written.await.map_err(|error| explain_full_disk(&app, error))?;
         // Abort the work in progress for deleted data.
-        app.engine.reload().await
+        app.engine.send(Command::Reload).await
     });
     done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     Ok(NoContent)

@@ -116,7 +116,7 @@ pub(crate) async fn show(
     id: String,
 ) -> Result<Json<Message>, ApiError> {
     let (found, source) = source(app, organization, id).await?;
-    heavy::run_aside(source.len(), move || Json::of(&found.into_message(&source))).await
+    heavy::run(move || Json::of(&found.into_message(&source))).await
 }
 
 /// Returns the RFC 5322 source.
@@ -131,10 +131,8 @@ pub(crate) async fn raw(input: Input) -> Result<Response<Body>, ApiError> {
 pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
-    let size = source.len();
     let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
-    let html =
-        heavy::run_aside(size, read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
+    let html = heavy::run(read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
@@ -150,7 +148,7 @@ pub(crate) async fn attachment(input: Input) -> Result<Response<Body>, ApiError>
     let (organization, id) = find(&input).await?;
     let position = input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
     let (_, source) = source(&input.app, organization, id).await?;
-    let found = heavy::run_aside(source.len(), move || {
+    let found = heavy::run(move || {
         let message = Incoming::parse(&source).unwrap_or_default();
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
     });
@@ -178,9 +176,8 @@ const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; defaul
 pub(crate) async fn links(input: Input) -> Result<Json<MessageLinks>, ApiError> {
     let (organization, id) = find(&input).await?;
     let (_, source) = source(&input.app, organization, id).await?;
-    let size = source.len();
     let find = move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()));
-    Json::of(&heavy::run_aside(size, find).await?)
+    Json::of(&heavy::run(find).await?)
 }
 
 /// Returns the organization and the message ID of the request, or 404 if the organization
@@ -229,8 +226,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
         StoredSource::Outgoing(message) => {
             let exposed = app.settings.is_exposed();
             let recipient = found.recipient.clone();
-            let size = message.size();
-            heavy::run_aside(size, move || message.source(&recipient, exposed)).await?
+            heavy::run(move || message.source(&recipient, exposed)).await?
         }
     };
     Ok((found, source))
