@@ -5,7 +5,7 @@ import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hoo
 import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
-import { current, go, href, useRoute } from './lib/route.js';
+import { go, href, useRoute } from './lib/route.js';
 import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock } from './views/clock.js';
@@ -83,7 +83,6 @@ function Shell() {
   const action = useAction();
   const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' && /^(organizations|reset)$/.test(event.resource));
   const chosen = route.params.organization ?? null;
-  if (api.selectedOrganization() !== chosen) api.selectOrganization(chosen);
   useEffect(() => {
     connect();
   }, [chosen]);
@@ -260,5 +259,4 @@ function switchTheme() {
 
 const theme = localStorage.getItem(THEME);
 if (theme) document.documentElement.dataset.theme = theme;
-api.selectOrganization(current().params.organization ?? null);
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

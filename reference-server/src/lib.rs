@@ -56,24 +56,41 @@
 //! ```
 #![warn(missing_docs)]
 
-mod api;
 pub mod client;
-mod delivery;
-mod engine;
-mod mail;
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+mod control;
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
 mod model;
+
+#[cfg(feature = "server")]
+mod api;
+#[cfg(feature = "server")]
+mod delivery;
+#[cfg(feature = "server")]
+mod engine;
+#[cfg(feature = "server")]
+mod mail;
+#[cfg(feature = "server")]
 mod net;
+#[cfg(feature = "server")]
 mod routes;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
 mod settings;
+#[cfg(feature = "server")]
 mod smtp;
+#[cfg(feature = "server")]
 mod store;
 
-pub use api::control::organizations::Organization;
-pub use mail::relay::InvalidRelay;
-pub use model::addresses::Addresses;
-pub use model::compatibility::InvalidSetting;
-pub use server::organization::CreateOrganizationError;
-pub use server::{Builder, Server, StartError};
-pub use smtp::InvalidCertificate;
-pub use store::data_dir::{RunningServer, find_running};
+pub use control::organizations::Organization;
+#[cfg(feature = "server")]
+pub use {
+    mail::relay::InvalidRelay,
+    model::addresses::Addresses,
+    model::compatibility::InvalidSetting,
+    server::organization::CreateOrganizationError,
+    server::{Builder, Server, StartError},
+    smtp::InvalidCertificate,
+    store::data_dir::{RunningServer, find_running},
+};

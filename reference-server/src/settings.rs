@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::mail::relay::RelayTarget;
 use crate::model::compatibility::Compatibility;
-use crate::model::request_log::OnRequest;
 use crate::smtp::Certificate;
 use crate::store::Location;
+use crate::store::request_log::OnRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {

@@ -45,6 +45,7 @@ mod queue;
 mod reader;
 mod readers;
 pub(crate) mod relay_queue;
+pub(crate) mod request_log;
 pub(crate) mod reset;
 mod restore;
 mod running;

@@ -41,8 +41,15 @@ function urlOf(delivery) {
 /** @param {any} attempt */
 const succeeded = (attempt) => attempt.status >= 200 && attempt.status < 300;
 
+/** When failed deliveries are attempted again. @param {number[]} schedule */
+const delays = (schedule) => {
+  const words = schedule.map((ms) => `${ms / 1000} s`);
+  return [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' and ');
+};
+
 /** The attempts of the loaded deliveries over time, by outcome. @param {{deliveries: any[]}} props */
 function Chart({ deliveries }) {
+  const schedules = useResource(() => api.get('/_sandbox/health'), []).data?.retry_delays_ms;
   const attempts = deliveries.flatMap((one) => one.attempts ?? []);
   if (attempts.length === 0) return html`<${Empty} title="No delivery is open">Open a delivery to see its attempts.<//>`;
   const times = attempts.map((one) => Date.parse(one.startedAt));
@@ -66,7 +73,8 @@ function Chart({ deliveries }) {
       })}
     </svg>
     <div class="legend"><span class="good">${good} succeeded</span><span class="bad">${attempts.length - good} failed</span><span style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
-  <//><p class="muted">Open a delivery to see its attempts. A delivery that fails is attempted again after 2 s, 8 s and 32 s.</p>`;
+  <//><p class="muted">Open a delivery to see its attempts. ${schedules && html`A delivery that fails is attempted
+    again: of the email service after ${delays(schedules.email)}, of the extraction service after ${delays(schedules.extraction)}.`}</p>`;
 }
 
 /** @param {{id: string, back: string}} props */

@@ -205,6 +205,14 @@ function Source({ id }) {
   return html`<div class="pad">${data === null ? html`<p class="muted">Loading…</p>` : html`<${Code} text=${data} label="Source" />`}</div>`;
 }
 
+/**
+ * Whether a signature of one domain stands for a sender in the other (relaxed alignment): they are
+ * the same, or one is above the other.
+ * @param {string} domain @param {string} signer
+ */
+export const isAligned = (domain, signer) =>
+  domain === signer || domain.endsWith(`.${signer}`) || signer.endsWith(`.${domain}`);
+
 /** What the message says about its sender, its list, and its content. @param {{message: any}} props */
 function Checks({ message }) {
   const header = (/** @type {string} */ name) => {
@@ -226,7 +234,7 @@ function Checks({ message }) {
   const signature = header('dkim-signature');
   const tag = (/** @type {string} */ name) => new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(signature)?.[1].replace(/\s+/g, '') ?? '';
   if (signature) {
-    const aligned = domain === tag('d').toLowerCase() || domain.endsWith(`.${tag('d').toLowerCase()}`);
+    const aligned = isAligned(domain, tag('d').toLowerCase());
     rows.push(['DKIM signature', 'present', html`of <code>${tag('d')}</code>, selector <code>${tag('s')}</code>`]);
     rows.push(['DMARC alignment', aligned ? 'pass' : 'fail', aligned ? 'The signature is of the domain in From.' : html`The signature is of <code>${tag('d')}</code>, the sender of <code>${domain}</code>.`]);
   } else if (!verdicts) rows.push(['DKIM signature', 'none', 'The message is not signed.']);

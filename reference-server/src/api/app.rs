@@ -15,7 +15,6 @@ use crate::model::body_budget::BodyBudget;
 use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::metrics::Metrics;
-use crate::model::request_log::RequestLog;
 use crate::model::stop::Stop;
 use crate::net::slots::Slots;
 use crate::settings::Settings;
@@ -23,6 +22,7 @@ use crate::store::Store;
 use crate::store::domains::VerifiedDomains;
 use crate::store::faults::Faults;
 use crate::store::keys::Keys;
+use crate::store::request_log::RequestLog;
 use crate::store::webhooks::Webhooks;
 
 pub(crate) type Shared = Arc<App>;

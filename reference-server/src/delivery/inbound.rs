@@ -12,10 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::delivery::authentication::Authentication;
+use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
 use crate::delivery::post::{self, Part};
-use crate::mail::dkim::DkimVerdict;
-use crate::mail::dns::SpfVerdict;
 use crate::mail::mime::Incoming;
 use crate::model::address::Address;
 use crate::model::error::ApiError;

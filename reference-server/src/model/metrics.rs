@@ -15,7 +15,7 @@ const CLASSES: [&str; 3] = ["2xx", "4xx", "5xx"];
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// By operation, in the order of `Operation::ALL`, and by status class.
-    requests: [[AtomicU64; 3]; 25],
+    requests: [[AtomicU64; 3]; Operation::ALL.len()],
     durations: [AtomicU64; 9],
     duration_micros: AtomicU64,
     emails: AtomicU64,

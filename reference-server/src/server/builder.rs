@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use super::start_error::StartError;
 use super::{Server, start};
+use crate::control::requests::RequestHandled;
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
-use crate::model::request_log::{OnRequest, RequestHandled};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
+use crate::store::request_log::OnRequest;
 
 /// Options of a [`Server`]; created by [`Server::builder`].
 ///

@@ -3,8 +3,8 @@
 use svc_sdk::{EmailClient, ExtractionClient};
 
 use crate::Server;
-use crate::api::control::organizations::{self, Organization};
-use crate::client::{Client, Error, Tenant};
+use crate::api::control::organizations;
+use crate::client::{Client, Error, Organization, Tenant};
 use crate::store::keys::SEEDED;
 
 impl Server {

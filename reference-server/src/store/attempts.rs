@@ -1,12 +1,10 @@
 //! The table `attempt`: the attempts of webhook deliveries.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::control::deliveries::AttemptMade;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
 /// An attempt to insert.
@@ -54,28 +52,6 @@ pub(crate) fn put(tx: &Tx<'_>, delivery: &str, new: &NewAttempt<'_>) -> Result<(
         ),
     )?;
     publish(tx, delivery, new)
-}
-
-/// An attempt that was made, as the clients that watch see it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct AttemptMade {
-    /// The ID of the delivery.
-    pub delivery: String,
-    /// Its number; the first is 1.
-    pub number: i64,
-    /// When it started, by the server's clock.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: i64,
-    /// The URL of the request.
-    pub url: String,
-    /// The status of the response; null if there was none.
-    pub status: Option<i64>,
-    /// Why there was no response.
-    pub error: Option<String>,
 }
 
 /// Tells the clients that watch.

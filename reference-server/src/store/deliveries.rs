@@ -6,55 +6,17 @@ mod change;
 use std::collections::{HashSet, VecDeque};
 
 use rusqlite::Row;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
 use super::keys::service_from;
+pub(crate) use crate::control::deliveries::State;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::store::{Reader, Tx, bodies};
 
-pub use change::DeliveryChange;
 use change::publish;
-
-/// The state of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "DeliveryState", inline)]
-#[non_exhaustive]
-pub enum State {
-    /// An attempt is in progress or due.
-    Pending,
-    /// The webhook accepted it.
-    Delivered,
-    /// The last attempt failed.
-    Failed,
-    /// The webhook was deleted or deactivated first.
-    Dropped,
-}
-
-impl State {
-    /// All states.
-    pub(crate) const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Dropped];
-
-    /// `pending`, `delivered`, `failed` or `dropped`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Dropped => "dropped",
-        }
-    }
-
-    /// The state with this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-}
 
 /// A delivery without its body.
 pub(crate) struct Delivery {

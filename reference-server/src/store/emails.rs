@@ -16,7 +16,7 @@ use crate::model::tracking::Tracking;
 use crate::store::large::{self, Staged};
 use crate::store::{Reader, Store, Tx, due, relay_queue, word_index};
 
-pub use list::EmailSummary;
+pub(crate) use crate::control::emails::EmailSummary;
 pub(crate) use list::{PAST_EVERY_ID, Range, may_scan};
 
 /// The immutable part of an email, except its content.
@@ -33,6 +33,9 @@ pub(crate) struct Meta {
     pub(crate) template_id: Option<String>,
     /// The domain of `from` in normalized form.
     pub(crate) domain: String,
+    /// The ID of the request that sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
 }

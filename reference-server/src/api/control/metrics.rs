@@ -4,20 +4,17 @@
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::api::framework::{Input, Json};
+use crate::api::framework::{ControlCall, Json};
+use crate::control::server::Ready;
 use crate::model::error::{ApiError, Code};
 use crate::store::{deliveries, due, meta};
 
-pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
-    let counts = input
-        .app
-        .store
-        .read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
+pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let app = call.app();
+    let counts =
+        app.store.read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
     let (pending, due) = counts.await?;
-    let app = &input.app;
     let slots = [
         ("templates", &app.templates),
         ("domain_keys", &app.domain_keys),
@@ -31,17 +28,11 @@ pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
     Ok(response)
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Ready {
-    #[schemars(extend("const" = "ready"))]
-    status: &'static str,
-}
-
 /// The server is ready if it can read the database and is not stopping.
-pub(crate) async fn ready(input: Input) -> Result<Json<Ready>, ApiError> {
-    if input.app.stop.is_requested() {
+pub(crate) async fn ready(call: ControlCall) -> Result<Json<Ready>, ApiError> {
+    if call.app().stop.is_requested() {
         return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
     }
-    input.app.store.read(meta::check).await?;
-    Json::of(&Ready { status: "ready" })
+    call.app().store.read(meta::check).await?;
+    Json::of(&Ready { status: "ready".to_owned() })
 }

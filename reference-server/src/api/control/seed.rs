@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
-use crate::api::control::live::{Reset, ResetReason};
 use crate::api::control::organizations::insert_keys;
+use crate::control::live::{Reset, ResetReason};
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
 use crate::model::dns::RecordKind;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::{Call, Created, JsonBody, Resource};
+use crate::api::framework::{Call, Created, Input, JsonBody, Resource};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
@@ -23,6 +23,7 @@ use crate::store::Reader;
 use crate::store::due::{self, Due};
 use crate::store::emails::{self, Attachment, Content, Stored, View};
 use crate::store::large;
+use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
@@ -34,6 +35,7 @@ pub(crate) async fn send(
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
+    checked.meta.request = request_id(&call.input);
     prepare(call.app(), call.organization(), &mut checked).await?;
     stage(call.app(), call.organization(), vec![&mut checked]).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
@@ -46,6 +48,11 @@ pub(crate) async fn send(
         Created::new(&compatibility, &email.view())
     })
     .await
+}
+
+/// The ID of a request, by which the story of an email finds it.
+pub(super) fn request_id(input: &Input) -> Option<String> {
+    input.parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone())
 }
 
 /// Completes an email outside of the transaction that accepts it.

@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::api::app::Shared;
 use crate::model::body_budget::{self, Reserved};
 use crate::model::error::{ApiError, Code};
-use crate::model::request_log::BodyRecorder;
 use crate::store::NO_ORGANIZATION;
+use crate::store::request_log::BodyRecorder;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,

@@ -9,6 +9,7 @@ use super::errors;
 use crate::api::framework::auth;
 use crate::api::framework::body::Described;
 use crate::api::framework::route::{ID, Route, Target};
+use crate::control::endpoint::Subject;
 use crate::model::compatibility::{ErrorFormat, Idempotency, Wrapping};
 use crate::model::dns::RecordKind;
 use crate::model::error::Code;
@@ -44,13 +45,13 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
             format = compatibility.error_format;
             fixed_unauthorized = operation.service() == Service::Extraction;
         }
-        Target::Control { of_organization, .. } => {
+        Target::Control { subject, .. } => {
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
             if document.has_control_token() {
                 set("security", json!([{"controlToken": []}]));
                 codes.push(Code::Unauthorized);
             }
-            if of_organization {
+            if subject != Subject::Server {
                 parameters.push(organization(document.settings.seed));
                 codes.extend([Code::NotFound, Code::Conflict]);
             }

@@ -3,13 +3,14 @@
 
 use std::cell::Cell;
 
+use crate::control::emails::EmailSummary;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
 use crate::store::word_index::{self, EMAILS as INDEX};
 use crate::store::{Reader, Tx};
 
-use super::list::{COLUMNS, EmailSummary, Range, each, may_scan, summary};
+use super::list::{COLUMNS, Range, each, may_scan, summary};
 
 /// What a search looks for in the texts of an email.
 #[derive(Clone, Debug, Default)]
