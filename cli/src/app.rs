@@ -15,6 +15,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::group;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
+use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::usage::{self, command_names};
 
@@ -82,25 +83,26 @@ fn with_sections(tree: clap::Command) -> clap::Command {
 
 /// Runs `svc` with the arguments, environment and streams of this process.
 pub fn main() -> u8 {
-    run_args(&std::env::args_os().collect::<Vec<_>>())
+    run(&std::env::args_os().collect::<Vec<_>>(), Process::current())
 }
 
-/// Runs `svc` inside this process, with its environment and streams. The first argument is the name
-/// of the program. Returns the exit code.
-pub fn run_args(args: &[OsString]) -> u8 {
-    run(args, &Env::of_process(), Streams::of_process())
-}
-
-fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
+/// Runs `svc` inside this process. The first argument is the name of the program. Returns the exit
+/// code.
+///
+/// It blocks until the command ends, and must not be called from an async task.
+pub fn run(args: &[OsString], process: Process) -> u8 {
+    let env = &Env::of(&process);
+    let Process { stdin, stdout, stderr, terminals, .. } = process;
+    let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
     if let [_, only] = args
         && (only == "--version" || only == "-V")
     {
         // Scripts ask for the version often, and it does not need the command tree.
-        let printed = early_printer(args, env, streams).raw(version::LINE);
+        let printed = early_printer(args, env, &streams).raw(version::LINE);
         return printed.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
     }
     if let Some(shell) = env.get(complete::VARIABLE) {
-        complete::run(shell, args, env, streams);
+        complete::run(shell, args, env, &streams);
         return exit::DONE;
     }
     let mut args = args.to_vec();
@@ -108,7 +110,7 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         match parse(&args) {
             Ok(parsed) => break parsed,
             Err(error) => {
-                let printer = early_printer(&args, env, streams);
+                let printer = early_printer(&args, env, &streams);
                 match usage::ask(&error, command, &args, &printer) {
                     Ok(None) => return report_clap_error(&error, &args, &printer),
                     Ok(Some(completed)) => args = completed,
@@ -121,10 +123,10 @@ fn run(args: &[OsString], env: &Env, streams: Streams) -> u8 {
         }
     };
     let args = args.as_slice();
-    let (settings, printer) = match prepare(&cli.global, env, streams) {
+    let (settings, printer) = match prepare(&cli.global, env, &streams) {
         Ok(prepared) => prepared,
         Err(failure) => {
-            early_printer(args, env, streams).failure(&failure);
+            early_printer(args, env, &streams).failure(&failure);
             return exit::code(failure.kind());
         }
     };
@@ -201,7 +203,7 @@ fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> 
 fn prepare(
     flags: &GlobalFlags,
     env: &Env,
-    streams: Streams,
+    streams: &Streams,
 ) -> Result<(Settings, Printer), Failure> {
     let settings = Settings::resolve(flags, env)?;
     let filter = flags.jq.as_deref().map(Filter::compile).transpose()?;
@@ -212,8 +214,8 @@ fn prepare(
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let color = settings.color;
     let color = move |is_terminal| colored(color, is_terminal);
-    let printer = Printer::new(format, filter, streams, color, flags.quiet, flags.verbose);
-    Ok((settings, printer.wide(flags.wide)))
+    let printer = Printer::new(format, filter, streams.clone(), color, flags.quiet, flags.verbose);
+    Ok((settings, printer.wide(flags.wide).within(env.zone, env.signals)))
 }
 
 fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
@@ -259,7 +261,7 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], printer: &Printer) 
 
 /// A printer for the time before the settings are resolved. It considers only the output options
 /// in the arguments and environment.
-fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
+fn early_printer(args: &[OsString], env: &Env, streams: &Streams) -> Printer {
     let flags = GlobalFlags::found_in(args);
     let format = match flags.json || flags.jq.is_some() {
         true => Some(Format::Json),
@@ -267,7 +269,7 @@ fn early_printer(args: &[OsString], env: &Env, streams: Streams) -> Printer {
     };
     let color = color_choice(&flags, [env]);
     let color = move |is_terminal| colored(color, is_terminal);
-    Printer::new(format, None, streams, color, false, false)
+    Printer::new(format, None, streams.clone(), color, false, false).within(env.zone, env.signals)
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::settings::Env;
+
 /// Opens a URL in the browser that the environment variable `BROWSER` names, or in that of the
 /// system. Returns whether there is one.
-pub async fn open(url: &str) -> bool {
-    for command in commands(url) {
+pub async fn open(url: &str, env: &Env) -> bool {
+    for command in commands(url, env) {
         if let Ok(child) = command.into_child()
             && is_running(child).await
         {
@@ -32,10 +34,10 @@ impl Words {
 }
 
 /// What to try, in this order.
-fn commands(url: &str) -> Vec<Words> {
-    let named = std::env::var("BROWSER").unwrap_or_default();
+fn commands(url: &str, env: &Env) -> Vec<Words> {
+    let named = env.get("BROWSER").unwrap_or_default();
     let named: Vec<Words> = named.split(':').filter_map(|one| with_url(one, url)).collect();
-    if named.is_empty() { of_system(url) } else { named }
+    if named.is_empty() { of_system(url, env) } else { named }
 }
 
 /// A command of `BROWSER`, in which `%s` stands for the URL.
@@ -52,7 +54,7 @@ fn with_url(command: &str, url: &str) -> Option<Words> {
     Some(Words(words))
 }
 
-fn of_system(url: &str) -> Vec<Words> {
+fn of_system(url: &str, env: &Env) -> Vec<Words> {
     let words = |words: &[&str]| Words(words.iter().map(|&word| word.to_owned()).collect());
     if cfg!(target_os = "macos") {
         return vec![words(&["open", url])];
@@ -61,8 +63,7 @@ fn of_system(url: &str) -> Vec<Words> {
         return vec![words(&["rundll32", "url.dll,FileProtocolHandler", url])];
     }
     // Without a display, `xdg-open` would start a browser for terminals, in the background.
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    match is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") {
+    match env.get("DISPLAY").or(env.get("WAYLAND_DISPLAY")).is_some() {
         true => vec![words(&["xdg-open", url])],
         false => Vec::new(),
     }

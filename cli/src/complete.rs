@@ -9,7 +9,7 @@ mod shells;
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap_complete::engine::{
@@ -107,9 +107,10 @@ impl Values {
             Self::Command => request.next_words_of_a_command(),
             Self::Profile => request.profiles(),
             Self::Record => request.records(),
-            Self::Email => {
-                request.settings().map(|s| SentEmails::of(&s).newest()).unwrap_or_default()
-            }
+            Self::Email => request
+                .context()
+                .map(|c| SentEmails::of(&c.settings).newest(&c.out))
+                .unwrap_or_default(),
             values => {
                 let fetch = |context| service::fetch(&context, values, request.timeout());
                 request.context().map(fetch).unwrap_or_default()
@@ -126,14 +127,16 @@ fn plain<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<Found> {
 pub fn at_file() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let path = current.to_str().and_then(|text| text.strip_prefix('@'));
-        let found = path.map(|path| PathCompleter::any().complete(OsStr::new(path)));
+        let here = REQUEST.with_borrow(|request| Some(request.as_ref()?.env.cwd.clone()));
+        let files = PathCompleter::any().current_dir(here.unwrap_or_default());
+        let found = path.map(|path| files.complete(OsStr::new(path)));
         let found = found.unwrap_or_default().into_iter();
         found.map(|candidate| candidate.add_prefix("@")).collect::<Vec<_>>()
     })
 }
 
 /// Prints the candidates for the words after `--`.
-pub fn run(shell: &str, args: &[OsString], env: &Env, streams: Streams) {
+pub fn run(shell: &str, args: &[OsString], env: &Env, streams: &Streams) {
     let Some(start) = args.iter().position(|arg| arg == "--") else { return };
     let words = args[start + 1..].to_vec();
     let Some(shell) = Shell::named(shell).filter(|_| !words.is_empty()) else { return };
@@ -144,12 +147,14 @@ pub fn run(shell: &str, args: &[OsString], env: &Env, streams: Streams) {
     }
     let others = others.into_iter().filter_map(|word| word.into_string().ok()).collect();
     let before = current;
-    REQUEST.set(Some(Request { words: others, before, env: env.clone(), streams }));
-    let here = std::env::current_dir().ok();
-    if let Ok(text) =
-        shell.complete(&mut crate::command(), words, env, here.as_deref() as Option<&Path>)
-    {
-        let _ = silent(streams).raw(&text);
+    REQUEST.set(Some(Request {
+        words: others,
+        before,
+        env: env.clone(),
+        streams: streams.clone(),
+    }));
+    if let Ok(text) = shell.complete(&mut crate::command(), words, env, Some(&env.cwd)) {
+        let _ = silent(streams.clone(), env).raw(&text);
     }
 }
 
@@ -176,7 +181,12 @@ impl Request {
     }
 
     fn context(&self) -> Option<Context> {
-        Some(Context::new(self.settings()?, silent(self.streams), &command_spec::UNKNOWN, &[]))
+        Some(Context::new(
+            self.settings()?,
+            silent(self.streams.clone(), &self.env),
+            &command_spec::UNKNOWN,
+            &[],
+        ))
     }
 
     fn timeout(&self) -> Duration {
@@ -220,10 +230,10 @@ impl Request {
     }
 
     fn records(&self) -> Vec<Found> {
-        let Some(settings) = self.settings() else { return Vec::new() };
-        let newest = Records::in_dir(&settings.data_dir).newest(SHOWN).unwrap_or_default();
+        let Some(context) = self.context() else { return Vec::new() };
+        let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).unwrap_or_default();
         let about = |event: Option<String>, at: &str| {
-            let at = crate::output::local_time(at);
+            let at = context.out.local_time(at);
             format!("{} {at}", event.unwrap_or_default())
         };
         newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
@@ -274,13 +284,15 @@ fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
 }
 
 /// A printer without progress and hints.
-fn silent(streams: Streams) -> Printer {
+fn silent(streams: Streams, env: &Env) -> Printer {
     Printer::new(Some(Format::Json), None, streams, |_| false, true, false)
+        .within(env.zone, env.signals)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Terminals;
 
     #[test]
     fn rejects_values_that_a_shell_would_interpret() {
@@ -300,12 +312,13 @@ mod tests {
             words: words.map(str::to_owned).to_vec(),
             before: words.len(),
             env: Env::default(),
-            streams: Streams {
-                stdin_is_terminal: false,
-                stdout_is_terminal: false,
-                stderr_is_terminal: false,
-                dumb: false,
-            },
+            streams: Streams::new(
+                Box::new(std::io::empty()),
+                Box::new(std::io::sink()),
+                Box::new(std::io::sink()),
+                Terminals::default(),
+                false,
+            ),
         };
         let flags = request.flags();
         assert_eq!(flags.profile.as_deref(), Some("p"));

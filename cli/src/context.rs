@@ -8,9 +8,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::email::BatchShape;
-use svc_sdk::{
-    Call, EmailClient, ExtractionClient, Operation, RawResponse, Response, Secret, Service,
-};
+use svc_sdk::{Call, EmailClient, ExtractionClient, Operation, RawResponse, Secret, Service};
 use tokio::sync::OnceCell;
 
 use crate::changes::Changes;
@@ -22,6 +20,7 @@ use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
+use crate::stop;
 use crate::urls::{is_loopback, with_scheme};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
@@ -62,14 +61,12 @@ macro_rules! with_settings {
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
-        if let Some(proxies) = &settings.proxies {
-            builder = match proxies.of($url) {
-                Some(proxy) => builder.proxy(proxy).proxy_except(&proxies.except),
-                None => builder.no_proxy(),
-            };
-        }
+        builder = match settings.proxies.of($url) {
+            Some(proxy) => builder.proxy(proxy).proxy_except(&settings.proxies.except),
+            None => builder.no_proxy(),
+        };
         if let Some(tracer) = $context.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
         }
         builder
     }};
@@ -102,7 +99,8 @@ impl Context {
         command: &'static CommandSpec,
         typed: &[OsString],
     ) -> Self {
-        let (inputs, sandbox, typed) = (Inputs::default(), OnceCell::new(), typed.to_vec());
+        let inputs = Inputs::new(settings.env.cwd.clone());
+        let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         Self { settings, out, inputs, command, typed, sandbox, changes, requests }
     }
@@ -161,7 +159,7 @@ impl Context {
         let key = token.unwrap_or_else(|| Secret::new(SANDBOX_EMAIL_KEY));
         let mut builder = EmailClient::builder(url, key);
         if let Some(tracer) = self.out.tracer() {
-            builder = builder.on_attempt(move |attempt| trace::attempt(tracer, attempt));
+            builder = builder.on_attempt(move |attempt| trace::attempt(&tracer, attempt));
         }
         Ok(builder.no_proxy().user_agent(USER_AGENT).build()?)
     }
@@ -208,7 +206,7 @@ impl Context {
     /// instead and returns `None`.
     pub async fn call<T>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         if self.settings.dry_run {
             self.requests.show(&self.out, &self.with_options(call).to_request()?)?;
@@ -248,7 +246,7 @@ impl Context {
         what: &str,
     ) -> Result<Option<T>, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         if self.settings.dry_run {
             self.requests.show(&self.out, &call.to_request()?)?;
@@ -263,7 +261,7 @@ impl Context {
     /// As [`call`](Self::call), but sends the request even with `--dry-run`.
     pub async fn call_always<T>(&self, call: Call<T>, what: &str) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         let progress = self.out.progress(what);
         let response = self.run(call).await;
@@ -285,14 +283,14 @@ impl Context {
     /// Runs a call with the options of this command.
     pub async fn run<T>(&self, call: Call<T>) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         self.traced(self.with_options(call), None).await
     }
 
     async fn traced<T>(&self, call: Call<T>, retry_safe: Option<bool>) -> Result<T, Failure>
     where
-        Call<Response<T>>: IntoFuture<Output = Result<Response<T>, svc_sdk::Error>>,
+        T: 'static,
     {
         let operation = call.operation();
         let changes = !retry_safe
@@ -326,10 +324,7 @@ impl Context {
 
     /// Completes on Ctrl-C.
     pub async fn interrupted(&self) {
-        // Without a signal handler, the default action ends the program.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        stop::interrupted(self.settings.env.signals).await;
     }
 
     /// Ends the command. A sandbox inside this process first finishes the work that is due.
@@ -459,7 +454,7 @@ impl Context {
             return Ok(None);
         }
         let path = &bundle.value;
-        std::fs::read(path).map(Some).map_err(|error| {
+        std::fs::read(self.settings.path(path)).map(Some).map_err(|error| {
             Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
         })
     }

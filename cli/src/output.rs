@@ -10,20 +10,20 @@ mod table;
 mod text;
 mod yaml;
 
-use std::io::Write as _;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
+pub(crate) use streams::Stdin;
 pub use streams::Streams;
+pub(crate) use table::timestamp;
 pub use table::{Column, Show, View};
-pub(crate) use table::{local_time, timestamp};
 pub(crate) use text::{one_line, printable};
 
 use crate::failure::{Failure, Kind};
 use crate::settings::key::masked;
+use crate::zone::Zone;
 use table::Canvas;
 
 /// A response as the JSON that the service sent.
@@ -53,6 +53,8 @@ pub struct Printer {
     quiet: bool,
     verbose: bool,
     wide: bool,
+    zone: Zone,
+    signals: bool,
 }
 
 impl Printer {
@@ -65,18 +67,22 @@ impl Printer {
         quiet: bool,
         verbose: bool,
     ) -> Self {
-        let default = if streams.stdout_is_terminal { Format::Table } else { Format::Json };
+        let terminals = streams.terminals();
+        let animated = !streams.is_dumb();
+        let default = if terminals.stdout { Format::Table } else { Format::Json };
         let default = if filter.is_some() { Format::Json } else { default };
         Self {
             format: format.unwrap_or(default),
             explicit_format: format.is_some() || filter.is_some(),
             filter,
             streams,
-            stdout_color: color(streams.stdout_is_terminal && !streams.dumb),
-            stderr_color: color(streams.stderr_is_terminal && !streams.dumb),
+            stdout_color: color(terminals.stdout && animated),
+            stderr_color: color(terminals.stderr && animated),
             quiet,
             verbose,
             wide: false,
+            zone: Zone::Local,
+            signals: true,
         }
     }
 
@@ -85,6 +91,23 @@ impl Printer {
     pub fn wide(mut self, wide: bool) -> Self {
         self.wide = wide;
         self
+    }
+
+    /// Shows times in this zone, and lets Ctrl-C end a prompt if `signals` concern the run.
+    #[must_use]
+    pub fn within(mut self, zone: Zone, signals: bool) -> Self {
+        (self.zone, self.signals) = (zone, signals);
+        self
+    }
+
+    /// An RFC 3339 time in the zone of the run, with its offset. Other text is returned unchanged.
+    pub fn local_time(&self, text: &str) -> String {
+        table::local_time(text, self.zone)
+    }
+
+    /// The standard streams.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
     }
 
     /// The format of results.
@@ -99,12 +122,17 @@ impl Printer {
 
     /// Whether svc can prompt: standard input and standard error are terminals.
     pub fn can_ask(&self) -> bool {
-        self.streams.stdin_is_terminal && self.streams.stderr_is_terminal
+        self.stdin_is_terminal() && self.streams.terminals().stderr
     }
 
     /// Whether standard input is a terminal, so that reading it waits for a person to type.
     pub fn stdin_is_terminal(&self) -> bool {
-        self.streams.stdin_is_terminal
+        self.streams.terminals().stdin
+    }
+
+    /// Whether standard output is a terminal, so that a person sees the result.
+    pub fn stdout_is_terminal(&self) -> bool {
+        self.streams.terminals().stdout
     }
 
     /// Writes one object.
@@ -198,7 +226,7 @@ impl Printer {
         }
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.
-        let ends = text.is_empty() || text.ends_with('\n') || !self.streams.stdout_is_terminal;
+        let ends = text.is_empty() || text.ends_with('\n') || !self.stdout_is_terminal();
         if ends { Ok(()) } else { self.write("\n") }
     }
 
@@ -209,7 +237,7 @@ impl Printer {
 
     /// As [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
-        if self.streams.stdout_is_terminal {
+        if self.stdout_is_terminal() {
             self.write(&text::printable_document(text))
         } else {
             self.write(text)
@@ -287,7 +315,7 @@ impl Printer {
 
     /// A handle that writes lines of `--verbose`, for callbacks. `None` without `--verbose`.
     pub fn tracer(&self) -> Option<Tracer> {
-        self.verbose.then_some(Tracer { color: self.stderr_color })
+        self.verbose.then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
     }
 
     /// Sends the local server's log to standard error.
@@ -314,13 +342,14 @@ impl Printer {
     pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
         /// Further lines are lost, if the terminal does not take them.
         const MAX_WAITING: usize = 1000;
-        if self.quiet || !self.is_table() || !self.streams.stderr_is_terminal {
+        if self.quiet || !self.is_table() || !self.streams.terminals().stderr {
             return None;
         }
         let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
+        let streams = self.streams.clone();
         std::thread::spawn(move || {
             for line in receiver {
-                write_stderr(&format!("{}\n", one_line(&line)));
+                streams.write_stderr(&format!("{}\n", one_line(&line)));
             }
         });
         Some(move |line| drop(sender.try_send(line)))
@@ -328,9 +357,9 @@ impl Printer {
 
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
-        let animates = self.streams.stderr_is_terminal && !self.streams.dumb;
+        let animates = self.streams.terminals().stderr && !self.streams.is_dumb();
         let shown = animates && !self.quiet && !self.verbose;
-        spinner::Spinner::start(shown, what.into(), |frame| raw_stderr(frame.as_bytes()))
+        spinner::Spinner::start(shown, what.into(), &self.streams)
     }
 
     /// Writes a failure: at most five lines for people, one JSON object for programs.
@@ -343,8 +372,8 @@ impl Printer {
             self.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
             return;
         }
-        if failure.kind() == Kind::Interrupted && self.streams.stderr_is_terminal {
-            self.leave_line();
+        if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
+            self.streams.leave_line();
         }
         let details = failure.details();
         let status = details.status.map(|status| status.to_string());
@@ -380,14 +409,6 @@ impl Printer {
         self.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
     }
 
-    /// Starts a new line after the `^C` that the terminal has echoed.
-    fn leave_line(&self) {
-        if prompt::is_open() {
-            return;
-        }
-        raw_stderr(if self.streams.dumb { b"\n" } else { spinner::CLEAR_LINE.as_bytes() });
-    }
-
     /// Writes clap's output: help and version to standard output, errors to standard error.
     pub fn clap(&self, error: &clap::Error) -> Result<(), Failure> {
         let rendered = error.render();
@@ -409,7 +430,7 @@ impl Printer {
             match &result {
                 // As `jq -r` does, so that a shell variable gets an id without quotes.
                 Value::String(string) if self.format != Format::Yaml => {
-                    if self.streams.stdout_is_terminal {
+                    if self.stdout_is_terminal() {
                         text.push_str(&printable(string));
                     } else {
                         text.push_str(string);
@@ -432,11 +453,8 @@ impl Printer {
     }
 
     fn canvas(&self) -> Canvas {
-        let width = (self.streams.stdout_is_terminal && !self.wide)
-            .then(terminal_size::terminal_size)
-            .flatten()
-            .map(|(width, _)| usize::from(width.0));
-        Canvas { width, color: self.stdout_color }
+        let width = self.streams.stdout_width().filter(|_| !self.wide);
+        Canvas { width, color: self.stdout_color, zone: self.zone }
     }
 
     fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
@@ -444,54 +462,27 @@ impl Printer {
     }
 
     fn write(&self, text: &str) -> Result<(), Failure> {
-        let _screen = self.streams.stdout_is_terminal.then(clear_spinner);
-        let mut stdout = std::io::stdout().lock();
-        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-        written.map_err(|error| match error.kind() {
+        self.streams.write_stdout(text).map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => error.into(),
             _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
         })
     }
 
     fn write_stderr(&self, text: &str) {
-        write_stderr(text);
+        self.streams.write_stderr(text);
     }
 }
 
 /// Writes lines of `--verbose`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Tracer {
+    streams: Streams,
     color: bool,
 }
 
 impl Tracer {
-    pub fn trace(self, line: &str) {
+    pub fn trace(&self, line: &str) {
         let (dim, reset) = if self.color { ("\u{1b}[2m", "\u{1b}[0m") } else { ("", "") };
-        write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
+        self.streams.write_stderr(&format!("{dim}{}{reset}\n", one_line(line)));
     }
-}
-
-fn stderr_width() -> usize {
-    let size = terminal_size::terminal_size_of(std::io::stderr());
-    size.map_or(80, |(width, _)| usize::from(width.0))
-}
-
-/// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
-fn write_stderr(text: &str) {
-    let _screen = clear_spinner();
-    if prompt::take_open() {
-        raw_stderr(b"\n");
-    }
-    raw_stderr(text.as_bytes());
-}
-
-/// Clears the spinner. It is not drawn until the guard is dropped.
-fn clear_spinner() -> impl Drop {
-    spinner::clear(|frame| raw_stderr(frame.as_bytes()))
-}
-
-/// Writes to standard error and ignores errors: a closed standard error is not a failure.
-fn raw_stderr(bytes: &[u8]) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
 }

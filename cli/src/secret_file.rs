@@ -19,14 +19,15 @@ pub struct SecretFile {
 
 impl SecretFile {
     /// Creates the file. One that exists, which may hold another secret, is refused.
-    pub fn create(path: &Path) -> Result<Self, Failure> {
+    pub fn create(path: &Path, cwd: &Path) -> Result<Self, Failure> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file, is_kept: false }),
-            Err(error) => Err(refused(path, &error)),
+        let full = cwd.join(path);
+        match options.open(&full) {
+            Ok(file) => Ok(Self { path: full, file, is_kept: false }),
+            Err(error) => Err(refused(path, cwd, &error)),
         }
     }
 
@@ -52,13 +53,13 @@ impl Drop for SecretFile {
     }
 }
 
-fn refused(path: &Path, error: &std::io::Error) -> Failure {
+fn refused(path: &Path, cwd: &Path, error: &std::io::Error) -> Failure {
     if error.kind() == ErrorKind::AlreadyExists {
         return Failure::input(format!("--secret-file: {} already exists", path.display()))
             .hint("nothing was changed; name a new file");
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    match directory.filter(|directory| !directory.is_dir()) {
+    match directory.filter(|directory| !cwd.join(directory).is_dir()) {
         Some(missing) => Failure::input(format!(
             "--secret-file: {} is not an existing directory",
             missing.display()

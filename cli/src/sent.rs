@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use chrono::Utc;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::output::local_time;
+use crate::output::Printer;
 use crate::recorded::write_private;
 use crate::settings::Settings;
 
@@ -40,9 +40,9 @@ impl SentEmails {
     }
 
     /// The ids with the time of each, newest first.
-    pub fn newest(&self) -> Vec<(String, String)> {
+    pub fn newest(&self, out: &Printer) -> Vec<(String, String)> {
         let known = fs::read_to_string(&self.0).unwrap_or_default();
         let pairs = known.lines().rev().filter_map(|line| line.split_once(' '));
-        pairs.map(|(id, at)| (id.to_owned(), format!("sent {}", local_time(at)))).collect()
+        pairs.map(|(id, at)| (id.to_owned(), format!("sent {}", out.local_time(at)))).collect()
     }
 }

@@ -12,7 +12,6 @@ pub mod keyring;
 mod proxy;
 mod resolve;
 mod source;
-mod zone;
 
 pub use credentials::Credentials;
 pub use env::{Env, key_variable, url_setting_names};

@@ -11,51 +11,67 @@ pub enum Stop {
     Terminate,
 }
 
-/// Receives stop signals from its creation on.
+/// Completes on Ctrl-C, if signals concern the run.
+pub async fn interrupted(signals: bool) {
+    // Without a signal handler, the default action ends the program.
+    if !signals || tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Receives stop signals from its creation on, if signals concern the run.
+#[derive(Default)]
 pub struct StopSignal {
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+    interrupt: Option<tokio::signal::unix::Signal>,
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: Option<tokio::signal::unix::Signal>,
     #[cfg(unix)]
     hangup: Option<tokio::signal::unix::Signal>,
+    #[cfg(not(unix))]
+    signals: bool,
 }
 
 #[cfg(unix)]
 impl StopSignal {
-    pub fn listen() -> Result<Self, Failure> {
+    pub fn listen(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
+        if !signals {
+            return Ok(Self::default());
+        }
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
+            interrupt: Some(signal(SignalKind::interrupt())?),
+            terminate: Some(signal(SignalKind::terminate())?),
             hangup: None,
         })
     }
 
     /// Also receives SIGHUP, for commands that must clean up when the terminal is closed, unless
     /// the command was started with SIGHUP ignored, as by `nohup`.
-    pub fn listen_with_hangup() -> Result<Self, Failure> {
+    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut signals = Self::listen()?;
-        if !is_hangup_ignored() {
-            signals.hangup = Some(signal(SignalKind::hangup())?);
+        let mut listening = Self::listen(signals)?;
+        if signals && !is_hangup_ignored() {
+            listening.hangup = Some(signal(SignalKind::hangup())?);
         }
-        Ok(signals)
+        Ok(listening)
     }
 
     /// Waits for the next signal. Cancel safe.
     pub async fn recv(&mut self) -> Stop {
-        let hangup = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            _ = self.interrupt.recv() => Stop::Interrupt,
-            _ = self.terminate.recv() => Stop::Terminate,
-            _ = hangup => Stop::Terminate,
+            () = next(&mut self.interrupt) => Stop::Interrupt,
+            () = next(&mut self.terminate) => Stop::Terminate,
+            () = next(&mut self.hangup) => Stop::Terminate,
         }
+    }
+}
+
+#[cfg(unix)]
+async fn next(signal: &mut Option<tokio::signal::unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -72,17 +88,17 @@ fn is_hangup_ignored() -> bool {
 
 #[cfg(not(unix))]
 impl StopSignal {
-    pub fn listen() -> Result<Self, Failure> {
-        Ok(Self {})
+    pub fn listen(signals: bool) -> Result<Self, Failure> {
+        Ok(Self { signals })
     }
 
-    pub fn listen_with_hangup() -> Result<Self, Failure> {
-        Self::listen()
+    pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
+        Self::listen(signals)
     }
 
     /// Waits for the next signal. Cancel safe.
     pub async fn recv(&mut self) -> Stop {
-        let _ = tokio::signal::ctrl_c().await;
+        interrupted(self.signals).await;
         Stop::Interrupt
     }
 }

@@ -1,6 +1,6 @@
 //! Times on the command line, relative to the clock that decides about them.
 
-use chrono::{DateTime, FixedOffset, Local, TimeDelta};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use svc_sdk::email::ScheduledAt;
 
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
-use crate::output::local_time;
+use crate::zone::Zone;
 
 /// How far a send time may be in the past and still mean now.
 const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
@@ -20,7 +20,8 @@ pub async fn read(
     option: &str,
     text: &str,
     direction: Direction,
-) -> Result<(DateTime<FixedOffset>, DateTime<Local>), Failure> {
+) -> Result<(DateTime<FixedOffset>, DateTime<Zone>), Failure> {
+    context.settings.zone()?;
     let now = now(context).await?;
     let instant = at::parse(text, &now, direction)
         .map_err(|error| Failure::usage(format!("{option}: {error}")))?;
@@ -47,28 +48,28 @@ pub async fn past(
 
 /// Checks that the time of a scheduled email is not in the past. The service decides about a time
 /// that it reads differently: one in another format than RFC 3339.
-pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Local>) -> Result<(), String> {
+pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Zone>) -> Result<(), String> {
     match DateTime::parse_from_rfc3339(at.as_str()) {
         Ok(instant) if instant < *now - CLOCK_SKEW => {
-            Err(format!("{} is in the past", local_time(at.as_str())))
+            let at = instant.with_timezone(&now.timezone());
+            Err(format!("{} is in the past", at.format("%Y-%m-%d %H:%M:%S %:z")))
         }
         _ => Ok(()),
     }
 }
 
 /// The time of the clock that decides about scheduled emails.
-pub async fn now(context: &Context) -> Result<DateTime<Local>, Failure> {
+pub async fn now(context: &Context) -> Result<DateTime<Zone>, Failure> {
+    let zone = context.settings.env.zone;
     #[cfg(feature = "sandbox")]
     {
         let uses_sandbox = context.settings.sandbox || context.command.is_local_server;
         if uses_sandbox && !context.settings.dry_run {
             let client = control::client(context, None).await?;
             if let Some(clock) = control::send(context, client.clock().get()).await? {
-                return Ok(clock.now.with_timezone(&Local));
+                return Ok(clock.now.with_timezone(&zone));
             }
         }
     }
-    #[cfg(not(feature = "sandbox"))]
-    let _ = context;
-    Ok(Local::now())
+    Ok(Utc::now().with_timezone(&zone))
 }

@@ -2,18 +2,18 @@
 
 pub(crate) mod attempt;
 #[cfg(feature = "blocking")]
-mod blocking;
-mod body;
+pub(crate) mod blocking;
+pub(crate) mod body;
 pub(crate) mod builder;
 pub(crate) mod call;
-pub(crate) mod clients;
 mod connections;
+pub(crate) mod environment;
 pub(crate) mod guard;
 pub(crate) mod observer;
 mod path;
 pub(crate) mod payload;
 pub(crate) mod preview;
-mod raw;
+pub(crate) mod raw;
 pub(crate) mod response;
 mod send;
 pub(crate) mod shared;

@@ -9,7 +9,6 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::scope::Scope;
 use crate::secret::Secret;
 
 /// The fields of a response that its type does not model, or that have an unexpected type,
@@ -63,6 +62,22 @@ macro_rules! has_extra {
 }
 pub(crate) use has_extra;
 
+/// Implements [`Resource`] for a type with a field `id`.
+macro_rules! resource {
+    ($name:ident, $noun:literal) => {
+        crate::decode::has_extra!($name);
+
+        impl crate::decode::Resource for $name {
+            const NOUN: &'static str = $noun;
+
+            fn is_identified(&self) -> bool {
+                !self.id.is_empty()
+            }
+        }
+    };
+}
+pub(crate) use resource;
+
 /// A resource: an object that operations return.
 pub(crate) trait Resource:
     HasExtra + DeserializeOwned + Default + Clone + PartialEq
@@ -72,11 +87,6 @@ pub(crate) trait Resource:
 
     /// Whether the response certainly contains the resource: usually, it has an id.
     fn is_identified(&self) -> bool;
-
-    /// The organization and the scope of the API key, which only one resource tells.
-    fn organization(&self) -> Option<(&str, Option<Scope>)> {
-        None
-    }
 
     /// Whether no documented field has a value.
     fn is_blank(&self) -> bool {

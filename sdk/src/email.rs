@@ -2,24 +2,25 @@
 //! [email-sending service](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md),
 //! one module per resource.
 
+mod admission;
 pub(crate) mod attachment;
 pub(crate) mod audiences;
 pub(crate) mod batch;
-pub(crate) mod batch_plan;
+mod batch_plan;
+pub(crate) mod client;
 pub(crate) mod contacts;
 pub(crate) mod domains;
 pub(crate) mod email_record;
 pub(crate) mod emails;
-mod limits;
 pub(crate) mod message;
 mod paginator;
 mod recipients;
+mod request_body;
 pub(crate) mod webhooks;
 
 pub use attachment::Attachment;
 pub use audiences::{Audience, Audiences, NewAudience};
 pub use batch::{BatchItem, BatchOutcome, BatchResponse, Refusal};
-pub use batch_plan::BatchShape;
 pub use contacts::{Contact, ContactStream, ContactUpdate, Contacts, NewContact};
 pub use domains::{DnsRecord, Domain, Domains, NewDomain};
 pub use email_record::{EmailRecord, EmailStatus};
@@ -28,4 +29,5 @@ pub use message::{Email, ScheduledAt};
 pub use recipients::Recipients;
 pub use webhooks::{Event, Webhook, WebhookTest, WebhookUpdate, Webhooks};
 
+pub use crate::client::shared::BatchShape;
 pub use crate::request::NewWebhook;

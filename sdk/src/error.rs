@@ -69,22 +69,22 @@ pub struct Error(Arc<Inner>);
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
 #[derive(Clone)]
-struct Inner {
-    kind: ErrorKind,
-    outcome: Outcome,
-    target: Option<Target>,
-    status: Option<StatusCode>,
-    report: ErrorReport,
-    request_id: Option<String>,
-    retry_after: Option<Duration>,
-    attempts: u32,
-    headers: HeaderMap,
-    body: Bytes,
-    source: Option<Arc<dyn StdError + Send + Sync>>,
-    idempotent: bool,
+pub(crate) struct Inner {
+    pub(crate) kind: ErrorKind,
+    pub(crate) outcome: Outcome,
+    pub(crate) target: Option<Target>,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) report: ErrorReport,
+    pub(crate) request_id: Option<String>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) attempts: u32,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) source: Option<Arc<dyn StdError + Send + Sync>>,
+    pub(crate) idempotent: bool,
     /// Whether the call is idempotent, or has an idempotency key that the service honors.
-    retry_safe: bool,
-    stopped: Option<Stopped>,
+    pub(crate) retry_safe: bool,
+    pub(crate) stopped: Option<Stopped>,
 }
 
 /// Why the client stopped before the retries or the time were used up.
@@ -155,12 +155,8 @@ impl Error {
 
     /// Sets the operation that failed, for an error created with [`new`](Self::new).
     #[must_use]
-    pub fn with_operation(mut self, operation: Operation) -> Self {
-        let inner = Arc::make_mut(&mut self.0);
-        inner.target = Some(Target::Operation(operation));
-        inner.idempotent = operation.is_idempotent();
-        inner.retry_safe = inner.idempotent;
-        self
+    pub fn with_operation(self, operation: Operation) -> Self {
+        self.with_target(Target::Operation(operation))
     }
 
     /// The cause of the error.
@@ -306,56 +302,27 @@ impl Error {
         Self::new(ErrorKind::config(problem), Outcome::NotSent)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
     }
 
     pub(crate) fn with_target(self, target: Target) -> Self {
         let idempotent = target.operation().is_some_and(Operation::is_idempotent);
-        self.with(|inner| inner.target = Some(target)).with_retry_safe(idempotent, idempotent)
-    }
-
-    /// Overrides the default, for raw requests that the caller marked as idempotent and for an
-    /// idempotency key.
-    pub(crate) fn with_retry_safe(self, idempotent: bool, retry_safe: bool) -> Self {
-        self.with(|inner| (inner.idempotent, inner.retry_safe) = (idempotent, retry_safe))
-    }
-
-    pub(crate) fn with_stopped(self, stopped: Stopped) -> Self {
-        self.with(|inner| inner.stopped = Some(stopped))
+        self.with(|inner| {
+            inner.target = Some(target);
+            (inner.idempotent, inner.retry_safe) = (idempotent, idempotent);
+        })
     }
 
     pub(crate) fn with_source(self, source: impl Into<Cause>) -> Self {
         self.with(|inner| inner.source = Some(Arc::from(source.into())))
     }
 
-    pub(crate) fn with_attempts(self, attempts: u32) -> Self {
-        self.with(|inner| inner.attempts = attempts)
-    }
-
-    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
-        self.with(|inner| inner.retry_after = retry_after)
-    }
-
-    /// Sets the outcome to `Unknown` if an earlier attempt of the call may have been
-    /// processed.
-    pub(crate) fn or_unknown_if(self, may_be_processed: bool) -> Self {
-        match may_be_processed {
-            true => self.with(|inner| inner.outcome = Outcome::Unknown),
-            false => self,
-        }
-    }
-
-    pub(crate) fn with_report(self, report: ErrorReport) -> Self {
-        self.with(|inner| inner.report = report)
-    }
-
     pub(crate) fn with_response_parts(
         self,
         status: StatusCode,
         headers: HeaderMap,
-        request_id: Option<String>,
         mut body: Bytes,
     ) -> Self {
         if body.len() > KEPT_BODY {
@@ -364,8 +331,8 @@ impl Error {
         }
         self.with(|inner| {
             inner.status = Some(status);
+            inner.request_id = request_id(&headers).map(str::to_owned);
             inner.headers = headers;
-            inner.request_id = request_id;
             inner.body = body;
         })
     }
@@ -375,9 +342,19 @@ impl From<InvalidInput> for Error {
     fn from(invalid: InvalidInput) -> Self {
         let fields = vec![FieldProblem::from(&invalid)];
         Self::new(ErrorKind::InvalidInput(invalid), Outcome::NotSent)
-            .with_report(ErrorReport { fields, ..ErrorReport::default() })
+            .with(|error| error.report.fields = fields)
     }
 }
+
+/// The id that the service assigned to a request, from the first of the usual headers.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let names = ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"];
+    let mut ids = names.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
+    // A request id is shown in errors and spans. Longer values are not ids.
+    ids.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
+}
+
+const MAX_REQUEST_ID_LEN: usize = 256;
 
 /// Size of the response body that an error keeps.
 const KEPT_BODY: usize = 64 * 1024;
@@ -499,7 +476,6 @@ mod tests {
             let error = error.with_response_parts(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 HeaderMap::new(),
-                None,
                 body.clone(),
             );
             assert_eq!(error.body().len(), KEPT_BODY);

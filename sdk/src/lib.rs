@@ -143,7 +143,7 @@
 //!
 //! | feature | |
 //! |---|---|
-//! | `rustls` (default) | TLS with rustls on ring, for this crate's clients only. Uses the platform's certificates, loaded at the first handshake. |
+//! | `rustls` (default) | TLS with rustls on ring, for this crate's clients only. Uses the platform's certificates. |
 //! | `native-tls` | TLS with the platform's library. Used if rustls is off, or if selected on the builder. |
 //! | `blocking` | `Call::block` for programs without an async runtime. |
 //! | `tracing` | A span per attempt with OpenTelemetry's attribute names. |
@@ -172,16 +172,15 @@ mod secret;
 
 pub use client::builder::ClientBuilder;
 pub use client::call::Call;
-pub use client::clients::{
-    EmailClient, EmailClientBuilder, ExtractionClient, ExtractionClientBuilder,
-};
 pub use client::guard::RecipientGuard;
 pub use client::observer::Attempt;
 pub use client::preview::RequestPreview;
-pub use client::response::{CallOutput, Deleted, RawResponse, Response};
+pub use client::response::{Deleted, RawResponse, Response};
 pub use client::wait::{Poll, Wait};
 pub use decode::Extra;
+pub use email::client::{EmailClient, EmailClientBuilder};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};
+pub use extraction::client::{ExtractionClient, ExtractionClientBuilder};
 pub use http::{Method, StatusCode};
 pub use list::List;
 pub use operation::{Operation, ScopeRule, Service};

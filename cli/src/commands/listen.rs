@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Local};
+use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl Listen {
             leftover::clean_up(context, service).await?;
         }
         // Signals are handled from here on, so that the webhook is always deleted.
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let session = match session_url {
             Some(url) => {
                 Some(session::register(context, service, &url, &self.events(service)).await?)
@@ -306,7 +306,7 @@ impl Listen {
             ));
         };
         let secret = read_secret(context, path)?;
-        let absolute = std::path::absolute(path).ok();
+        let absolute = std::path::absolute(context.settings.path(path)).ok();
         // Recorded for `svc replay`, which needs a UTF-8 path.
         let secret_file =
             absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
@@ -348,7 +348,8 @@ impl Listen {
                 path.display()
             ));
         }
-        let zone = Local::now().format("%Y-%m-%d %:z");
+        let now = Utc::now().with_timezone(&context.settings.env.zone);
+        let zone = now.format("%Y-%m-%d %:z");
         context.out.hint(&format!("times are local ({zone}); press Ctrl-C to stop"));
         Ok(())
     }
@@ -358,7 +359,7 @@ impl Listen {
         let event = report.event.as_deref().unwrap_or("(no event)");
         let time = DateTime::parse_from_rfc3339(&report.at).map_or_else(
             |_| report.at.clone(),
-            |time| time.with_timezone(&Local).format("%H:%M:%S").to_string(),
+            |time| time.with_timezone(&context.settings.env.zone).format("%H:%M:%S").to_string(),
         );
         let from = report.forwarded_to.as_deref().filter(|_| !self.route.is_empty());
         let outcome = match (&report.problem, from) {

@@ -34,7 +34,7 @@ impl Man {
         };
         if let Some(name) = dir.to_str()
             && tree.find_subcommand(name).is_some()
-            && !dir.is_dir()
+            && !context.settings.path(&dir).is_dir()
         {
             return Err(Failure::usage(format!("`{name}` is a command, and DIR is a directory"))
                 .hint(format!(
@@ -42,12 +42,12 @@ impl Man {
                 )));
         }
         let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
-        std::fs::create_dir_all(&dir).map_err(failed)?;
+        std::fs::create_dir_all(context.settings.path(&dir)).map_err(failed)?;
         let mut written = Vec::new();
         let mut todo = vec![(vec!["svc".to_owned()], &tree)];
         while let Some((words, command)) = todo.pop() {
             let path = dir.join(format!("{}.1", words.join("-")));
-            std::fs::write(&path, page(command, &words)?).map_err(failed)?;
+            std::fs::write(context.settings.path(&path), page(command, &words)?).map_err(failed)?;
             written.push(path.display().to_string());
             let below = command.get_subcommands().filter(|c| !c.is_hide_set());
             todo.extend(below.map(|c| ([&words[..], &[c.get_name().to_owned()]].concat(), c)));

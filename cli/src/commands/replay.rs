@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use chrono::{DateTime, FixedOffset, Local, SecondsFormat, Utc};
+use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
 use hyper::http::Extensions;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
-use crate::output::{Column, Format, Show, View, local_time};
+use crate::output::{Column, Format, Show, View};
 use crate::recorded::{RecordedDelivery, Records, Since, created};
 use crate::urls::check_url;
 
@@ -93,7 +93,7 @@ impl Replay {
         }
         let records = Records::in_dir(&context.settings.data_dir);
         let since = match &self.since {
-            Some(since) => records.since(since_when(since)?.with_timezone(&Utc))?,
+            Some(since) => records.since(since_when(context, since)?.with_timezone(&Utc))?,
             None => Since {
                 records: self.ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
                 ..Since::default()
@@ -196,7 +196,7 @@ impl Replay {
             }
         };
         if let Some(since) = &self.since {
-            let instant = since_when(since)?;
+            let instant = since_when(context, since)?;
             found.retain(|(id, record)| match record {
                 Ok(record) => {
                     DateTime::parse_from_rfc3339(&record.received_at).is_ok_and(|at| at >= instant)
@@ -356,12 +356,12 @@ fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Fail
 }
 
 /// The time of `--since`. Deliveries are recorded with this machine's time.
-fn since_when(since: &str) -> Result<DateTime<FixedOffset>, Failure> {
-    let now = Local::now();
+fn since_when(context: &Context, since: &str) -> Result<DateTime<FixedOffset>, Failure> {
+    let now = Utc::now().with_timezone(&context.settings.zone()?);
     let instant = at::parse(since, &now, Direction::Past)
         .map_err(|error| Failure::usage(format!("--since: {error}")))?;
     if instant > now {
-        let shown = local_time(&instant.to_rfc3339());
+        let shown = context.out.local_time(&instant.to_rfc3339());
         return Err(Failure::usage(format!("--since: {shown} is in the future"))
             .hint("give a time in the past, or a duration before now: --since 10m"));
     }

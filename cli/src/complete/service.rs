@@ -1,6 +1,5 @@
 //! Fetches ids and names from a service as completion candidates.
 
-use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -130,7 +129,7 @@ fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
     let settings = &context.settings;
     settings.url(service).is_some()
         && match &settings.key_file {
-            Some(path) => Path::new(path).is_file(),
+            Some(path) => settings.path(path).is_file(),
             None => {
                 settings.is_in_keyring(service).is_ok_and(|in_keyring| !in_keyring)
                     && settings.stored_key(service).is_ok_and(|key| key.is_some())

@@ -11,7 +11,7 @@ use crate::output::{Printer, Tracer};
 const MAX_TRACED_LINES: usize = 20;
 
 /// Prints the two lines of `--verbose` for an attempt: the request and its result.
-pub(super) fn attempt(tracer: Tracer, attempt: &Attempt<'_>) {
+pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
     tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
     let status = match (attempt.status, attempt.failure) {
         (Some(status), _) => status.as_u16().to_string(),

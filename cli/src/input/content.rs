@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::failure::{Failure, Kind};
-use crate::output::Printer;
+use crate::output::{Printer, Stdin};
 
 /// Maximum input size, in bytes, so that an endless input does not exhaust memory.
 const LIMIT: u64 = 256 << 20;
@@ -16,15 +16,22 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Reads files, and standard input at most once.
 #[derive(Debug, Default)]
 pub struct Inputs {
+    /// The directory of relative paths.
+    cwd: PathBuf,
     stdin_used_by: Mutex<Option<String>>,
 }
 
 impl Inputs {
+    /// Reads files relative to a directory.
+    pub fn new(cwd: PathBuf) -> Self {
+        Self { cwd, ..Self::default() }
+    }
+
     /// The text of an option's value. `@@` escapes a text that starts with `@`.
     pub fn text(&self, printer: &Printer, option: &str, value: &str) -> Result<String, Failure> {
         let bytes = match value.strip_prefix('@') {
             Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
-            Some(path) => file(option, Path::new(path))?,
+            Some(path) => self.file(option, Path::new(path))?,
             None if value == "-" => self.stdin(printer, option)?,
             None => return Ok(value.to_owned()),
         };
@@ -39,13 +46,13 @@ impl Inputs {
 
     /// The bytes of a file, or of standard input for `-`.
     pub fn bytes(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        if path.as_os_str() == "-" { self.stdin(printer, what) } else { file(what, path) }
+        if path.as_os_str() == "-" { self.stdin(printer, what) } else { self.file(what, path) }
     }
 
     /// The bytes of a file with a key, or of standard input for `-`. Warns if other users can
     /// read the file.
     pub fn private(&self, printer: &Printer, what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-        if path.as_os_str() != "-" && others_can_read(path) {
+        if path.as_os_str() != "-" && others_can_read(&self.cwd.join(path)) {
             let shown = path.display();
             printer.warning(&format!(
                 "{what}: other users can read {shown}; restrict it: chmod 600 {shown}"
@@ -61,7 +68,7 @@ impl Inputs {
     }
 
     /// As [`stdin`](Self::stdin), for content of any size.
-    pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<io::Stdin, Failure> {
+    pub fn stdin_stream(&self, printer: &Printer, option: &str) -> Result<Stdin, Failure> {
         {
             let mut used = self.stdin_used_by.lock().expect("nothing panics while it is held");
             if let Some(first) = used.as_deref() {
@@ -74,7 +81,18 @@ impl Inputs {
         if printer.stdin_is_terminal() {
             printer.note(&format!("{option}: type the content and end it with Ctrl-D"));
         }
-        Ok(io::stdin())
+        Ok(printer.streams().stdin())
+    }
+
+    fn file(&self, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+        let found = self.cwd.join(path);
+        File::open(&found).and_then(read_all).map_err(|error| {
+            match is_probably_secret(option, path, &found) {
+                true => Failure::input(format!("{option}: no file has this name"))
+                    .hint(format!("give the path of a file that contains it: {option} PATH")),
+                false => Failure::input(format!("{option}: {}: {error}", path.display())),
+            }
+        })
     }
 }
 
@@ -89,19 +107,11 @@ pub fn in_file(path: &Path, mut failure: Failure) -> Failure {
     failure
 }
 
-fn file(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    File::open(path).and_then(read_all).map_err(|error| match is_probably_secret(option, path) {
-        true => Failure::input(format!("{option}: no file has this name"))
-            .hint(format!("give the path of a file that contains it: {option} PATH")),
-        false => Failure::input(format!("{option}: {}: {error}", path.display())),
-    })
-}
-
 /// Whether a missing file's name may be the key or secret itself, which errors never show.
-fn is_probably_secret(option: &str, path: &Path) -> bool {
+fn is_probably_secret(option: &str, path: &Path, found: &Path) -> bool {
     let takes_secret = option == "--key-file" || option.ends_with("secret-file");
     let name = path.to_string_lossy();
-    takes_secret && !path.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
+    takes_secret && !found.exists() && name.len() >= 16 && !name.contains(['/', '\\', '.'])
 }
 
 /// Whether the group or all users can read this regular file. A pipe has no other readers.

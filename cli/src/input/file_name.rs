@@ -33,8 +33,8 @@ const EXTENSIONS: [&str; 22] = [
 /// Refuses the value of a `TEXT|@FILE|-` option that names a file, where `@` was probably
 /// forgotten: the recipients would get the name instead of the content. `command` is the command
 /// that takes a text too, to which the name itself can be given on standard input.
-pub fn refuse(command: Option<&str>, option: &str, value: &str) -> Result<(), Failure> {
-    if !is_likely(value) {
+pub fn refuse(command: Option<&str>, option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
+    if !is_likely(value, cwd) {
         return Ok(());
     }
     let file = match value.strip_prefix("~/") {
@@ -55,11 +55,11 @@ pub fn refuse(command: Option<&str>, option: &str, value: &str) -> Result<(), Fa
 
 /// Whether a text is the name of a file: of one that exists, or one that ends or begins as such a
 /// name does.
-fn is_likely(value: &str) -> bool {
+fn is_likely(value: &str, cwd: &Path) -> bool {
     if value.is_empty() || value == "-" || value.starts_with('@') || value.contains('\n') {
         return false;
     }
-    if Path::new(value).is_file() {
+    if cwd.join(value).is_file() {
         return true;
     }
     let lower = value.to_lowercase();
@@ -102,7 +102,7 @@ mod tests {
             &existing.to_string_lossy(),
             &missing.to_string_lossy(),
         ] {
-            assert!(is_likely(name), "{name}");
+            assert!(is_likely(name, Path::new("")), "{name}");
         }
         for text in [
             "",
@@ -119,14 +119,14 @@ mod tests {
             "{\"a\":1}",
             "first\nsecond.html",
         ] {
-            assert!(!is_likely(text), "{text}");
+            assert!(!is_likely(text, Path::new("")), "{text}");
         }
     }
 
     #[test]
     fn the_way_out_names_the_file_as_a_shell_needs_it() {
         let hint = |command, value| {
-            let refused = refuse(command, "--html", value).expect_err("refused");
+            let refused = refuse(command, "--html", value, Path::new("")).expect_err("refused");
             refused.details().hint.clone().unwrap_or_default()
         };
         assert_eq!(hint(None, "~/a.html"), "send the content: --html @\"$HOME/a.html\"");

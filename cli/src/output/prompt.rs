@@ -3,20 +3,17 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use super::Printer;
 use super::text::printable;
+use super::{Printer, Streams};
 use crate::failure::{Failure, Kind};
-
-/// Whether the terminal's last line is a prompt without a line end.
-static OPEN: AtomicBool = AtomicBool::new(false);
+use crate::stop;
 
 impl Printer {
     /// Asks a question and reads a line. `None` at the end of input.
     pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
-        visible(|| self.write_stderr(&printable(question))).await
+        visible(&self.streams, question, self.signals).await
     }
 
     /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
@@ -39,66 +36,55 @@ impl Printer {
 
     /// Asks a question and reads a line without echo.
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        hidden(|| self.write_stderr(&printable(question))).await
+        hidden(&self.streams, question, self.signals).await
     }
 }
 
 /// Asks and reads a line, trimmed. `None` at the end of input.
-async fn visible(ask: impl FnOnce()) -> Result<Option<String>, Failure> {
-    let typed = answer(ask, read_line).await?;
-    if typed.ends_with('\n') {
-        OPEN.store(false, Ordering::Relaxed);
-    }
+async fn visible(
+    streams: &Streams,
+    question: &str,
+    signals: bool,
+) -> Result<Option<String>, Failure> {
+    let stdin = streams.clone();
+    let typed = answer(streams, question, signals, move || stdin.read_line()).await?;
     Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
 }
 
 /// Asks and reads a line without echo.
-async fn hidden(ask: impl FnOnce()) -> Result<String, Failure> {
+async fn hidden(streams: &Streams, question: &str, signals: bool) -> Result<String, Failure> {
     // Turn echo off before asking, so that a key pasted immediately is not shown.
     #[cfg(unix)]
-    let _echo = Echo::off()?;
+    let _echo = streams.terminals().width.is_none().then(Echo::off).transpose()?;
     #[cfg(unix)]
-    let typed = answer(ask, read_line).await?;
+    let stdin = streams.clone();
+    #[cfg(unix)]
+    let read = move || stdin.read_line();
     #[cfg(not(unix))]
-    let typed = answer(ask, rpassword::read_password).await? + "\n";
-    if typed.ends_with('\n') {
-        OPEN.store(false, Ordering::Relaxed);
-    }
-    Ok(typed)
+    let read = || rpassword::read_password().map(|typed| typed + "\n");
+    answer(streams, question, signals, read).await
 }
 
-fn read_line() -> std::io::Result<String> {
-    let mut typed = String::new();
-    std::io::stdin().read_line(&mut typed)?;
-    Ok(typed)
-}
-
-/// Whether a prompt is open.
-pub(super) fn is_open() -> bool {
-    OPEN.load(Ordering::Relaxed)
-}
-
-/// Closes an open prompt and returns whether there was one.
-pub(super) fn take_open() -> bool {
-    OPEN.swap(false, Ordering::Relaxed)
-}
-
-async fn answer<T: Send + 'static>(
-    ask: impl FnOnce(),
-    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, Failure> {
+async fn answer(
+    streams: &Streams,
+    question: &str,
+    signals: bool,
+    read: impl FnOnce() -> std::io::Result<String> + Send + 'static,
+) -> Result<String, Failure> {
     // Register the signal handler before asking.
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut interrupted = pin!(stop::interrupted(signals));
     poll_fn(|context| {
         let _ = interrupted.as_mut().poll(context);
         Poll::Ready(())
     })
     .await;
-    ask();
-    OPEN.store(true, Ordering::Relaxed);
+    streams.write_stderr(&printable(question));
+    streams.set_prompt(true);
     tokio::select! {
         read = tokio::task::spawn_blocking(read) => {
-            Ok(read.map_err(|error| Failure::other(error.to_string()))??)
+            let typed = read.map_err(|error| Failure::other(error.to_string()))??;
+            streams.set_prompt(!typed.ends_with('\n'));
+            Ok(typed)
         }
         _ = interrupted => Err(Failure::new(Kind::Interrupted, "interrupted")),
     }

@@ -1,20 +1,17 @@
 //! A spinner on standard error for operations that take longer than half a second.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tabled::grid::util::string::get_text_width;
 use tokio::task::JoinHandle;
 
+use super::streams::{CLEAR_LINE, Streams, lock};
+
 /// Delay before the first frame.
 const DELAY: Duration = Duration::from_millis(500);
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
-
-/// Whether the terminal's last line is a frame. Locked while anything is written to the terminal:
-/// the spinner runs on another thread.
-static SHOWN: Mutex<bool> = Mutex::new(false);
 
 /// Shows a spinner until it is dropped.
 #[must_use]
@@ -22,25 +19,25 @@ pub struct Spinner {
     task: Option<JoinHandle<()>>,
     /// `None` once the spinner has ended.
     what: Arc<Mutex<Option<String>>>,
-    write: fn(&str),
+    streams: Streams,
 }
 
 impl Spinner {
-    pub(super) fn start(shown: bool, what: String, write: fn(&str)) -> Self {
-        let what = Arc::new(Mutex::new(Some(what)));
-        let shared = Arc::clone(&what);
+    pub(super) fn start(shown: bool, what: String, streams: &Streams) -> Self {
+        let (what, streams) = (Arc::new(Mutex::new(Some(what))), streams.clone());
+        let (shared, screen) = (Arc::clone(&what), streams.clone());
         let task = (shown && tokio::runtime::Handle::try_current().is_ok()).then(|| {
             tokio::spawn(async move {
                 tokio::time::sleep(DELAY).await;
                 for frame in FRAMES.iter().cycle() {
-                    if !draw(frame, &shared, write) {
+                    if !draw(frame, &shared, &screen) {
                         break;
                     }
                     tokio::time::sleep(FRAME_INTERVAL).await;
                 }
             })
         });
-        Self { task, what, write }
+        Self { task, what, streams }
     }
 
     /// Changes the text from the next frame on.
@@ -55,22 +52,17 @@ impl Drop for Spinner {
             task.abort();
             // The task may be running, and end only after its next frame.
             *lock(&self.what) = None;
-            drop(clear(self.write));
+            drop(self.streams.clear_frame());
         }
     }
 }
 
 /// Draws a frame. Returns `false` if the spinner has ended.
-fn draw(frame: &str, what: &Mutex<Option<String>>, write: fn(&str)) -> bool {
-    let mut shown = lock(&SHOWN);
-    let Some(what) = lock(what).clone() else { return false };
-    *shown = true;
-    write(&format!("{CLEAR_LINE}{frame} {}", fitted(&what, super::stderr_width())));
-    true
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn draw(frame: &str, what: &Mutex<Option<String>>, screen: &Streams) -> bool {
+    screen.draw(|| {
+        let what = lock(what).clone()?;
+        Some(format!("{CLEAR_LINE}{frame} {}", fitted(&what, screen.stderr_width())))
+    })
 }
 
 /// Truncates the text so that a frame never wraps: only one line is cleared afterwards.
@@ -87,30 +79,35 @@ fn fitted(what: &str, width: usize) -> String {
     what.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// Clears the frame before other output. No frame is drawn until the returned guard is dropped.
-pub(super) fn clear(write: fn(&str)) -> MutexGuard<'static, bool> {
-    let mut shown = lock(&SHOWN);
-    if std::mem::take(&mut *shown) {
-        write(CLEAR_LINE);
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Terminals;
 
     /// Its last frame would be in front of what is printed next.
     #[tokio::test]
     async fn no_frame_is_drawn_after_the_end() {
-        static DRAWN: Mutex<String> = Mutex::new(String::new());
-        let write = |text: &str| lock(&DRAWN).push_str(text);
-        let spinner = Spinner::start(true, "reading".to_owned(), write);
+        #[derive(Clone, Default)]
+        struct Drawn(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Drawn {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                lock(&self.0).write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let drawn = Drawn::default();
+        let terminals = Terminals { stderr: true, width: Some(80), ..Terminals::default() };
+        let (stdin, stdout) = (Box::new(std::io::empty()), Box::new(std::io::sink()));
+        let streams = Streams::new(stdin, stdout, Box::new(drawn.clone()), terminals, false);
+        let spinner = Spinner::start(true, "reading".to_owned(), &streams);
         let what = Arc::clone(&spinner.what);
-        assert!(draw("⠋", &what, write));
+        assert!(draw("⠋", &what, &streams));
         drop(spinner);
-        assert!(!draw("⠙", &what, write));
-        assert_eq!(*lock(&DRAWN), format!("{CLEAR_LINE}⠋ reading{CLEAR_LINE}"));
+        assert!(!draw("⠙", &what, &streams));
+        let drawn = String::from_utf8(lock(&drawn.0).clone()).expect("UTF-8");
+        assert_eq!(drawn, format!("{CLEAR_LINE}⠋ reading{CLEAR_LINE}"));
     }
 
     #[test]

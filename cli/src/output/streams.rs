@@ -1,33 +1,148 @@
-//! The standard streams of a process.
+//! The standard streams of a run, which its tasks and threads share.
 
-use std::io::IsTerminal as _;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Properties of the standard streams.
-#[derive(Clone, Copy, Debug)]
-pub struct Streams {
-    pub stdin_is_terminal: bool,
-    pub stdout_is_terminal: bool,
-    pub stderr_is_terminal: bool,
+use crate::process::Terminals;
+
+/// The standard streams.
+#[derive(Clone)]
+pub struct Streams(Arc<Shared>);
+
+struct Shared {
+    stdin: Mutex<Box<dyn Read + Send>>,
+    stdout: Mutex<Box<dyn Write + Send>>,
+    stderr: Mutex<Box<dyn Write + Send>>,
+    terminals: Terminals,
     /// Whether the terminal supports no escape sequences (`TERM=dumb`).
-    pub dumb: bool,
+    dumb: bool,
+    /// Whether the terminal's last line is a frame of a spinner. Locked while anything is written to
+    /// the terminal: the spinner runs in a task of its own.
+    frame: Mutex<bool>,
+    /// Whether the terminal's last line is a prompt without a line end.
+    prompt: AtomicBool,
 }
+
+pub(super) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
 impl Streams {
-    /// The streams of this process.
-    pub fn of_process() -> Self {
-        Self {
-            stdin_is_terminal: std::io::stdin().is_terminal(),
-            stdout_is_terminal: std::io::stdout().is_terminal(),
-            stderr_is_terminal: std::io::stderr().is_terminal(),
-            dumb: std::env::var_os("TERM").is_some_and(|term| term == "dumb"),
+    pub fn new(
+        stdin: Box<dyn Read + Send>,
+        stdout: Box<dyn Write + Send>,
+        stderr: Box<dyn Write + Send>,
+        terminals: Terminals,
+        dumb: bool,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            stdin: Mutex::new(stdin),
+            stdout: Mutex::new(stdout),
+            stderr: Mutex::new(stderr),
+            terminals,
+            dumb,
+            frame: Mutex::new(false),
+            prompt: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn terminals(&self) -> Terminals {
+        self.0.terminals
+    }
+
+    pub(super) fn is_dumb(&self) -> bool {
+        self.0.dumb
+    }
+
+    /// The number of columns of standard output, if it is a terminal.
+    pub(super) fn stdout_width(&self) -> Option<usize> {
+        let terminals = self.0.terminals;
+        let of_process = || Some(usize::from(terminal_size::terminal_size()?.0.0));
+        terminals.stdout.then(|| terminals.width.or_else(of_process)).flatten()
+    }
+
+    pub(super) fn stderr_width(&self) -> usize {
+        let size = || terminal_size::terminal_size_of(io::stderr());
+        let of_process = || size().map_or(80, |(width, _)| usize::from(width.0));
+        self.0.terminals.width.unwrap_or_else(of_process)
+    }
+
+    /// Writes to standard output, after clearing the spinner of the same terminal.
+    pub(super) fn write_stdout(&self, text: &str) -> io::Result<()> {
+        let _screen = self.0.terminals.stdout.then(|| self.clear_frame());
+        let mut stdout = lock(&self.0.stdout);
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    }
+
+    /// Writes to standard error, after clearing the spinner and ending the line of an open prompt.
+    pub(super) fn write_stderr(&self, text: &str) {
+        let _screen = self.clear_frame();
+        if self.0.prompt.swap(false, Ordering::Relaxed) {
+            self.raw_stderr(b"\n");
         }
+        self.raw_stderr(text.as_bytes());
+    }
+
+    /// Starts a new line after the `^C` that the terminal has echoed.
+    pub(super) fn leave_line(&self) {
+        if !self.0.prompt.load(Ordering::Relaxed) {
+            self.raw_stderr(if self.0.dumb { b"\n" } else { CLEAR_LINE.as_bytes() });
+        }
+    }
+
+    /// Ignores errors: a closed standard error is not a failure.
+    fn raw_stderr(&self, bytes: &[u8]) {
+        let mut stderr = lock(&self.0.stderr);
+        let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
+    }
+
+    /// Draws what `frame` returns, if anything. Nothing else is written meanwhile.
+    pub(super) fn draw(&self, frame: impl FnOnce() -> Option<String>) -> bool {
+        let mut shown = lock(&self.0.frame);
+        let Some(text) = frame() else { return false };
+        *shown = true;
+        self.raw_stderr(text.as_bytes());
+        true
+    }
+
+    /// Clears the spinner. It is not drawn until the guard is dropped.
+    pub(super) fn clear_frame(&self) -> MutexGuard<'_, bool> {
+        let mut shown = lock(&self.0.frame);
+        if std::mem::take(&mut *shown) {
+            self.raw_stderr(CLEAR_LINE.as_bytes());
+        }
+        shown
+    }
+
+    /// Records whether the terminal's last line is a prompt.
+    pub(super) fn set_prompt(&self, is_open: bool) {
+        self.0.prompt.store(is_open, Ordering::Relaxed);
+    }
+
+    /// Reads a line of standard input, with its end. Reads no further.
+    pub(super) fn read_line(&self) -> io::Result<String> {
+        let mut stdin = lock(&self.0.stdin);
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while line.last() != Some(&b'\n') && stdin.read(&mut byte)? > 0 {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).map_err(io::Error::other)
+    }
+
+    /// Standard input.
+    pub(crate) fn stdin(&self) -> Stdin {
+        Stdin(self.clone())
     }
 }
 
-#[cfg(feature = "sandbox")]
-impl super::Printer {
-    /// Whether standard output is a terminal, so that a person sees the result.
-    pub fn stdout_is_terminal(&self) -> bool {
-        self.streams.stdout_is_terminal
+/// Reads standard input.
+pub(crate) struct Stdin(Streams);
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        lock(&self.0.0.stdin).read(buffer)
     }
+}
+
+pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

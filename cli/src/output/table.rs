@@ -1,6 +1,6 @@
 //! Formats JSON as tables: a list as rows, a single object as lines of name and value.
 
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width;
@@ -10,6 +10,7 @@ use tabled::settings::{Color, Padding, Style};
 use self::fit::{GAP, NARROWEST};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
+use crate::zone::Zone;
 
 pub(crate) use self::rows::{List, list};
 
@@ -93,11 +94,14 @@ pub struct View(pub &'static [Column]);
 pub(crate) struct Canvas {
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
+    /// That of shown times.
+    pub(crate) zone: Zone,
 }
 
 /// Formats one object as lines of name and value: first the view's columns, then all other
 /// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
+    let item = &localized(item, view, canvas.zone);
     let mut fields = Vec::new();
     for column in view.0 {
         if let Some(value) = present(item, column) {
@@ -186,11 +190,32 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
     })
 }
 
-/// Converts an RFC 3339 time to local time with its offset. Other text is returned unchanged.
-pub(crate) fn local_time(text: &str) -> String {
+/// The item with its times in a zone: those of the view, and, by convention, fields named `…At`.
+fn localized(item: &Value, view: View, zone: Zone) -> Value {
+    let mut item = item.clone();
+    let convert = |value: &mut Value| match value {
+        Value::String(text) => *text = local_time(text, zone),
+        Value::Array(items) => items.iter_mut().for_each(|item| {
+            if let Value::String(text) = item {
+                *text = local_time(text, zone);
+            }
+        }),
+        _ => {}
+    };
+    for column in view.0.iter().filter(|column| column.show == Show::Time) {
+        item.pointer_mut(column.pointer).map(convert);
+    }
+    if let Value::Object(map) = &mut item {
+        map.iter_mut().filter(|(key, _)| key.ends_with("At")).for_each(|(_, value)| convert(value));
+    }
+    item
+}
+
+/// Converts an RFC 3339 time to a zone, and adds its offset. Other text is returned unchanged.
+pub(super) fn local_time(text: &str, zone: Zone) -> String {
     DateTime::parse_from_rfc3339(text).map_or_else(
         |_| one_line(text).into_owned(),
-        |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
+        |time| time.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S %:z").to_string(),
     )
 }
 
@@ -293,7 +318,6 @@ fn nested_objects(items: &[Value], available: Option<usize>) -> String {
 
 fn show(value: &Value, how: Show) -> String {
     match (value, how) {
-        (Value::String(text), Show::Time) => local_time(text),
         (Value::String(text), Show::Truncated) => shortened(&one_line(text)),
         (Value::String(text), _) => one_line(text).into_owned(),
         (Value::Bool(flag), _) => if *flag { "yes" } else { "no" }.to_owned(),
@@ -347,7 +371,7 @@ mod tests {
         Column::text("NOTE", "/note").droppable(),
         Column::text("NEVER", "/never"),
     ]);
-    const WIDE: Canvas = Canvas { width: None, color: false };
+    const WIDE: Canvas = Canvas { width: None, color: false, zone: Zone::Local };
 
     #[test]
     fn lists_align_and_omit_empty_columns() {
@@ -387,7 +411,7 @@ mod tests {
              Attachments  filename  size\n\
              \x20            r.csv     7\n"
         );
-        let narrow = Canvas { width: Some(40), color: false };
+        let narrow = Canvas { width: Some(40), color: false, zone: Zone::Local };
         let text = single(&item, VIEW, narrow);
         assert!(text.lines().all(|line| get_text_width(line) <= 40), "{text}");
         assert_eq!(
@@ -409,7 +433,7 @@ mod tests {
         let id = "eml_01a1fd75-b965-7772-a397-95b85f868b54";
         let why = json!({"a": {"b": 1}, "c": null});
         let item = json!({"id": id, "status": "sent", "count": 7, "why": why});
-        let narrow = Canvas { width: Some(20), color: false };
+        let narrow = Canvas { width: Some(20), color: false, zone: Zone::Local };
         let shown = format!("ID\n  {id}\nStatus\n  sent\nCount\n  7\n");
         assert_eq!(
             list(&[item.clone(), item.clone()], VIEW, narrow).text,
@@ -422,7 +446,9 @@ mod tests {
     #[test]
     fn wide_maps_have_one_line_per_entry() {
         let item = json!({"id": "a", "headers": {"From": "<a@b.test>", "Subject": "Hello you"}});
-        let shown = |width| single(&item, VIEW, Canvas { width: Some(width), color: false });
+        let shown = |width| {
+            single(&item, VIEW, Canvas { width: Some(width), color: false, zone: Zone::Local })
+        };
         assert_eq!(shown(60), "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n");
         assert_eq!(shown(40), "ID       a\nHeaders  From=<a@b.test>\n         Subject=Hello you\n");
     }
@@ -438,7 +464,7 @@ mod tests {
         const HOOK: View = View(&[Column::text("ID", "/id"), Column::text("SECRET", "/secret")]);
         let secret = format!("whsec_{}", "a".repeat(64));
         let item = json!({"id": "whk_1", "secret": secret, "url": "http://localhost/a/b/c"});
-        let text = single(&item, HOOK, Canvas { width: Some(40), color: false });
+        let text = single(&item, HOOK, Canvas { width: Some(40), color: false, zone: Zone::Local });
         assert!(text.contains(&format!("Secret  {secret}\n")), "{text}");
     }
 
@@ -456,7 +482,8 @@ mod tests {
             json!({"status": "ok", "finding": "all is well", "next": null}),
         ];
         assert_eq!(
-            list(&items, FINDINGS, Canvas { width: Some(28), color: false }).text,
+            list(&items, FINDINGS, Canvas { width: Some(28), color: false, zone: Zone::Local })
+                .text,
             format!(
                 "STATUS   FINDING\nok       all is well\nproblem  a long text that is\n         broken\n\
                  \x20        → {next}\nok       all is well\n"
@@ -473,7 +500,8 @@ mod tests {
     #[test]
     fn status_words_are_colored() {
         let items = [json!({"id": "a", "status": "bounced"})];
-        let text = list(&items, VIEW, Canvas { width: Some(80), color: true }).text;
+        let text =
+            list(&items, VIEW, Canvas { width: Some(80), color: true, zone: Zone::Local }).text;
         assert!(text.contains("\u{1b}[31mbounced"), "{text:?}");
     }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use svc_sdk::Service;
 
 use crate::failure::Failure;
+use crate::process::Process;
+use crate::zone::Zone;
 
 /// The variables that decide where requests go, with which key, and how results are printed.
 const VARIABLES: [&str; 8] = [
@@ -19,25 +21,35 @@ const VARIABLES: [&str; 8] = [
     "SVC_OUTPUT",
 ];
 
-/// A snapshot of environment variables.
+/// A snapshot of environment variables, and of what else a run takes from its process.
 #[derive(Clone, Default)]
 pub struct Env {
+    /// The directory of relative paths.
+    pub cwd: PathBuf,
+    pub zone: Zone,
+    /// Whether signals to this process concern the run.
+    pub signals: bool,
     variables: HashMap<String, String>,
     /// Values that are not UTF-8. Paths may use them.
     non_utf8: HashMap<String, OsString>,
 }
 
 impl Env {
-    /// The environment of this process.
-    pub fn of_process() -> Self {
-        let mut env = Self::default();
-        for (name, value) in std::env::vars_os() {
-            let Ok(name) = name.into_string() else { continue };
+    /// The environment of a process.
+    pub fn of(process: &Process) -> Self {
+        let mut env = Self {
+            cwd: process.cwd.clone(),
+            zone: process.zone,
+            signals: process.signals,
+            ..Self::default()
+        };
+        for (name, value) in &process.env {
+            let Some(name) = name.to_str() else { continue };
             // Keep a value that is not UTF-8, so that it is rejected as a URL or key. Dropping it
             // would silently fall back to the profile.
-            env.variables.insert(name.clone(), value.to_string_lossy().into_owned());
+            env.variables.insert(name.to_owned(), value.to_string_lossy().into_owned());
             if value.to_str().is_none() {
-                env.non_utf8.insert(name, value);
+                env.non_utf8.insert(name.to_owned(), value.clone());
             }
         }
         env
@@ -89,8 +101,8 @@ impl Env {
     }
 
     /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
-    pub fn from_file(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path)
+    pub fn from_file(path: &Path, cwd: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(cwd.join(path))
             .map_err(|error| Failure::input(format!("--env-file: {}: {error}", path.display())))?;
         let mut variables = HashMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -172,7 +184,7 @@ mod tests {
             "# comment\nexport SVC_A=one # not this\nSVC_B='a # b'\nSVC_C=\"x=y\"\n\n",
         )
         .expect("written");
-        let env = Env::from_file(&path).expect("read");
+        let env = Env::from_file(&path, Path::new("")).expect("read");
         assert_eq!(env.get("SVC_A"), Some("one"));
         assert_eq!(env.get("SVC_B"), Some("a # b"));
         assert_eq!(env.get("SVC_C"), Some("x=y"));
@@ -183,8 +195,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join(".env");
         std::fs::write(&path, "A=b\nsk_live_secret\n").expect("written");
-        let message =
-            Env::from_file(&path).map(|_| ()).expect_err("refused").details().message.clone();
+        let message = Env::from_file(&path, Path::new(""))
+            .map(|_| ())
+            .expect_err("refused")
+            .details()
+            .message
+            .clone();
         assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
     }
 }

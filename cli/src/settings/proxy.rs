@@ -1,5 +1,4 @@
-//! Proxies set in the file of `--env-file`. The HTTP client reads those of the process environment
-//! itself.
+//! Proxies set in the environment or in the file of `--env-file`.
 
 use svc_sdk::Secret;
 
@@ -19,19 +18,17 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Resolves the proxies. `None` if the file sets none.
-    pub fn resolve(env: &Env, file: &Env) -> Option<Self> {
-        let mut all = HTTPS.iter().chain(&HTTP).chain(&EXCEPT);
-        all.find_map(|name| file.get(name))?;
+    /// Resolves the proxies.
+    pub fn resolve(env: &Env, file: &Env) -> Self {
         let named = |names: &[&str]| {
             let of = |from: &Env| names.iter().find_map(|name| from.get(name)).map(str::to_owned);
             of(env).or_else(|| of(file))
         };
-        Some(Self {
+        Self {
             https: named(&HTTPS).map(Secret::new),
             http: named(&HTTP).map(Secret::new),
             except: named(&EXCEPT).unwrap_or_default(),
-        })
+        }
     }
 
     /// No proxies, for the sandbox: a proxy cannot reach this machine's loopback interface.
@@ -52,14 +49,13 @@ mod tests {
     #[test]
     fn the_environment_takes_precedence_over_the_file() {
         let env = Env::from([("https_proxy", "http://env:1"), ("NO_PROXY", "here")]);
-        assert!(Proxies::resolve(&env, &Env::default()).is_none());
         let file = Env::from([
             ("HTTPS_PROXY", "http://file:1"),
             ("ALL_PROXY", "http://file:2"),
             ("NO_PROXY", "there"),
         ]);
         let seen = |env: &Env, url| {
-            let proxies = Proxies::resolve(env, &file).expect("the file names some");
+            let proxies = Proxies::resolve(env, &file);
             (proxies.of(url).map(|url| url.expose().to_owned()), proxies.except)
         };
         let expected = |url: &str, except: &str| (Some(url.to_owned()), except.to_owned());

@@ -1,6 +1,6 @@
 //! Resolves the settings of one run and records the source of each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum as _;
@@ -15,6 +15,7 @@ use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::output::{ColorChoice, Format};
 use crate::urls::without_password;
+use crate::zone::{self, Zone};
 
 /// Default time limit of a call, over all attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +37,7 @@ pub struct Settings {
     pub timeout: Sourced<Duration>,
     pub retries: Sourced<u32>,
     pub ca_bundle: Option<Sourced<PathBuf>>,
-    pub proxies: Option<Proxies>,
+    pub proxies: Proxies,
     pub idempotency_key: Option<String>,
     pub dry_run: bool,
     pub yes: bool,
@@ -49,6 +50,9 @@ pub struct Settings {
     pub bulk_queue: Option<String>,
     /// The journals of `svc bulk`.
     pub state_dir: PathBuf,
+    /// The environment of the run.
+    pub env: Env,
+    env_file: Env,
     profile_known: bool,
     /// The base URLs in the profile, which its keys were stored for.
     profile_email_url: Option<String>,
@@ -60,15 +64,11 @@ pub struct Settings {
 impl Settings {
     /// Applies precedence: option, environment, `--env-file`, profile, default.
     pub fn resolve(flags: &GlobalFlags, env: &Env) -> Result<Self, Failure> {
-        super::zone::check(env.get("TZ"))?;
-        let file = flags.env_file.as_deref().map(Env::from_file).transpose()?.unwrap_or_default();
+        let file = flags.env_file.as_deref().map(|path| Env::from_file(path, &env.cwd));
+        let file = file.transpose()?.unwrap_or_default();
         env.refuse_misspelled()?;
         file.refuse_misspelled()?;
-        let variable = |name: &'static str| {
-            let here = env.get(name).map(|value| (value, Source::Environment(name)));
-            here.or_else(|| file.get(name).map(|value| (value, Source::EnvFile(name))))
-                .map(|(value, source)| Sourced { value: value.to_owned(), source })
-        };
+        let variable = |name| variable(env, &file, name);
 
         let sandbox_from = match variable("SVC_SANDBOX") {
             _ if flags.sandbox => Source::Option("--sandbox"),
@@ -140,15 +140,18 @@ impl Settings {
             config_dir,
             data_dir,
             state_dir,
+            env: env.clone(),
+            env_file: Env::default(),
             email_key: None,
             extraction_key: None,
         };
+        settings.env_file = file.clone();
         if sandbox {
             // A sandbox run never reaches a live service, whatever the other settings are.
             settings.email_url = None;
             settings.extraction_url = None;
             settings.organization = None;
-            settings.proxies = Some(Proxies::none());
+            settings.proxies = Proxies::none();
             settings.compatibility =
                 Compatibility { insecure_webhooks: true, ..Compatibility::default() };
             return Ok(settings);
@@ -156,6 +159,28 @@ impl Settings {
         settings.email_key = key(variable("SVC_EMAIL_KEY"))?;
         settings.extraction_key = key(variable("SVC_EXTRACTION_KEY"))?;
         Ok(settings)
+    }
+
+    /// A path on the command line, from the directory of the run.
+    pub fn path(&self, path: &Path) -> PathBuf {
+        self.env.cwd.join(path)
+    }
+
+    /// A variable of the environment or of the file of `--env-file`.
+    pub fn variable(&self, name: &'static str) -> Option<Sourced<String>> {
+        variable(&self.env, &self.env_file, name)
+    }
+
+    /// The time zone of times without one, which the machine must know.
+    pub fn zone(&self) -> Result<Zone, Failure> {
+        let unknown = self.env.get("TZ").filter(|name| !zone::is_known(name));
+        match unknown.filter(|_| self.env.zone == Zone::Local) {
+            None => Ok(self.env.zone),
+            Some(name) => Err(Failure::usage(format!(
+                "TZ: the time zone `{name}` is not known on this machine"
+            ))
+            .hint("use a name such as Europe/Berlin (of the package tzdata) or UTC, or unset TZ")),
+        }
     }
 
     /// The base URL of a service.
@@ -287,6 +312,12 @@ pub fn unknown_profile(name: &str) -> Failure {
         ))
 }
 
+fn variable(env: &Env, file: &Env, name: &'static str) -> Option<Sourced<String>> {
+    let here = env.get(name).map(|value| (value, Source::Environment(name)));
+    here.or_else(|| file.get(name).map(|value| (value, Source::EnvFile(name))))
+        .map(|(value, source)| Sourced { value: value.to_owned(), source })
+}
+
 /// Compares base URLs as the client uses them: with or without a slash at the end. The client
 /// reports one that is not valid.
 fn is_same_base_url(one: &str, other: &str) -> bool {
@@ -296,7 +327,7 @@ fn is_same_base_url(one: &str, other: &str) -> bool {
 
 fn chosen_profile(
     profiles: &Profiles,
-    config_dir: &std::path::Path,
+    config_dir: &Path,
     named: Option<Sourced<String>>,
 ) -> Result<ChosenProfile, Failure> {
     let chosen = named.unwrap_or_else(|| match profiles.active() {
@@ -415,7 +446,7 @@ mod tests {
             }
             let env_path = self.0.path().join("vars");
             std::fs::write(&env_path, file).expect("written");
-            let mut env = Env::from_file(&env_path).expect("read");
+            let mut env = Env::from_file(&env_path, Path::new("")).expect("read");
             env.extend([("XDG_CONFIG_HOME", config), ("XDG_DATA_HOME", data)]);
             Settings::resolve(flags, &env)
         }

@@ -19,6 +19,7 @@ mod listen;
 mod names;
 mod options;
 mod output;
+mod process;
 mod profile;
 #[cfg(unix)]
 mod prompts;

@@ -1,5 +1,8 @@
 //! Test fixtures: a temporary home directory, runs of `svc` in it, and a scripted HTTP service.
 //!
+//! `svc` runs inside the process of the tests, except where a test needs a process: for signals,
+//! terminals, kills, programs that run at the same time, and the exit codes of the binary.
+//!
 //! Tests behave the same however they are started: children get the default signal dispositions
 //! ([`reset_ignored_signals`]), and everything that waits for a process or a connection has a
 //! limit ([`TIME_LIMIT`]).
@@ -13,6 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use svc_cli::{Process, Terminals, Zone};
 
 /// The longest that a test waits for a process or a connection.
 pub const TIME_LIMIT: Duration = Duration::from_secs(90);
@@ -94,6 +98,11 @@ impl Home {
         Run::complete(self.command(args))
     }
 
+    /// As [`run`](Self::run), in a process of its own.
+    pub fn run_spawned(&self, args: &[&str]) -> Run {
+        Run::wait(self.spawn(args))
+    }
+
     pub fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Run {
         let mut command = self.command(args);
         command.envs(env.iter().copied());
@@ -101,19 +110,13 @@ impl Home {
     }
 
     /// Runs a command with this text on standard input.
-    pub fn run_command_with_input(mut command: Command, input: &str) -> Run {
-        let child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("svc starts");
-        Run::with_input(child, input.as_bytes())
+    pub fn run_command_with_input(command: Command, input: &str) -> Run {
+        Run::of_command(command, input.as_bytes())
     }
 
     /// Runs with these bytes on standard input.
     pub fn run_with_input(&self, args: &[&str], input: impl AsRef<[u8]>) -> Run {
-        Run::with_input(self.spawn(args), input.as_ref())
+        Run::of_command(self.command(args), input.as_ref())
     }
 
     /// Starts `svc` with all three streams piped.
@@ -136,23 +139,63 @@ impl Home {
 
 impl Run {
     /// Runs a command to its end.
-    pub fn complete(mut command: Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Self::wait(child.expect("svc starts"))
+    pub fn complete(command: Command) -> Self {
+        Self::of_command(command, b"")
+    }
+
+    /// Runs a command with these bytes on standard input: inside this process, unless it depends on
+    /// what only a process has.
+    pub fn of_command(mut command: Command, input: &[u8]) -> Self {
+        let needs_process = command.get_envs().any(|(name, value)| match name.to_str() {
+            // The libraries that use them read the environment of the process.
+            Some("SSL_CERT_FILE" | "DBUS_SESSION_BUS_ADDRESS") => true,
+            Some("TZ") => value.is_none_or(|zone| zone != "UTC"),
+            _ => false,
+        });
+        if !needs_process {
+            return Self::in_process(&command, input);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("svc starts");
+        let watchdog = Watchdog::start(&child);
+        // The child may exit before reading its input.
+        let _ = child.stdin.take().expect("piped").write_all(input);
+        drop(watchdog);
+        Self::wait(child)
+    }
+
+    /// Calls `svc` inside this process, on a thread with the stack of a main thread.
+    fn in_process(command: &Command, input: &[u8]) -> Self {
+        let program = command.get_program().to_owned();
+        let args = std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned));
+        let args = args.collect::<Vec<_>>();
+        let env = command.get_envs();
+        let env = env.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let process = Process {
+            env: env.collect(),
+            cwd: command.get_current_dir().expect("a home").to_owned(),
+            zone: Zone::Fixed(chrono::FixedOffset::east_opt(0).expect("UTC")),
+            stdin: Box::new(std::io::Cursor::new(input.to_vec())),
+            stdout: Box::new(stdout.clone()),
+            stderr: Box::new(stderr.clone()),
+            terminals: Terminals::default(),
+            signals: false,
+        };
+        let (done, ended) = mpsc::channel();
+        let shown = format!("{:?}", command.get_args().collect::<Vec<_>>());
+        let thread = std::thread::Builder::new().stack_size(16 << 20);
+        let run = move || done.send(svc_cli::run(&args, process)).unwrap_or_default();
+        thread.spawn(run).expect("a thread");
+        let code = ended.recv_timeout(TIME_LIMIT);
+        let code = code.unwrap_or_else(|error| panic!("svc {shown}: {error}"));
+        Self { code: code.into(), stdout: stdout.text(), stderr: stderr.text() }
     }
 
     /// Waits for a process and collects its output.
     pub fn wait(child: Child) -> Self {
         let _watchdog = Watchdog::start(&child);
         Self::of(child.wait_with_output().expect("svc ends"))
-    }
-
-    fn with_input(mut child: Child, input: &[u8]) -> Self {
-        let watchdog = Watchdog::start(&child);
-        // The child may exit before reading its input.
-        let _ = child.stdin.take().expect("piped").write_all(input);
-        drop(watchdog);
-        Self::wait(child)
     }
 
     pub fn of(output: Output) -> Self {
@@ -177,6 +220,26 @@ impl Run {
         assert!(lines.all(is_marked), "{self:?}");
         let object: Value = serde_json::from_str(last).expect("a JSON object");
         object["error"].clone()
+    }
+}
+
+/// What a run inside this process has written to a stream.
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Captured {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8")
+    }
+}
+
+impl std::io::Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -47,5 +47,5 @@ fn certify(url: &str, service: &str, secret_file: &Path) -> u8 {
     let args = ["svc", "certify", url, "--service", service, "--strict", "--jq", "empty"];
     let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
     args.extend(["--secret-file".into(), secret_file.into()]);
-    svc_cli::run_args(&args)
+    svc_cli::run(&args, svc_cli::Process::current())
 }

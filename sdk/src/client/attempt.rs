@@ -4,20 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
-use std::io::{self, Read};
+use std::io;
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use flate2::read::MultiGzDecoder;
-use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING,
-};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::body::{AttachmentFailure, FileBody};
+use super::body::FileBody;
 use super::payload::{Options, Payload, Request};
-use super::response::request_id;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::operation::Operation;
@@ -108,10 +104,9 @@ pub(super) async fn attempt(
     let mut response = sent.map_err(classify_error)?;
     if *response.url() != url {
         // The application's own HTTP client followed a redirect, perhaps with another method.
-        let id = request_id(shared, response.headers()).map(str::to_owned);
         let headers = std::mem::take(response.headers_mut());
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);
-        let error = error.with_response_parts(response.status(), headers, id, Bytes::new());
+        let error = error.with_response_parts(response.status(), headers, Bytes::new());
         return Err(Failed::permanent(error));
     }
     match response.status().is_success() {
@@ -146,8 +141,7 @@ async fn read_success(
         }
         Err(_) => (Failure::Transient, Error::new(ErrorKind::Timeout, Outcome::Unknown)),
     };
-    let id = request_id(shared, &headers).map(str::to_owned);
-    Err(Failed { failure, error: error.with_response_parts(status, headers, id, Bytes::new()) })
+    Err(Failed { failure, error: error.with_response_parts(status, headers, Bytes::new()) })
 }
 
 /// Appends the response to `body`. Returns false once it is longer than the limit.
@@ -178,53 +172,27 @@ async fn read_error(
     end: Instant,
 ) -> Failed {
     let status = response.status();
-    let mut headers = std::mem::take(response.headers_mut());
+    let headers = std::mem::take(response.headers_mut());
     let mut body = BytesMut::new();
     let end = end.min(Instant::now() + ERROR_BODY_TIMEOUT);
     let _ = timeout_at(end, read(&mut body, &mut response, MAX_ERROR_BODY)).await;
     body.truncate(MAX_ERROR_BODY as usize);
-    let body = decompress(&mut headers, body.freeze());
-    let id = request_id(shared, &headers).map(str::to_owned);
     let operation = request.target.operation();
     let failure = match status.as_u16() {
         429 => Failure::Limited,
         408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
         _ => Failure::Permanent,
     };
-    let error = response_error(operation, shared.known_scopes(), id, status, headers, body);
+    let granted = shared.known_scopes();
+    let error = response_error(operation, granted, status, headers, body.freeze());
     Failed { failure, error }
-}
-
-/// Decodes the gzip body of an error response. The request does not allow one, but some
-/// servers and proxies compress every response. If it is truncated or not valid, it is useful
-/// up to there.
-fn decompress(headers: &mut HeaderMap, body: Bytes) -> Bytes {
-    let is_gzip = |value: &HeaderValue| {
-        let name = value.as_bytes().trim_ascii();
-        name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
-    };
-    if !headers.get(CONTENT_ENCODING).is_some_and(is_gzip) {
-        return body;
-    }
-    let mut decoded = Vec::new();
-    let result = MultiGzDecoder::new(&body[..]).take(MAX_ERROR_BODY).read_to_end(&mut decoded);
-    if result.is_err() && decoded.is_empty() {
-        return body;
-    }
-    // They describe the body as it was sent.
-    headers.remove(CONTENT_ENCODING);
-    headers.remove(CONTENT_LENGTH);
-    decoded.into()
 }
 
 /// Classifies an error of a request without a response.
 fn classify_error(error: reqwest::Error) -> Failed {
-    if let Some(failure) = causes(&error).find_map(<dyn StdError>::downcast_ref) {
-        let AttachmentFailure { email, attachment, problem } = AttachmentFailure::clone(failure);
-        let kind = ErrorKind::Attachment { email, attachment, problem: problem.to_string() };
-        // The body ended before its length, so the service has no complete request.
-        let error = Error::new(kind, Outcome::NotSent).with_source(problem);
-        return Failed::permanent(error);
+    // Of the body.
+    if let Some(error) = causes(&error).find_map(<dyn StdError>::downcast_ref::<Error>) {
+        return Failed::permanent(error.clone());
     }
     if error.is_builder() {
         let error = Error::config("the request cannot be built").with_source(error.without_url());
@@ -263,7 +231,6 @@ fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdErr
 fn response_error(
     operation: Option<Operation>,
     granted: Option<BTreeSet<Scope>>,
-    id: Option<String>,
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -276,9 +243,8 @@ fn response_error(
     let now = date.unwrap_or_else(SystemTime::now);
     let retry_after = header(RETRY_AFTER).and_then(|value| parse_retry_after(value, now));
     Error::new(kind, outcome)
-        .with_report(report)
-        .with_retry_after(retry_after)
-        .with_response_parts(status, headers, id, body)
+        .with(|error| (error.report, error.retry_after) = (report, retry_after))
+        .with_response_parts(status, headers, body)
 }
 
 impl Error {
@@ -304,10 +270,9 @@ impl Error {
         headers: HeaderMap,
         body: impl Into<Bytes>,
     ) -> Self {
-        let id = headers.get("x-request-id").and_then(|id| id.to_str().ok().map(str::to_owned));
-        response_error(Some(operation), None, id, status, headers, body.into())
+        response_error(Some(operation), None, status, headers, body.into())
             .with_operation(operation)
-            .with_attempts(1)
+            .with(|error| error.attempts = 1)
     }
 }
 

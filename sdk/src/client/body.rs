@@ -1,6 +1,9 @@
-//! The body of a request with attachments from files: text, files in Base64, text, with an
-//! exact length and in flat memory. Each attempt gets a new one.
+//! Files in a request: text, files in Base64, text, with an exact length and in flat memory. Each
+//! attempt gets a new body.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,9 +12,73 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::payload::{Payload, Piece};
-use crate::email::attachment::{AttachmentProblem, Chunks, PathSource};
+use crate::error::{Error, ErrorKind, Outcome};
 
+/// A file and the length that it had when the attachment was created.
+#[derive(Clone, PartialEq)]
+pub(crate) struct FileSource {
+    pub(crate) path: Arc<Path>,
+    pub(crate) length: u64,
+}
+
+impl FileSource {
+    /// Opens the file. May block.
+    pub(super) fn open(&self) -> io::Result<Chunks> {
+        Ok(Chunks { file: File::open(&self.path)?, left: self.length })
+    }
+}
+
+/// A file that is read and encoded in chunks.
+pub(super) struct Chunks {
+    file: File,
+    left: u64,
+}
+
+/// A multiple of three, so that only the last chunk is padded.
+const CHUNK_SIZE: u64 = 96 * 1024;
+
+impl Chunks {
+    /// Reads and encodes the next chunk; `None` at the end. May block. The last chunk is
+    /// returned only if the file ends there, so that a changed file never looks complete.
+    pub(super) fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        let wanted = self.left.min(CHUNK_SIZE);
+        self.left -= wanted;
+        // At the end, ask for a byte that must not exist.
+        let limit = if self.left == 0 { wanted + 1 } else { wanted };
+        let mut content = Vec::with_capacity(limit as usize);
+        (&mut self.file).take(limit).read_to_end(&mut content)?;
+        match content.len() as u64 == wanted {
+            true if wanted == 0 => Ok(None),
+            true => Ok(Some(base64_simd::STANDARD.encode_to_string(&content).into())),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED)),
+        }
+    }
+}
+
+const CHANGED: &str = "has changed its length since the request was built";
+
+#[derive(Clone)]
+pub(crate) enum Piece {
+    Text(Bytes),
+    /// A file, to be encoded as Base64.
+    File {
+        source: FileSource,
+        email: usize,
+        attachment: usize,
+    },
+}
+
+impl Piece {
+    /// Its length in the body.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::File { source, .. } => source.length.div_ceil(3).saturating_mul(4),
+        }
+    }
+}
+
+/// A body that reads the files while it is sent. An error ends the request before its end.
 pub(super) struct FileBody {
     pieces: Arc<[Piece]>,
     /// Index of the current piece.
@@ -23,29 +90,19 @@ pub(super) struct FileBody {
     left: u64,
 }
 
-type ReadChunk = Result<(Option<Bytes>, Chunks), AttachmentProblem>;
-
-/// An attachment cannot be read. It ends the request before its end.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("attachment {attachment} of email {email}: {problem}")]
-pub(super) struct AttachmentFailure {
-    pub(super) email: usize,
-    pub(super) attachment: usize,
-    #[source]
-    pub(super) problem: AttachmentProblem,
-}
+type ReadChunk = io::Result<(Option<Bytes>, Chunks)>;
 
 impl FileBody {
     pub(super) fn new(pieces: &Arc<[Piece]>) -> Self {
-        let left = Payload::Files(Arc::clone(pieces)).length();
+        let left = pieces.iter().map(Piece::length).fold(0, u64::saturating_add);
         Self { pieces: Arc::clone(pieces), next: 0, reading: None, chunks: None, left }
     }
 
     fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
-        source: &PathSource,
-    ) -> Poll<Result<Option<Bytes>, AttachmentProblem>> {
+        source: &FileSource,
+    ) -> Poll<io::Result<Option<Bytes>>> {
         let source = source.clone();
         let chunks = self.chunks.take();
         let reading = self.reading.get_or_insert_with(|| {
@@ -59,7 +116,7 @@ impl FileBody {
         });
         let read = ready!(Pin::new(reading).poll(cx));
         self.reading = None;
-        let (chunk, chunks) = read.unwrap_or(Err(AttachmentProblem::Cancelled))?;
+        let (chunk, chunks) = read.unwrap_or_else(|cancelled| Err(io::Error::other(cancelled)))?;
         self.chunks = chunk.is_some().then_some(chunks);
         Poll::Ready(Ok(chunk))
     }
@@ -67,12 +124,12 @@ impl FileBody {
 
 impl Body for FileBody {
     type Data = Bytes;
-    type Error = AttachmentFailure;
+    type Error = Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, AttachmentFailure>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             let Some(piece) = self.pieces.get(self.next).cloned() else {
                 return Poll::Ready(None);
@@ -89,9 +146,9 @@ impl Body for FileBody {
                             self.next += 1;
                             continue;
                         }
-                        Err(problem) => {
-                            let failure = AttachmentFailure { email, attachment, problem };
-                            return Poll::Ready(Some(Err(failure)));
+                        Err(error) => {
+                            let error = unreadable(email, attachment, error);
+                            return Poll::Ready(Some(Err(error)));
                         }
                     }
                 }
@@ -108,4 +165,14 @@ impl Body for FileBody {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.left)
     }
+}
+
+/// The body ends before its length, so the service has no complete request.
+fn unreadable(email: usize, attachment: usize, error: io::Error) -> Error {
+    let problem = match error.kind() {
+        io::ErrorKind::InvalidData => CHANGED,
+        _ => "cannot be read",
+    };
+    Error::new(ErrorKind::attachment(email, attachment, problem), Outcome::NotSent)
+        .with_source(error)
 }

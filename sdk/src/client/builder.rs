@@ -7,21 +7,18 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
-    USER_AGENT,
-};
+use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::connections::{HttpConfig, ProxyChoice};
+use super::call::{is_framing, is_secret};
+use super::connections::{HttpClients, HttpConfig, ProxyChoice};
 use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
 use super::send::MAX_TIMEOUT;
 use super::shared::{
-    BackOff, HttpClients, KeySource, Pauses, RetryBudget, Settings, Shared, key_value,
+    BackOff, BatchShape, KeySource, Pauses, RetryBudget, Settings, Shared, fixed_key, key_value,
 };
-use crate::email::batch_plan::BatchShape;
 use crate::error::Error;
 use crate::operation::Service;
 use crate::scope::Scope;
@@ -60,17 +57,16 @@ use crate::secret::Secret;
 pub struct ClientBuilder<C> {
     base: String,
     key: KeySource,
-    pub(super) key_header: String,
-    pub(super) key_prefix: String,
+    pub(crate) key_header: String,
+    pub(crate) key_prefix: String,
     headers: Vec<(String, String)>,
     scopes: Option<BTreeSet<Scope>>,
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     http: HttpConfig,
     retry_budget: u32,
     observers: Vec<Observer>,
     hooks: Vec<HeaderHook>,
-    pub(super) guard: Option<RecipientGuard>,
-    request_id_headers: Vec<String>,
+    pub(crate) guard: Option<RecipientGuard>,
     client: PhantomData<fn() -> C>,
 }
 
@@ -206,16 +202,6 @@ impl<C> ClientBuilder<C> {
 
 /// # Requests and responses
 impl<C> ClientBuilder<C> {
-    /// Sets the response headers to read the request id from; the first one present is
-    /// used. Default: `x-request-id`, `request-id`, `x-amzn-requestid`, `cf-ray`.
-    pub fn request_id_headers<T: Into<String>>(
-        mut self,
-        names: impl IntoIterator<Item = T>,
-    ) -> Self {
-        self.request_id_headers = names.into_iter().map(Into::into).collect();
-        self
-    }
-
     /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
     pub fn max_response_size(mut self, bytes: u64) -> Self {
         self.settings.max_response_size = bytes;
@@ -332,14 +318,14 @@ impl<C> ClientBuilder<C> {
     /// called more than once.
     #[cfg(any(feature = "rustls", feature = "native-tls"))]
     pub fn ca_bundle(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.http.tls.add_bundle(pem.as_ref());
+        self.http.tls.bundles.push(pem.as_ref().to_vec());
         self
     }
 
     /// Whether to trust the platform's root certificates. Default: true.
     #[cfg(any(feature = "rustls", feature = "native-tls"))]
     pub fn platform_certificates(mut self, trust: bool) -> Self {
-        self.http.tls.trust_platform(trust);
+        self.http.tls.platform = trust;
         self
     }
 
@@ -347,7 +333,7 @@ impl<C> ClientBuilder<C> {
     /// Default: false, unless rustls is not compiled in.
     #[cfg(feature = "native-tls")]
     pub fn native_tls(mut self, native: bool) -> Self {
-        self.http.tls.prefer_native(native);
+        self.http.tls.native = native || !cfg!(feature = "rustls");
         self
     }
 }
@@ -362,16 +348,16 @@ impl<C> ClientBuilder<C> {
     /// An empty or invalid key fails the call with
     /// [`ErrorKind::Config`](crate::ErrorKind::Config); nothing is sent then.
     pub fn key_provider(mut self, provide: impl Fn() -> Secret + Send + Sync + 'static) -> Self {
-        self.key = KeySource::Provided(Arc::new(provide));
+        self.key = Arc::new(provide);
         self
     }
 }
 
 impl<C> ClientBuilder<C> {
-    pub(super) fn new(base: String, key: Secret) -> Self {
+    pub(crate) fn new(base: String, key: Secret) -> Self {
         Self {
             base,
-            key: KeySource::Fixed(key),
+            key: fixed_key(key),
             key_header: AUTHORIZATION.as_str().to_owned(),
             key_prefix: "Bearer ".to_owned(),
             headers: Vec::new(),
@@ -391,7 +377,6 @@ impl<C> ClientBuilder<C> {
                 insecure_webhook_urls: false,
                 batch_shape: BatchShape::Array,
                 first_page: 1,
-                request_id_headers: Vec::new(),
                 max_response_size: 16 * 1024 * 1024,
             },
             http: HttpConfig::default(),
@@ -399,22 +384,21 @@ impl<C> ClientBuilder<C> {
             observers: Vec::new(),
             hooks: Vec::new(),
             guard: None,
-            request_id_headers: Vec::new(),
             client: PhantomData,
         }
     }
 
     /// Checks the options and builds what the clones of a client share.
-    pub(super) fn build_shared(mut self, service: Service) -> Result<Arc<Shared>, Error> {
+    pub(crate) fn build_shared(mut self, service: Service) -> Result<Arc<Shared>, Error> {
         let base = parse_base_url(&self.base)?;
         check_base_url(&base, service)?;
-        key_value(&self.key_prefix, &self.key.get())?;
+        key_value(&self.key_prefix, &(self.key)())?;
         let key_header = header_name(&self.key_header)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let known = header_name(name)?;
             let refused = |problem| Err(Error::config(format!("the header {name} {problem}")));
-            if matches!(known, CONTENT_LENGTH | TRANSFER_ENCODING) {
+            if is_framing(&known) {
                 return refused("cannot be set: the client sets it");
             }
             if known == key_header {
@@ -423,19 +407,14 @@ impl<C> ClientBuilder<C> {
             let Ok(mut value) = HeaderValue::from_str(value) else {
                 return refused("has a value with characters that are not allowed");
             };
-            value.set_sensitive(matches!(known, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE));
+            value.set_sensitive(is_secret(&known));
             headers.insert(known, value);
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(USER_AGENT).or_insert(DEFAULT_USER_AGENT);
-        if self.request_id_headers.is_empty() {
-            let names = ["x-request-id", "request-id", "x-amzn-requestid", "cf-ray"];
-            self.request_id_headers = names.map(str::to_owned).into();
-        }
-        let names = self.request_id_headers.iter().map(|name| header_name(name));
-        self.settings.request_id_headers = names.collect::<Result<_, _>>()?;
         let connect = (self.settings.timeout / 3).min(Duration::from_secs(10));
         self.http.connect_timeout.get_or_insert(connect);
+        self.http.is_https = base.scheme() == "https";
         Ok(Arc::new(Shared {
             service,
             http: Arc::new(HttpClients::new(self.http)?),

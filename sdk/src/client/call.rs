@@ -1,7 +1,6 @@
 //! A call: an operation with its parameters and options, before it is sent.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,11 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, PROXY_AUTHORIZATION, T
 use http::{HeaderName, HeaderValue};
 
 use super::path;
-use super::payload::{Options, Payload, Request};
+use super::payload::{Confirmation, Options, Payload, Request};
 use super::preview::RequestPreview;
-use super::response::{CallOutput, Response};
+use super::response::{FromResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
-use crate::email::batch_plan::BatchPlan;
 use crate::error::{Error, InvalidInput, Outcome, Target};
 use crate::operation::Operation;
 
@@ -67,11 +65,26 @@ pub struct Call<T> {
     pub(super) shared: Arc<Shared>,
     pub(super) request: Result<Request, Error>,
     pub(super) options: Options,
-    output: PhantomData<fn() -> T>,
+    /// Decodes the response.
+    read: Box<dyn FnOnce(&Received) -> Result<T, Error> + Send + Sync>,
 }
 
 impl<T> Call<T> {
     pub(crate) fn new(
+        shared: &Arc<Shared>,
+        operation: Operation,
+        ids: &[&str],
+        payload: Result<Payload, Error>,
+    ) -> Self
+    where
+        T: FromResponse + 'static,
+    {
+        Self::read_by(T::from_response, shared, operation, ids, payload)
+    }
+
+    /// A call whose response `read` decodes.
+    pub(crate) fn read_by(
+        read: impl FnOnce(&Received) -> Result<T, Error> + Send + Sync + 'static,
         shared: &Arc<Shared>,
         operation: Operation,
         ids: &[&str],
@@ -88,20 +101,19 @@ impl<T> Call<T> {
                 payload: payload?,
                 idempotent: operation.is_idempotent(),
                 recipients: 0,
-                batch: BatchPlan::default(),
-                organization: None,
+                confirmation: None,
             })
         };
-        Self::from_request(shared, request().map_err(|error| error.with_target(target)))
+        Self::from_request(read, shared, request().map_err(|error| error.with_target(target)))
     }
 
-    pub(super) fn from_request(shared: &Arc<Shared>, request: Result<Request, Error>) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            request,
-            options: Options::default(),
-            output: PhantomData,
-        }
+    pub(super) fn from_request(
+        read: impl FnOnce(&Received) -> Result<T, Error> + Send + Sync + 'static,
+        shared: &Arc<Shared>,
+        request: Result<Request, Error>,
+    ) -> Self {
+        let (shared, options) = (Arc::clone(shared), Options::default());
+        Self { shared, request, options, read: Box::new(read) }
     }
 
     /// Sets the deadline of this call, including all attempts and the pauses between them.
@@ -179,13 +191,13 @@ impl<T> Call<T> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn with_response(self) -> Call<Response<T>> {
-        Call {
-            shared: self.shared,
-            request: self.request,
-            options: self.options,
-            output: PhantomData,
-        }
+    pub fn with_response(self) -> Call<Response<T>>
+    where
+        T: 'static,
+    {
+        let Self { shared, request, options, read } = self;
+        let read = Box::new(move |received: &Received| Ok(received.with_value(read(received)?)));
+        Call { shared, request, options, read }
     }
 
     /// Returns the exact request that would be sent, with the API key masked, without
@@ -216,13 +228,6 @@ impl<T> Call<T> {
         }
     }
 
-    pub(crate) fn expect_items(mut self, batch: BatchPlan) -> Self {
-        if let Ok(request) = &mut self.request {
-            request.batch = batch;
-        }
-        self
-    }
-
     pub(crate) fn count_recipients(mut self, recipients: u64) -> Self {
         if let Ok(request) = &mut self.request {
             request.recipients = recipients;
@@ -230,11 +235,30 @@ impl<T> Call<T> {
         self
     }
 
-    pub(crate) fn expect_organization(mut self, id: String) -> Self {
-        if let Ok(request) = &mut self.request {
-            request.organization = Some(id);
+    /// After a conflict, `get` finds out whether an earlier attempt whose response was lost has
+    /// done what was asked for; `is_done` reads its body.
+    pub(crate) fn confirmed_by<U>(mut self, get: Call<U>, is_done: fn(&[u8]) -> bool) -> Self {
+        if let (Ok(request), Ok(get)) = (&mut self.request, get.request) {
+            request.confirmation = Some(Box::new(Confirmation { request: get, is_done }));
         }
         self
+    }
+
+    /// Checks the decoded value with the response it came from.
+    pub(crate) fn checked(
+        self,
+        check: impl FnOnce(&Received, &T) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: 'static,
+    {
+        let Self { shared, request, options, read } = self;
+        let read = Box::new(move |received: &Received| {
+            let value = read(received)?;
+            check(received, &value)?;
+            Ok(value)
+        });
+        Self { shared, request, options, read }
     }
 
     pub(crate) fn with_query(mut self, name: &str, value: Option<u64>) -> Self {
@@ -262,29 +286,26 @@ pub(super) fn is_secret(name: &HeaderName) -> bool {
     matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE)
 }
 
-impl<T: CallOutput> IntoFuture for Call<T> {
+impl<T: 'static> IntoFuture for Call<T> {
     type Output = Result<T, Error>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let request = self.request?;
-            if let Some(guard) = &self.shared.guard {
+            let guard = self.shared.guard.as_ref();
+            if let Some(guard) = guard {
                 guard
                     .count(request.recipients)
                     .map_err(|error| error.with_target(request.target))?;
             }
-            match send(&self.shared, &request, &self.options).await {
-                Ok(response) => T::from_response(&response),
-                Err(error) => {
-                    if let Some(guard) = &self.shared.guard
-                        && error.outcome() != Outcome::Unknown
-                    {
-                        guard.uncount(request.recipients);
-                    }
-                    Err(error)
-                }
+            let received = send(&self.shared, &request, &self.options).await;
+            if let (Some(guard), Err(error)) = (guard, &received)
+                && error.outcome() != Outcome::Unknown
+            {
+                guard.uncount(request.recipients);
             }
+            (self.read)(&received?)
         })
     }
 }

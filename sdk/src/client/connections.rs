@@ -1,7 +1,9 @@
-//! Builds the HTTP client: time-outs, proxies and TLS.
+//! The HTTP clients, one for each runtime: time-outs, proxies and TLS.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tokio::runtime::{Handle, Id};
 
 use crate::error::Error;
 use crate::secret::Secret;
@@ -19,6 +21,8 @@ pub(super) struct HttpConfig {
     pub(super) connect_timeout: Option<Duration>,
     pub(super) proxy: ProxyChoice,
     pub(super) proxy_except: String,
+    /// Whether the base URL is `https`.
+    pub(super) is_https: bool,
     #[cfg(any(feature = "rustls", feature = "native-tls"))]
     pub(super) tls: super::tls::TlsChoice,
     pub(super) configure: Option<Configure>,
@@ -37,7 +41,7 @@ pub(super) enum ProxyChoice {
 }
 
 impl HttpConfig {
-    pub(super) fn client(&self) -> Result<reqwest::Client, Error> {
+    fn client(&self) -> Result<reqwest::Client, Error> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
@@ -68,10 +72,26 @@ impl HttpConfig {
             // Retries are decided in one place: `super::send`.
             .retry(reqwest::retry::never());
         #[cfg(any(feature = "rustls", feature = "native-tls"))]
-        let builder = self.tls.apply(builder)?;
+        let builder = self.tls.apply(builder, self.uses_tls())?;
         builder.build().map_err(|error| {
             Error::config("cannot create the HTTP client").with_source(error.without_url())
         })
+    }
+
+    /// Whether a TLS handshake is to be expected: with the service, or with a proxy.
+    #[cfg(any(feature = "rustls", feature = "native-tls"))]
+    fn uses_tls(&self) -> bool {
+        let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+        let is_https = |url: &str| url.trim_start().starts_with("https");
+        self.is_https
+            || self.configure.is_some()
+            || match &self.proxy {
+                ProxyChoice::Url(url) => is_https(url.expose()),
+                ProxyChoice::None => false,
+                ProxyChoice::Environment => proxies
+                    .into_iter()
+                    .any(|name| std::env::var(name).is_ok_and(|url| is_https(&url))),
+            }
     }
 }
 
@@ -86,4 +106,55 @@ fn env_disables_proxy() -> bool {
 /// names only, not to IP addresses.
 fn matches_all_hosts(list: &str) -> bool {
     list.split(',').any(|host| host.trim() == "*")
+}
+
+/// The HTTP clients, one for each runtime. A connection is a task of the runtime that
+/// established it and ends with it, so programs with several runtimes, such as a static client
+/// in `#[tokio::test]` functions, must not share connections among them.
+pub(super) struct HttpClients {
+    config: HttpConfig,
+    /// The latest runtimes, most recently added last.
+    clients: Mutex<Vec<(Option<Id>, reqwest::Client)>>,
+}
+
+/// A runtime beyond this number replaces the oldest; that one connects anew if it still runs.
+const MAX_RUNTIMES: usize = 64;
+
+impl HttpClients {
+    pub(super) fn new(config: HttpConfig) -> Result<Self, Error> {
+        // Built now, so that mistakes in the configuration are found.
+        let first = config.client()?;
+        Ok(Self { config, clients: Mutex::new(vec![(None, first)]) })
+    }
+
+    /// The HTTP client of the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// Outside a runtime, where timers and sockets would panic.
+    pub(super) fn current(&self) -> Result<reqwest::Client, Error> {
+        let runtime = Handle::try_current().map_err(|_| {
+            Error::config(
+                "a call was awaited outside a tokio runtime; use `#[tokio::main]`, or `block` \
+                 with the feature `blocking`",
+            )
+        })?;
+        let id = runtime.id();
+        let mut clients = lock(&self.clients);
+        let known = clients.iter_mut().find(|(known, _)| known.is_none_or(|known| known == id));
+        if let Some((known, client)) = known {
+            *known = Some(id);
+            return Ok(client.clone());
+        }
+        let client = self.config.client()?;
+        if clients.len() == MAX_RUNTIMES {
+            clients.remove(0);
+        }
+        clients.push((Some(id), client.clone()));
+        Ok(client)
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,9 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use address::{Address, Rule, shown};
+use address::{Address, Rule};
 
-use crate::email::message::Email;
+pub(crate) use address::shown;
+
+use super::environment::{Read, variable};
 use crate::error::{Error, ErrorKind, InvalidInput, Outcome};
 
 /// Limits who gets emails, so that a staging system or a test cannot write to customers. Set
@@ -104,21 +106,11 @@ impl RecipientGuard {
     /// number, or if `SVC_MAX_RECIPIENTS_PER_HOUR` is set, a limit that only `svc` keeps; the
     /// error names the variable.
     pub fn from_env() -> Result<Option<Self>, Error> {
-        Self::from_variables(|name| std::env::var(name))
+        Self::from_variables(&|name| std::env::var(name))
     }
 
-    fn from_variables(
-        read: impl Fn(&str) -> Result<String, std::env::VarError>,
-    ) -> Result<Option<Self>, Error> {
-        let text = |name: &str| match read(name) {
-            Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
-            // An empty variable is more likely a mistake than the wish to allow everything.
-            Ok(_) => Err(Error::config(format!("the environment variable {name} is empty"))),
-            Err(std::env::VarError::NotPresent) => Ok(None),
-            Err(std::env::VarError::NotUnicode(_)) => {
-                Err(Error::config(format!("the environment variable {name} is not UTF-8")))
-            }
-        };
+    fn from_variables(read: Read<'_>) -> Result<Option<Self>, Error> {
+        let text = |name: &str| variable(name, read);
         let number = |name: &str| match text(name)?.map(|text| text.parse()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
@@ -202,108 +194,47 @@ pub(crate) struct ActiveGuard {
     used: AtomicU64,
 }
 
-/// Headers of an email that a service may take for recipients.
-const RECIPIENT_HEADERS: [&str; 7] =
-    ["to", "cc", "bcc", "resent-to", "resent-cc", "resent-bcc", "apparently-to"];
-
 impl ActiveGuard {
     pub(super) fn new(guard: RecipientGuard) -> Result<Self, Error> {
         let failed = |problem: String| Error::config(format!("recipient guard: {problem}"));
         let rules = guard.allowed.as_ref().map(|rules| {
             rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<Vec<_>, String>>()
         });
-        let rules = rules.transpose().map_err(failed)?;
-        if let Some(text) = &guard.redirect {
+        let active = Self { rules: rules.transpose().map_err(failed)?, guard, used: 0.into() };
+        if let Some(text) = active.redirect() {
             let problem = match Address::parse(text) {
                 None => "is not an address",
-                Some(address) if !is_allowed(rules.as_deref(), &address) => {
-                    "matches none of its rules"
-                }
-                Some(_) => "",
+                Some(address) if !active.allows(&address) => "matches none of its rules",
+                Some(_) => return Ok(active),
             };
-            if !problem.is_empty() {
-                return Err(failed(format!("the redirect address {} {problem}", shown(text))));
-            }
+            return Err(failed(format!("the redirect address {} {problem}", shown(text))));
         }
-        Ok(Self { rules, guard, used: AtomicU64::new(0) })
+        Ok(active)
     }
 
-    /// Returns the email as it may be sent, and adds the number of its recipients.
-    pub(crate) fn admit(
-        &self,
-        email: &Email,
-        prefix: &str,
-        recipients: &mut u64,
-    ) -> Result<Email, Error> {
-        let refused = |field: String, problem: String| {
-            Err(refuse(InvalidInput::new(format!("{prefix}{field}"), problem)))
-        };
-        for (name, value) in &email.extra {
-            let letters = name.chars().filter(|c| c.is_alphanumeric());
-            let plain = letters.collect::<String>().to_lowercase();
-            let names_recipients = ["to", "cc", "bcc"].contains(&plain.as_str());
-            if names_recipients || value.to_string().contains('@') {
-                return refused(shown(name), "an additional field that may name recipients".into());
-            }
-        }
-        for (name, value) in &email.headers {
-            let field = || format!("headers.{}", shown(name));
-            if RECIPIENT_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str()) {
-                return refused(
-                    field(),
-                    "a header that names recipients; use `to`, `cc` or `bcc`".into(),
-                );
-            }
-            if has_line_end(name) || value.as_str().is_some_and(has_line_end) {
-                return refused(field(), LINE_END.into());
-            }
-        }
-        let lines = [("from", &email.from), ("subject", &email.subject)].into_iter();
-        for (field, text) in lines.chain(email.reply_to.iter().map(|text| ("replyTo", text))) {
-            if has_line_end(text) {
-                return refused(field.into(), LINE_END.into());
-            }
-        }
-        let mut email = email.clone();
-        if let Some(redirect) = &self.guard.redirect {
-            self.redirect(&mut email, redirect);
-        }
-        for (field, list) in [("to", &email.to), ("cc", &email.cc), ("bcc", &email.bcc)] {
-            for (index, text) in list.iter().enumerate() {
-                let problem = match Address::parse(text) {
-                    // Without rules, several addresses would count as one.
-                    None => format!(
-                        "`{}` can be read as several addresses or none; write `a@b` or `Name <a@b>`",
-                        shown(text)
-                    ),
-                    Some(address) if !is_allowed(self.rules.as_deref(), &address) => {
-                        format!("{} is not allowed; {}", shown(text), self.shown_rules())
-                    }
-                    Some(_) => {
-                        *recipients += 1;
-                        continue;
-                    }
-                };
-                return refused(format!("{field}[{index}]"), problem);
-            }
-        }
-        Ok(email)
+    /// The address that all emails go to.
+    pub(crate) fn redirect(&self) -> Option<&str> {
+        self.guard.redirect.as_deref()
     }
 
-    /// Replaces the recipients, and names them in headers.
-    fn redirect(&self, email: &mut Email, address: &str) {
-        let originals = [
-            ("X-Original-To", std::mem::replace(&mut email.to, vec![address.to_owned()])),
-            ("X-Original-Cc", std::mem::take(&mut email.cc)),
-            ("X-Original-Bcc", std::mem::take(&mut email.bcc)),
-        ];
-        for (name, list) in originals {
-            email.headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
-            if !list.is_empty() {
-                let list = list.iter().map(|text| shown(text)).collect::<Vec<_>>().join(", ");
-                email.headers.insert(name.to_owned(), list.into());
-            }
+    /// Why a recipient is not allowed.
+    pub(crate) fn problem_with(&self, recipient: &str) -> Option<String> {
+        let text = shown(recipient);
+        match Address::parse(recipient) {
+            // Without rules, several addresses would count as one.
+            None => Some(format!(
+                "`{text}` can be read as several addresses or none; write `a@b` or `Name <a@b>`"
+            )),
+            Some(address) if self.allows(&address) => None,
+            Some(_) => Some(match self.guard.allowed.as_deref().unwrap_or_default() {
+                [] => format!("{text} is not allowed; no recipient is allowed"),
+                rules => format!("{text} is not allowed; allowed are only {}", rules.join(", ")),
+            }),
         }
+    }
+
+    fn allows(&self, address: &Address) -> bool {
+        self.rules.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(address)))
     }
 
     /// The error of a raw request that sends emails, or may do so.
@@ -347,28 +278,10 @@ impl ActiveGuard {
             }
         }
     }
-
-    /// The rules, for an error.
-    fn shown_rules(&self) -> String {
-        match self.guard.allowed.as_deref().unwrap_or_default() {
-            [] => "no recipient is allowed".to_owned(),
-            rules => format!("allowed are only {}", rules.join(", ")),
-        }
-    }
 }
 
-const LINE_END: &str = "contains a line end, which may start another header";
-
-fn has_line_end(text: &str) -> bool {
-    text.contains(['\r', '\n'])
-}
-
-fn refuse(refused: InvalidInput) -> Error {
+pub(crate) fn refuse(refused: InvalidInput) -> Error {
     Error::new(ErrorKind::RecipientGuard(refused), Outcome::NotSent)
-}
-
-fn is_allowed(rules: Option<&[Rule]>, address: &Address) -> bool {
-    rules.is_none_or(|rules| rules.iter().any(|rule| rule.matches(address)))
 }
 
 #[cfg(test)]
@@ -380,7 +293,7 @@ mod tests {
     #[test]
     fn the_environment_sets_a_guard_and_an_empty_variable_is_an_error() {
         let read = |set: &'static [(&str, &str)]| {
-            RecipientGuard::from_variables(move |name| {
+            RecipientGuard::from_variables(&|name| {
                 let found = set.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
             })

@@ -1,7 +1,7 @@
 //! Dry runs: the request that a call would send.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 
 use http::HeaderValue;
 
@@ -34,7 +34,7 @@ impl RequestPreview {
         for (name, value) in &attempt::headers(shared, &request, options) {
             headers.push((name.as_str().to_owned(), shown(value)));
         }
-        let key = format!("{}{}", shared.key_prefix, mask(shared.key.get().expose()));
+        let key = format!("{}{}", shared.key_prefix, mask((shared.key)().expose()));
         headers.push((shared.key_header.as_str().to_owned(), key));
         let length = request.payload.length();
         if !matches!(request.payload, Payload::Empty) {
@@ -53,25 +53,15 @@ impl RequestPreview {
         self.payload.length()
     }
 
-    /// Returns the body. It includes the attachments, so it may be large;
-    /// [`write_body`](Self::write_body) does not hold it in memory.
+    /// Returns the body. It includes the attachments, so it may be large.
     ///
     /// # Errors
     ///
     /// If an attachment cannot be read.
     pub fn body(&self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
-        self.write_body(&mut body)?;
+        self.payload.write_to(&mut body)?;
         Ok(body)
-    }
-
-    /// Writes the body to `out` piece by piece, without holding it in memory.
-    ///
-    /// # Errors
-    ///
-    /// If an attachment cannot be read, or `out` cannot be written.
-    pub fn write_body(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.payload.write_to(out)
     }
 }
 

@@ -8,13 +8,12 @@ use serde::Serialize;
 use super::call::Call;
 use super::path;
 use super::payload::{Payload, Request};
-use super::response::RawResponse;
+use super::response::{FromResponse, RawResponse};
 use super::shared::Shared;
-use crate::email::batch_plan::BatchPlan;
 use crate::error::{Error, InvalidInput, Target};
 use crate::operation::Operation;
 
-pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawResponse> {
+pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawResponse> {
     let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
     let request = || -> Result<Request, Error> {
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
@@ -44,11 +43,10 @@ pub(super) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             path: path.to_owned().into(),
             payload: Payload::Empty,
             recipients: 0,
-            batch: BatchPlan::default(),
-            organization: None,
+            confirmation: None,
         })
     };
-    Call::from_request(shared, request())
+    Call::from_request(RawResponse::from_response, shared, request())
 }
 
 impl Call<RawResponse> {

@@ -6,14 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
-pub(crate) use sealed::FromResponse;
 use serde_json::Value;
 
-use super::payload::Request;
-use super::shared::Shared;
 use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
-use crate::email::batch_plan::BatchPlan;
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, Target, reports_failure};
 use crate::list::{List, read_list};
 use crate::operation::Operation;
 
@@ -121,29 +117,22 @@ impl fmt::Debug for RawResponse {
     }
 }
 
-/// A successful response with the request that it answers.
-pub struct ResponseParts<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) request: &'a Request,
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
+/// A successful response, before its body is decoded.
+pub(crate) struct Received {
+    pub(super) target: Target,
+    /// Whether the request only read something.
+    pub(super) is_read: bool,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) attempts: u32,
-    pub(crate) elapsed: Duration,
+    pub(super) request_id: Option<String>,
+    pub(super) attempts: u32,
+    pub(super) elapsed: Duration,
     /// See [`Deleted::already_gone`].
-    pub(crate) already_gone: bool,
+    pub(super) already_gone: bool,
 }
 
-impl ResponseParts<'_> {
-    /// The emails of a batch; empty for other requests.
-    pub(crate) fn batch(&self) -> &BatchPlan {
-        &self.request.batch
-    }
-
-    fn request_id(&self) -> Option<String> {
-        request_id(self.shared, &self.headers).map(str::to_owned)
-    }
-
+impl Received {
     /// The error of a body that cannot be decoded. The status was 2xx, so the request was
     /// processed.
     pub(crate) fn decode_error(&self, problem: DecodeError) -> Error {
@@ -173,121 +162,80 @@ impl ResponseParts<'_> {
 
     /// The error of a body that reports a failure in spite of the status.
     fn reported_failure(&self) -> Error {
-        let problem = "the status is a success, but the body reports an error".to_owned();
-        self.error(ErrorKind::InvalidResponse { problem }, Outcome::Unknown)
-            .with_report(ErrorReport::read(&self.body))
+        let problem = "the status is a success, but the body reports an error";
+        self.error(ErrorKind::invalid_response(problem), Outcome::Unknown)
+            .with(|error| error.report = ErrorReport::read(&self.body))
     }
 
     /// Decides about a resource without an id. An update, for example, may have an empty
     /// response; a creation without an id or a read without any known field is not a success.
     fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        let operation = self.request.target.operation();
-        if operation.is_some_and(Operation::creates) {
+        if self.target.operation().is_some_and(Operation::creates) {
             let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
-            let reports = self.fails();
-            return Err(if reports {
-                error.with_report(ErrorReport::read(&self.body))
-            } else {
-                error
+            return Err(match self.fails() {
+                true => error.with(|error| error.report = ErrorReport::read(&self.body)),
+                false => error,
             });
         }
         if is_blank && self.fails() {
             return Err(self.reported_failure());
         }
-        if is_blank && self.request.method == http::Method::GET {
+        if is_blank && self.is_read {
             return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));
         }
         Ok(())
     }
 
     pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
-        let headers = self.headers.clone();
         Error::new(kind, outcome)
-            .with_target(self.request.target)
-            .with_attempts(self.attempts)
-            .with_response_parts(self.status, headers, self.request_id(), self.body.clone())
+            .with_target(self.target)
+            .with(|error| error.attempts = self.attempts)
+            .with_response_parts(self.status, self.headers.clone(), self.body.clone())
     }
-}
 
-pub(crate) fn request_id<'a>(shared: &Shared, headers: &'a HeaderMap) -> Option<&'a str> {
-    let names = &shared.settings.request_id_headers;
-    let ids = names.iter().filter_map(|name| headers.get(name)?.to_str().ok());
-    // A request id is shown in errors and spans. Longer values are not ids.
-    { ids }.find(|id| id.len() <= MAX_REQUEST_ID_LEN)
+    pub(super) fn with_value<T>(&self, value: T) -> Response<T> {
+        Response {
+            value,
+            status: self.status,
+            headers: self.headers.clone(),
+            request_id: self.request_id.clone(),
+            attempts: self.attempts,
+            elapsed: self.elapsed,
+        }
+    }
 }
 
 const HTML: &str = "the body is HTML, not JSON; check the base URL";
 
-const MAX_REQUEST_ID_LEN: usize = 256;
-
-/// Types that a [`Call`](crate::Call) can return. The trait is sealed: the set of types is
-/// closed. Use it as a bound in code that is generic over calls.
-///
-/// ```
-/// use svc_sdk::{Call, CallOutput, Error};
-///
-/// async fn logged<T: CallOutput>(call: Call<T>) -> Result<T, Error> {
-///     let operation = call.operation();
-///     call.await.inspect_err(|error| eprintln!("{operation:?}: {error}"))
-/// }
-/// ```
-pub trait CallOutput: FromResponse {}
-
-impl<T: FromResponse> CallOutput for T {}
-
-pub(crate) mod sealed {
-    use super::{Error, ResponseParts};
-
-    pub trait FromResponse: Sized {
-        fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error>;
-    }
+/// What a call returns, read from its response.
+pub(crate) trait FromResponse: Sized {
+    fn from_response(response: &Received) -> Result<Self, Error>;
 }
 
 impl<T: Resource> FromResponse for T {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+    fn from_response(response: &Received) -> Result<Self, Error> {
         let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
         let resource: Self = read_object(&value);
         if !resource.is_identified() {
             response.check_unidentified(Self::NOUN, resource.is_blank())?;
         }
-        if let Some((id, scope)) = resource.organization() {
-            scope.into_iter().for_each(|scope| response.shared.learn_scope(scope));
-            if let Some(expected) = response.request.organization.as_deref().filter(|it| *it != id)
-            {
-                let kind = ErrorKind::wrong_organization(expected, id);
-                return Err(response.error(kind, Outcome::Refused));
-            }
-        }
         Ok(resource)
     }
 }
 
-impl<T: FromResponse> FromResponse for Response<T> {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            value: T::from_response(response)?,
-            status: response.status,
-            headers: response.headers.clone(),
-            request_id: response.request_id(),
-            attempts: response.attempts,
-            elapsed: response.elapsed,
-        })
-    }
-}
-
 impl FromResponse for RawResponse {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+    fn from_response(response: &Received) -> Result<Self, Error> {
         Ok(Self {
             status: response.status,
             headers: response.headers.clone(),
-            request_id: response.request_id(),
+            request_id: response.request_id.clone(),
             body: response.body.clone(),
         })
     }
 }
 
 impl FromResponse for Deleted {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+    fn from_response(response: &Received) -> Result<Self, Error> {
         // The body of a deletion is not documented. A page of a proxy or a report of a failure
         // is not the response to a successful one.
         if response.is_html() {
@@ -313,16 +261,11 @@ impl FromResponse for Deleted {
 }
 
 impl<T: Resource> FromResponse for List<T> {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        let list = parse_value(&response.body).and_then(read_list).map_err(|bad| match response
-            .fails()
-        {
-            true => response.reported_failure(),
-            false => response.decode_error(bad),
-        })?;
-        if reports_failure(&list.extra) {
-            return Err(response.reported_failure());
+    fn from_response(response: &Received) -> Result<Self, Error> {
+        match parse_value(&response.body).and_then(read_list) {
+            Ok(list) if !reports_failure(&list.extra) => Ok(list),
+            Err(bad) if !response.fails() => Err(response.decode_error(bad)),
+            _ => Err(response.reported_failure()),
         }
-        Ok(list)
     }
 }

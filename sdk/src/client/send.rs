@@ -6,21 +6,16 @@
 //! retried only if they were certainly not processed: no connection was established, or the
 //! service responded with 429.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use tokio::time::{Duration, Instant, sleep};
 
 use super::attempt::{Failed, Failure, Success, attempt, headers};
 use super::observer::Attempt;
-use super::payload::{Options, Payload, Request};
-use super::response::{ResponseParts, request_id};
+use super::payload::{Confirmation, Options, Request};
+use super::response::Received;
 use super::shared::Shared;
-use crate::decode::{parse_value, read_object};
-use crate::email::email_record::EmailRecord;
-use crate::error::{Error, ErrorKind, Outcome, Stopped, Target};
-use crate::operation::Operation;
+use crate::error::{Error, ErrorKind, Outcome, Stopped, request_id};
 
 /// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
@@ -28,114 +23,55 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Sends a request and retries it where that is safe, until the deadline.
-pub(super) async fn send<'a>(
-    shared: &'a Shared,
-    request: &'a Request,
-    options: &'a Options,
-) -> Result<ResponseParts<'a>, Error> {
+pub(super) async fn send(
+    shared: &Shared,
+    request: &Request,
+    options: &Options,
+) -> Result<Received, Error> {
     let start = Instant::now();
     let timeout = options.timeout.unwrap_or(shared.settings.timeout);
+    let honors_key = shared.settings.honors_idempotency_key && options.idempotency_key.is_some();
     let mut call = Progress {
         shared,
         request,
-        retry_safe: request.idempotent || honors_key(shared, options),
+        retry_safe: request.idempotent || honors_key,
         retries: options.retries.unwrap_or(shared.settings.retries),
+        timeout,
         // The clock cannot represent the deadline if the timeout is very long.
         deadline: start.checked_add(timeout).unwrap_or(start + MAX_TIMEOUT),
         attempts: 0,
         limited: 0,
-        took: Duration::ZERO,
+        may_be_processed: false,
     };
-    let attempt_timeout = options.attempt_timeout.or(shared.settings.attempt_timeout);
-    let base_headers = headers(shared, request, options);
-    let mut may_be_processed = false;
-    let mut last_error = None;
-    let success = |success: Success, attempts, already_gone| {
-        let Success { status, headers, body } = success;
-        let elapsed = start.elapsed();
-        Ok(ResponseParts {
-            shared,
-            request,
-            status,
-            headers,
-            body,
-            attempts,
-            elapsed,
+    match call.run(options).await {
+        Ok((success, already_gone)) => Ok(Received {
+            target: request.target,
+            is_read: request.method == Method::GET,
+            request_id: request_id(&success.headers).map(str::to_owned),
+            status: success.status,
+            headers: success.headers,
+            body: success.body,
+            attempts: call.attempts,
+            elapsed: start.elapsed(),
             already_gone,
-        })
-    };
-    let error = loop {
-        let (key, pause) = match shared.current_key() {
-            Ok(key) => key,
-            Err(error) => break error,
-        };
-        if let Err(end) = shared.pauses.wait(pause, timeout, call.latest_start()).await {
-            break last_error.unwrap_or_else(|| held_back(end));
-        }
-        let started = Instant::now();
-        if started >= call.deadline {
-            break last_error.unwrap_or_else(|| Error::new(ErrorKind::Timeout, Outcome::NotSent));
-        }
-        call.attempts += 1;
-        let end = attempt_timeout.and_then(|limit| started.checked_add(limit));
-        let end = end.map_or(call.deadline, |end| end.min(call.deadline));
-        let attempt = attempt(shared, request, &base_headers, key, end);
-        #[cfg(feature = "tracing")]
-        let attempt = super::trace::traced(shared, request, call.attempts, attempt);
-        let result = attempt.await;
-        let elapsed = started.elapsed();
-        let Failed { failure, error } = match result {
-            Ok(response) => {
-                shared.budget.deposit();
-                call.notify(elapsed, Ok(&response));
-                return success(response, call.attempts, false);
+        }),
+        Err(error) => Err(error.with_target(request.target).with(|error| {
+            error.attempts = call.attempts;
+            error.idempotent = request.idempotent;
+            error.retry_safe = call.retry_safe;
+            if call.may_be_processed {
+                error.outcome = Outcome::Unknown;
             }
-            Err(failed) => failed,
-        };
-        if may_be_processed && error.is_not_found() && request.method == Method::DELETE {
-            // The earlier attempt, whose response was lost, most likely deleted it.
-            call.notify(elapsed, Err((&error, None)));
-            let status = error.status().unwrap_or_default();
-            let headers = error.headers().clone();
-            let gone = Success { status, headers, body: Bytes::new() };
-            return success(gone, call.attempts, true);
-        }
-        // An attempt that was given up does not tell how long the next one takes.
-        call.took = if error.is_timeout() { Duration::ZERO } else { elapsed };
-        may_be_processed |= error.outcome() == Outcome::Unknown;
-        let (error, wait) = call.decide(failure, error, pause);
-        call.notify(elapsed, Err((&error, wait)));
-        match wait {
-            // A timer would wait at least a millisecond.
-            Some(Duration::ZERO) => {}
-            Some(wait) => sleep(wait).await,
-            None if may_be_processed
-                && error.kind() == &ErrorKind::Conflict
-                && request.target == Target::Operation(Operation::EmailsCancel) =>
-            {
-                match call.find_cancelled(options).await {
-                    Some(cancelled) => return success(cancelled, call.attempts, false),
-                    None => break error,
-                }
-            }
-            None => break error,
-        }
-        last_error = Some(error);
-    };
-    let error = error.with_target(request.target).with_attempts(call.attempts);
-    let error = error.with_retry_safe(request.idempotent, call.retry_safe);
-    Err(error.or_unknown_if(may_be_processed))
-}
-
-fn honors_key(shared: &Shared, options: &Options) -> bool {
-    shared.settings.honors_idempotency_key && options.idempotency_key.is_some()
+        })),
+    }
 }
 
 /// The error of a call that cannot start before its deadline.
 fn held_back(end: Instant) -> Error {
-    Error::new(ErrorKind::RateLimited, Outcome::NotSent)
-        .with_stopped(Stopped::HeldBack)
-        .with_retry_after(Some(end.saturating_duration_since(Instant::now())))
+    Error::new(ErrorKind::RateLimited, Outcome::NotSent).with(|error| {
+        error.stopped = Some(Stopped::HeldBack);
+        error.retry_after = Some(end.saturating_duration_since(Instant::now()));
+    })
 }
 
 /// A call in progress.
@@ -144,18 +80,74 @@ struct Progress<'a> {
     request: &'a Request,
     retry_safe: bool,
     retries: u32,
+    timeout: Duration,
     deadline: Instant,
     attempts: u32,
     /// Those of the attempts after which the service said when to come back. They do not count.
     limited: u32,
-    /// Duration of the last attempt: the next one will hardly be faster.
-    took: Duration,
+    /// Whether the outcome of an attempt is unknown.
+    may_be_processed: bool,
 }
 
 impl Progress<'_> {
-    /// When the next attempt must have started.
-    fn latest_start(&self) -> Instant {
-        self.deadline.checked_sub(self.took).unwrap_or(self.deadline)
+    /// Returns the response, and whether it says that an earlier attempt has deleted the resource.
+    async fn run(&mut self, options: &Options) -> Result<(Success, bool), Error> {
+        let Self { shared, request, .. } = *self;
+        let limit = options.attempt_timeout.or(shared.settings.attempt_timeout);
+        let headers = headers(shared, request, options);
+        let mut last_error = None;
+        loop {
+            let (key, pause) = shared.current_key()?;
+            if let Err(end) = shared.pauses.wait(pause, self.timeout, self.deadline).await {
+                return Err(last_error.unwrap_or_else(|| held_back(end)));
+            }
+            let start = Instant::now();
+            if start >= self.deadline {
+                let too_late = || Error::new(ErrorKind::Timeout, Outcome::NotSent);
+                return Err(last_error.unwrap_or_else(too_late));
+            }
+            self.attempts += 1;
+            let end = limit.and_then(|limit| start.checked_add(limit));
+            let end = end.map_or(self.deadline, |end| end.min(self.deadline));
+            let attempt = attempt(shared, request, &headers, key, end);
+            #[cfg(feature = "tracing")]
+            let attempt = super::trace::traced(shared, request, self.attempts, attempt);
+            let result = attempt.await;
+            let elapsed = start.elapsed();
+            let Failed { failure, error } = match result {
+                Ok(success) => {
+                    shared.budget.deposit();
+                    self.notify(elapsed, Ok(&success));
+                    return Ok((success, false));
+                }
+                Err(failed) => failed,
+            };
+            if self.may_be_processed && error.is_not_found() && request.method == Method::DELETE {
+                // The earlier attempt, whose response was lost, most likely deleted it.
+                self.notify(elapsed, Err((&error, None)));
+                let (status, headers) = (error.status().unwrap_or_default(), error.headers());
+                let gone = Success { status, headers: headers.clone(), body: Bytes::new() };
+                return Ok((gone, true));
+            }
+            self.may_be_processed |= error.outcome() == Outcome::Unknown;
+            let (error, wait) = self.decide(failure, error, pause);
+            self.notify(elapsed, Err((&error, wait)));
+            match (wait, &request.confirmation) {
+                // A timer would wait at least a millisecond.
+                (Some(Duration::ZERO), _) => {}
+                (Some(wait), _) => sleep(wait).await,
+                (None, Some(confirmation))
+                    if self.may_be_processed && *error.kind() == ErrorKind::Conflict =>
+                {
+                    return match self.confirm(confirmation, options).await {
+                        Some(success) => Ok((success, false)),
+                        None => Err(error),
+                    };
+                }
+                (None, _) => return Err(error),
+            }
+            last_error = Some(error);
+        }
     }
 
     /// Decides whether there is another attempt, and returns the pause before it. The pause
@@ -194,36 +186,24 @@ impl Progress<'_> {
             true => Duration::ZERO,
             false => settings.back_off.after(counted).mul_f64(jitter).max(requested),
         };
-        let fits = |start: Instant| start < self.latest_start();
-        if !now.checked_add(wait.max(requested)).is_some_and(fits) {
+        if now.checked_add(wait.max(requested)).is_none_or(|start| start >= self.deadline) {
             return (error, None);
         }
         if !invited && !self.shared.budget.withdraw() {
-            return (error.with_stopped(Stopped::BudgetSpent), None);
+            return (error.with(|error| error.stopped = Some(Stopped::BudgetSpent)), None);
         }
         (error, Some(wait))
     }
 
-    /// Fetches the email that a cancellation found in conflict, and returns it if it is
-    /// cancelled: then the attempt whose response was lost did it.
-    async fn find_cancelled(&mut self, options: &Options) -> Option<Success> {
-        let get = Request {
-            target: Target::Operation(Operation::EmailsGet),
-            method: Method::GET,
-            path: Cow::Owned(self.request.path.strip_suffix("/cancel")?.to_owned()),
-            payload: Payload::Empty,
-            idempotent: true,
-            recipients: 0,
-            batch: Default::default(),
-            organization: None,
-        };
+    /// Returns the response to the confirming request, if it says that an earlier attempt has done
+    /// what was asked for.
+    async fn confirm(&mut self, confirmation: &Confirmation, options: &Options) -> Option<Success> {
+        let Confirmation { request, is_done } = confirmation;
         let (key, _) = self.shared.current_key().ok()?;
-        let headers = headers(self.shared, &get, options);
+        let headers: HeaderMap = headers(self.shared, request, options);
         self.attempts += 1;
-        let response = attempt(self.shared, &get, &headers, key, self.deadline).await.ok()?;
-        let email: EmailRecord = read_object(&parse_value(&response.body).ok()?);
-        let status = email.status?;
-        matches!(status.as_str(), "cancelled" | "canceled").then_some(response)
+        let response = attempt(self.shared, request, &headers, key, self.deadline).await.ok()?;
+        is_done(&response.body).then_some(response)
     }
 
     fn notify(&self, elapsed: Duration, result: Result<&Success, (&Error, Option<Duration>)>) {
@@ -231,10 +211,7 @@ impl Progress<'_> {
             return;
         }
         let (status, id, failure, retry_in) = match result {
-            Ok(success) => {
-                let id = request_id(self.shared, &success.headers);
-                (Some(success.status), id, None, None)
-            }
+            Ok(success) => (Some(success.status), request_id(&success.headers), None, None),
             Err((error, wait)) => {
                 let wait = wait.map(|wait| wait.max(error.retry_after().unwrap_or_default()));
                 (error.status(), error.request_id(), Some(error.kind()), wait)

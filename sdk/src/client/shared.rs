@@ -1,22 +1,20 @@
-//! The state that all clones of a client share: what was set on the builder, the HTTP client of
-//! each runtime, and the state of retries.
+//! The state that all clones of a client share: what was set on the builder, and the state of
+//! retries.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokio::runtime::{Handle, Id};
 use tokio::time::{Duration, Instant, sleep_until};
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::connections::HttpConfig;
+use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
-use crate::email::batch_plan::BatchShape;
 use crate::error::{Error, ErrorKind, Outcome, Target};
 use crate::operation::{Operation, Service};
 use crate::scope::Scope;
@@ -57,27 +55,14 @@ pub(crate) struct Settings {
     pub(crate) insecure_webhook_urls: bool,
     pub(crate) batch_shape: BatchShape,
     pub(crate) first_page: u64,
-    pub(crate) request_id_headers: Vec<HeaderName>,
     pub(crate) max_response_size: u64,
 }
 
 impl Shared {
-    pub(crate) fn local_checks(&self) -> bool {
-        self.settings.local_checks
-    }
-
     /// Whether a webhook URL may be `http`: if the service itself is reached in cleartext, its
     /// receivers may be, too.
     pub(crate) fn allows_insecure_webhook_urls(&self) -> bool {
         self.settings.insecure_webhook_urls || self.base.scheme() == "http"
-    }
-
-    pub(crate) fn batch_shape(&self) -> &BatchShape {
-        &self.settings.batch_shape
-    }
-
-    pub(crate) fn first_page(&self) -> u64 {
-        self.settings.first_page
     }
 
     /// Appends a path, with its query, to the base URL.
@@ -114,19 +99,19 @@ impl Shared {
         lock(&self.scopes).clone()
     }
 
-    pub(super) fn learn_scope(&self, scope: Scope) {
+    pub(crate) fn learn_scope(&self, scope: Scope) {
         *lock(&self.scopes) = Some(BTreeSet::from([scope]));
     }
 
     /// A client with another key and everything else shared. Its scopes are unknown.
-    pub(super) fn with_key(&self, key: Secret) -> Result<Arc<Self>, Error> {
+    pub(crate) fn with_key(&self, key: Secret) -> Result<Arc<Self>, Error> {
         key_value(&self.key_prefix, &key)?;
-        Ok(Arc::new(Self { key: KeySource::Fixed(key), scopes: Arc::default(), ..self.clone() }))
+        Ok(Arc::new(Self { key: fixed_key(key), scopes: Arc::default(), ..self.clone() }))
     }
 
     /// The value of the key's header for the next attempt, and the number of its pause.
     pub(super) fn current_key(&self) -> Result<(HeaderValue, u64), Error> {
-        let key = self.key.get();
+        let key = (self.key)();
         Ok((key_value(&self.key_prefix, &key)?, self.pauses.hasher.hash_one(key.expose())))
     }
 }
@@ -141,20 +126,11 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Where the API key comes from.
-#[derive(Clone)]
-pub(super) enum KeySource {
-    Fixed(Secret),
-    Provided(Arc<dyn Fn() -> Secret + Send + Sync>),
-}
+/// Returns the API key.
+pub(super) type KeySource = Arc<dyn Fn() -> Secret + Send + Sync>;
 
-impl KeySource {
-    pub(super) fn get(&self) -> Secret {
-        match self {
-            Self::Fixed(key) => key.clone(),
-            Self::Provided(provide) => provide(),
-        }
-    }
+pub(super) fn fixed_key(key: Secret) -> KeySource {
+    Arc::new(move || key.clone())
 }
 
 /// The value of the header that carries the key.
@@ -170,51 +146,16 @@ pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error
     Ok(value)
 }
 
-/// The HTTP clients, one for each runtime. A connection is a task of the runtime that
-/// established it and ends with it, so programs with several runtimes, such as a static client
-/// in `#[tokio::test]` functions, must not share connections among them.
-pub(super) struct HttpClients {
-    config: HttpConfig,
-    /// The latest runtimes, most recently added last.
-    clients: Mutex<Vec<(Option<Id>, reqwest::Client)>>,
-}
-
-/// A runtime beyond this number replaces the oldest; that one connects anew if it still runs.
-const MAX_RUNTIMES: usize = 64;
-
-impl HttpClients {
-    pub(super) fn new(config: HttpConfig) -> Result<Self, Error> {
-        // Built now, so that mistakes in the configuration are found.
-        let first = config.client()?;
-        Ok(Self { config, clients: Mutex::new(vec![(None, first)]) })
-    }
-
-    /// The HTTP client of the current runtime.
-    ///
-    /// # Errors
-    ///
-    /// Outside a runtime, where timers and sockets would panic.
-    pub(super) fn current(&self) -> Result<reqwest::Client, Error> {
-        let runtime = Handle::try_current().map_err(|_| {
-            Error::config(
-                "a call was awaited outside a tokio runtime; use `#[tokio::main]`, or `block` \
-                 with the feature `blocking`",
-            )
-        })?;
-        let id = runtime.id();
-        let mut clients = lock(&self.clients);
-        let known = clients.iter_mut().find(|(known, _)| known.is_none_or(|known| known == id));
-        if let Some((known, client)) = known {
-            *known = Some(id);
-            return Ok(client.clone());
-        }
-        let client = self.config.client()?;
-        if clients.len() == MAX_RUNTIMES {
-            clients.remove(0);
-        }
-        clients.push((Some(id), client.clone()));
-        Ok(client)
-    }
+/// The JSON shape of a batch request, which the service's reference
+/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#batch-body).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchShape {
+    /// A bare array of emails.
+    #[default]
+    Array,
+    /// An object with the array in this field, such as `emails`.
+    Object(String),
 }
 
 /// Exponential back-off: the upper limit of the pause is `initial`, doubled with each attempt,
@@ -302,8 +243,4 @@ impl RetryBudget {
     fn update(&self, change: impl FnMut(u32) -> Option<u32>) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,9 +6,8 @@ use tracing::{Instrument as _, Span};
 
 use super::attempt::{Failed, Success};
 use super::payload::Request;
-use super::response::request_id;
 use super::shared::Shared;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, request_id};
 use crate::operation::Operation;
 
 /// Runs an attempt in a span of its own.
@@ -20,7 +19,7 @@ pub(super) async fn traced(
 ) -> Result<Success, Failed> {
     let span = span(shared, request, number);
     let result = attempt.instrument(span.clone()).await;
-    record(&span, shared, &result);
+    record(&span, &result);
     result
 }
 
@@ -53,14 +52,14 @@ fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     span
 }
 
-fn record(span: &Span, shared: &Shared, result: &Result<Success, Failed>) {
+fn record(span: &Span, result: &Result<Success, Failed>) {
     if span.is_disabled() && result.is_ok() {
         return;
     }
     match result {
         Ok(success) => {
             span.record("http.response.status_code", success.status.as_u16());
-            if let Some(id) = request_id(shared, &success.headers) {
+            if let Some(id) = request_id(&success.headers) {
                 span.record("svc.request_id", id);
             }
         }

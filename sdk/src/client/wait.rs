@@ -1,6 +1,7 @@
 //! Polls a resource until it reaches a final state or a deadline passes.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,10 +80,7 @@ impl<T> Wait<T> {
     }
 }
 
-impl<T: Clone + Send + 'static> Wait<T>
-where
-    Call<T>: IntoFuture<Output = Result<T, Error>, IntoFuture: Send>,
-{
+impl<T: Clone + Send + 'static> Wait<T> {
     /// Returns a stream that yields the current state, then every change, and ends with the
     /// final state. After an error, the stream ends.
     ///
@@ -98,14 +96,25 @@ where
     /// # }
     /// ```
     pub fn changes(self) -> impl Stream<Item = Result<T, Error>> + Send + Unpin {
-        self.run()
+        let (is_done, is_same) = (self.is_done, self.is_same);
+        let mut last: Option<T> = None;
+        self.run().filter_map(move |poll| {
+            let change = match poll {
+                Ok(Poll::Failed(_)) => None,
+                Ok(Poll::State(now)) => {
+                    let is_same = last.as_ref().is_some_and(|last| is_same(last, &now));
+                    last = Some(now.clone());
+                    (!is_same || is_done(&now)).then_some(Ok(now))
+                }
+                Err(error) => Some(Err(error)),
+            };
+            ready(change)
+        })
     }
 
     /// Returns a stream of every poll: each state, changed or not, and each transient failure.
     /// It ends with the final state or an error. For programs that report failures while they
     /// wait, or give up after some of them.
-    ///
-    /// The error at the deadline has no source here, because the stream has yielded the failure.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -124,11 +133,15 @@ where
     /// # }
     /// ```
     pub fn polls(self) -> impl Stream<Item = Result<Poll<T>, Error>> + Send + Unpin {
+        self.run()
+    }
+
+    fn run(self) -> BoxStream<'static, Result<Poll<T>, Error>> {
         // The clock cannot represent the deadline if the timeout is very long.
         let now = Instant::now();
         let deadline = now.checked_add(self.timeout).unwrap_or(now + MAX_TIMEOUT);
         let state =
-            State { pause: None, deadline, requested: None, done: false, last: false, wait: self };
+            State { pause: None, deadline, failure: None, done: false, last: false, wait: self };
         let polls = stream::unfold(state, |mut state| async move {
             if state.done {
                 return None;
@@ -138,59 +151,25 @@ where
             Some((next, state))
         });
         // Polling the stream after its end returns `None` again.
-        let polls: BoxStream<'static, _> = Box::pin(polls.fuse());
-        polls
-    }
-
-    fn run(self) -> BoxStream<'static, Result<T, Error>> {
-        let (is_done, is_same) = (self.is_done, self.is_same);
-        let state = (self.polls(), None::<T>, None::<Error>);
-        let changes = stream::unfold(state, move |(mut polls, mut last, mut failure)| async move {
-            loop {
-                let change = match polls.next().await? {
-                    Ok(Poll::State(now)) => {
-                        failure = None;
-                        let is_new = last.as_ref().is_none_or(|last| !is_same(last, &now));
-                        last = Some(now.clone());
-                        if !is_new && !is_done(&now) {
-                            continue;
-                        }
-                        Ok(now)
-                    }
-                    Ok(Poll::Failed(error)) => {
-                        failure = Some(error);
-                        continue;
-                    }
-                    Err(error) => Err(match failure.take().filter(|_| error.is_timeout()) {
-                        Some(failure) => error.with_source(failure),
-                        None => error,
-                    }),
-                };
-                return Some((change, (polls, last, failure)));
-            }
-        });
-        Box::pin(changes.fuse())
+        Box::pin(polls.fuse())
     }
 }
 
-impl<T: Clone + Send + 'static> IntoFuture for Wait<T>
-where
-    Call<T>: IntoFuture<Output = Result<T, Error>, IntoFuture: Send>,
-{
+impl<T: Clone + Send + 'static> IntoFuture for Wait<T> {
     type Output = Result<T, Error>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         let is_done = self.is_done;
         Box::pin(async move {
-            let mut changes = self.run();
-            loop {
-                match changes.next().await {
-                    Some(Ok(now)) if !is_done(&now) => {}
-                    Some(end) => return end,
-                    None => return Err(Error::new(ErrorKind::Timeout, Outcome::Unknown)),
+            let mut polls = self.run();
+            while let Some(poll) = polls.next().await {
+                match poll? {
+                    Poll::State(now) if is_done(&now) => return Ok(now),
+                    _ => {}
                 }
             }
+            Err(Error::new(ErrorKind::Timeout, Outcome::Unknown))
         })
     }
 }
@@ -210,8 +189,8 @@ struct State<T> {
     /// The pause before the next poll, without jitter.
     pause: Option<Duration>,
     deadline: Instant,
-    /// The pause that the service asked for, if the last poll failed.
-    requested: Option<Duration>,
+    /// The error of the last poll, if that failed.
+    failure: Option<Error>,
     done: bool,
     /// Whether the poll at the deadline was made.
     last: bool,
@@ -220,23 +199,26 @@ struct State<T> {
 /// How long the poll at the deadline may take.
 const LAST_POLL: Duration = Duration::from_secs(1);
 
-impl<T> State<T>
-where
-    Call<T>: IntoFuture<Output = Result<T, Error>>,
-{
+impl<T: 'static> State<T> {
     /// Polls once, after the pause.
     async fn next(&mut self) -> Result<Poll<T>, Error> {
         if let Some(pause) = self.pause {
+            let now = Instant::now();
+            let failure = self.failure.take();
+            let requested = failure.as_ref().and_then(Error::retry_after);
+            let soonest = now.checked_add(requested.unwrap_or_default());
+            if self.last || soonest.is_none_or(|soonest| soonest > self.deadline) {
+                let error = Error::new(ErrorKind::Timeout, Outcome::Unknown)
+                    .with_target(Target::Operation(self.wait.operation))
+                    .with(|error| error.retry_after = requested);
+                return Err(match failure {
+                    Some(failure) => error.with_source(failure),
+                    None => error,
+                });
+            }
             // Jitter, so that many waiting clients do not poll at the same moment.
             let pause = pause.mul_f64(0.75 + fastrand::f64() / 4.0);
-            let now = Instant::now();
-            let asked = now.checked_add(self.requested.unwrap_or_default());
-            if self.last || asked.is_none_or(|asked| asked > self.deadline) {
-                return Err(Error::new(ErrorKind::Timeout, Outcome::Unknown)
-                    .with_target(Target::Operation(self.wait.operation))
-                    .with_retry_after(self.requested));
-            }
-            let next = now.checked_add(pause.max(self.requested.unwrap_or_default()));
+            let next = now.checked_add(pause.max(requested.unwrap_or_default()));
             self.last = next.is_none_or(|next| next >= self.deadline);
             sleep_until(next.map_or(self.deadline, |next| next.min(self.deadline))).await;
         }
@@ -248,14 +230,13 @@ where
         let call = (self.wait.poll)();
         let left = if self.last { LAST_POLL } else { left };
         let shorter = left.min(call.shared.settings.timeout);
-        self.requested = None;
         match call.timeout(shorter).await {
             Ok(now) => {
                 self.done = (self.wait.is_done)(&now);
                 Ok(Poll::State(now))
             }
             Err(error) if error.is_retryable() => {
-                self.requested = error.retry_after();
+                self.failure = Some(error.clone());
                 Ok(Poll::Failed(error))
             }
             Err(error) => Err(error),

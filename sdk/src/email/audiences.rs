@@ -8,7 +8,7 @@ use crate::client::call::Call;
 use crate::client::payload::Payload;
 use crate::client::response::Deleted;
 use crate::client::shared::Shared;
-use crate::decode::{self, Extra, Resource, has_extra};
+use crate::decode::{self, Extra, resource};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::request::{payload, request_type};
@@ -29,15 +29,7 @@ pub struct Audience {
     pub extra: Extra,
 }
 
-has_extra!(Audience);
-
-impl Resource for Audience {
-    const NOUN: &'static str = "an audience";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(Audience, "an audience");
 
 /// The parameters of a new audience. A string converts into one with that name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

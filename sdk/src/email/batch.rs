@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::batch_plan::BatchPlan;
 use super::email_record::EmailRecord;
-use crate::client::response::{FromResponse, ResponseParts};
-use crate::decode::{DecodeError, Resource, parse_value, read_fields};
+use crate::client::response::Received;
+use crate::decode::{Resource, parse_value, read_fields};
 use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
 use crate::list::{find_array, whole_number};
 
@@ -121,8 +121,9 @@ impl BatchResponse {
         })
     }
 
-    fn read(value: Value, plan: &BatchPlan) -> Result<Self, DecodeError> {
-        let (values, _) = find_array(value)?;
+    pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
+        let list = parse_value(&response.body).and_then(find_array);
+        let (values, _) = list.map_err(|bad| response.decode_error(bad))?;
         let in_order = values.len() == plan.sent.len();
         let mut items: Vec<_> = values.into_iter().map(BatchItem::read).collect();
         for (position, item) in items.iter_mut().enumerate() {
@@ -141,14 +142,6 @@ impl BatchResponse {
             items.sort_by_key(|item| item.index);
         }
         Ok(Self { items, requested: plan.len() })
-    }
-}
-
-impl FromResponse for BatchResponse {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
-        parse_value(&response.body)
-            .and_then(|value| Self::read(value, response.batch()))
-            .map_err(|bad| response.decode_error(bad))
     }
 }
 

@@ -1,20 +1,9 @@
-//! The request of a batch: its JSON shape, and which of its emails are sent.
+//! Which emails of a batch are sent.
 
-use super::limits;
-use super::message::Email;
-use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
+use super::message::{Email, at_most};
+use crate::error::{Error, FieldProblem, InvalidInput};
 
-/// The JSON shape of a batch request, which the service's reference
-/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#batch-body).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BatchShape {
-    /// A bare array of emails.
-    #[default]
-    Array,
-    /// An object with the array in this field, such as `emails`.
-    Object(String),
-}
+const MAX_BATCH: usize = 100;
 
 /// Which emails of a batch are sent.
 #[derive(Default)]
@@ -33,7 +22,10 @@ impl BatchPlan {
 
     /// Sends the emails that keep to the documented limits.
     pub(crate) fn check(emails: &[Email]) -> Result<Self, Error> {
-        limits::check_batch_size(emails)?;
+        if emails.is_empty() {
+            return Err(InvalidInput::new("emails", "at least one email is required").into());
+        }
+        at_most("emails", "emails", MAX_BATCH, emails.len())?;
         let mut plan = Self::default();
         for (index, email) in emails.iter().enumerate() {
             match email.check() {
@@ -52,7 +44,7 @@ impl BatchPlan {
         let fields = invalid.iter().map(FieldProblem::from).collect();
         let first = invalid.into_iter().next();
         let first = first.unwrap_or_else(|| InvalidInput::new("emails", "none can be sent"));
-        Err(Error::from(first).with_report(ErrorReport { fields, ..ErrorReport::default() }))
+        Err(Error::from(first).with(|error| error.report.fields = fields))
     }
 
     /// The number of emails in the request.

@@ -10,14 +10,14 @@ use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::limits;
+use super::message::can_be_address;
 use super::paginator::{Paginator, Step};
 use crate::client::call::Call;
 use crate::client::payload::Payload;
 use crate::client::response::Deleted;
 use crate::client::shared::Shared;
-use crate::decode::{self, Extra, Resource, has_extra};
-use crate::error::Error;
+use crate::decode::{self, Extra, resource};
+use crate::error::{Error, InvalidInput};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::request::{self, request_type};
@@ -49,15 +49,7 @@ pub struct Contact {
     pub extra: Extra,
 }
 
-has_extra!(Contact);
-
-impl Resource for Contact {
-    const NOUN: &'static str = "a contact";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(Contact, "a contact");
 
 /// Omits the address, the name and the custom data.
 impl fmt::Debug for Contact {
@@ -254,11 +246,11 @@ impl Contacts {
         contact: impl Into<NewContact>,
     ) -> Call<Contact> {
         let contact = contact.into();
-        let payload = match self.shared.local_checks() {
-            true => limits::contact_address(&contact.email).map_err(Error::from),
-            false => Ok(()),
+        let is_refused = self.shared.settings.local_checks && !can_be_address(&contact.email);
+        let payload = match is_refused {
+            true => Err(InvalidInput::new("email", "not an email address, such as `a@b`").into()),
+            false => request::payload(contact),
         };
-        let payload = payload.and_then(|()| request::payload(contact));
         Call::new(&self.shared, Operation::ContactsCreate, &[audience.as_ref()], payload)
     }
 
@@ -355,7 +347,7 @@ impl ContactStream {
     pub fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
         let (contacts, audience, page_size) =
             (self.contacts.clone(), self.audience.clone(), self.page_size);
-        let paginator = Paginator::new(contacts.shared.first_page());
+        let paginator = Paginator::new(contacts.shared.settings.first_page);
         Box::pin(stream::try_unfold(Some(paginator), move |paginator| {
             let call = contacts.list(&audience);
             async move {
@@ -369,6 +361,17 @@ impl ContactStream {
                 })
             }
         }))
+    }
+}
+
+#[cfg(feature = "blocking")]
+impl ContactStream {
+    /// Returns a blocking iterator over the contacts, for programs without an async
+    /// runtime.
+    pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
+        std::iter::from_fn(move || {
+            crate::client::blocking::block(self.next()).unwrap_or_else(|error| Some(Err(error)))
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::client::payload::Payload;
 use crate::client::response::Deleted;
 use crate::client::shared::Shared;
 use crate::client::wait::Wait;
-use crate::decode::{self, Extra, Resource, has_extra};
+use crate::decode::{self, Extra, resource};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::request::{payload, request_type};
@@ -47,15 +47,7 @@ pub struct Domain {
     pub extra: Extra,
 }
 
-has_extra!(Domain);
-
-impl Resource for Domain {
-    const NOUN: &'static str = "a domain";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(Domain, "a domain");
 
 impl Domain {
     /// True if the domain is verified: according to `verified`, or if that is missing, if

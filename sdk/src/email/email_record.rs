@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, Resource, has_extra, text_enum};
+use crate::decode::{self, Extra, resource, text_enum};
 
 /// An email as returned by the service.
 ///
@@ -60,15 +60,7 @@ pub struct EmailRecord {
     pub extra: Extra,
 }
 
-has_extra!(EmailRecord);
-
-impl Resource for EmailRecord {
-    const NOUN: &'static str = "an email";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(EmailRecord, "an email");
 
 /// Omits addresses, subject and tags.
 impl fmt::Debug for EmailRecord {

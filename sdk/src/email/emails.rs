@@ -4,14 +4,18 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
+use super::admission::admit;
 use super::batch::BatchResponse;
 use super::batch_plan::BatchPlan;
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
+use super::request_body;
 use crate::client::call::Call;
 use crate::client::payload::Payload;
+use crate::client::response::Received;
 use crate::client::shared::Shared;
 use crate::client::wait::Wait;
+use crate::decode::{parse_value, read_object};
 use crate::error::Error;
 use crate::operation::Operation;
 
@@ -43,13 +47,13 @@ impl Emails {
         let email = email.borrow();
         let mut recipients = 0;
         let mut payload = || -> Result<Payload, Error> {
-            if self.shared.local_checks() {
+            if self.shared.settings.local_checks {
                 email.check()?;
             }
-            match &self.shared.guard {
-                None => Payload::email(email),
-                Some(guard) => Payload::email(&guard.admit(email, "", &mut recipients)?),
-            }
+            let Some(guard) = &self.shared.guard else { return request_body::single(email) };
+            let admitted = admit(guard, email, "")?;
+            recipients = admitted.recipients();
+            request_body::single(&admitted)
         };
         let payload = payload();
         Call::new(&self.shared, Operation::EmailsSend, &[], payload).count_recipients(recipients)
@@ -85,31 +89,32 @@ impl Emails {
     pub fn send_batch(&self, emails: &[Email]) -> Call<BatchResponse> {
         let mut recipients = 0;
         let mut prepare = || -> Result<(BatchPlan, Payload), Error> {
-            let plan = match self.shared.local_checks() {
+            let plan = match self.shared.settings.local_checks {
                 true => BatchPlan::check(emails)?,
                 false => BatchPlan::all(emails),
             };
             let sent = plan.sent.iter().map(|&index| (index, &emails[index]));
-            let shape = self.shared.batch_shape();
-            let payload = match &self.shared.guard {
-                None => Payload::batch(sent, shape)?,
-                Some(guard) => {
-                    let mut admitted = Vec::with_capacity(emails.len());
-                    for (index, email) in sent {
-                        let prefix = format!("emails[{index}].");
-                        admitted.push((index, guard.admit(email, &prefix, &mut recipients)?));
-                    }
-                    Payload::batch(admitted.iter().map(|(index, email)| (*index, email)), shape)?
-                }
+            let shape = &self.shared.settings.batch_shape;
+            let Some(guard) = &self.shared.guard else {
+                let payload = request_body::batch(sent, shape)?;
+                return Ok((plan, payload));
             };
+            let admitted = sent
+                .map(|(index, email)| {
+                    Ok((index, admit(guard, email, &format!("emails[{index}]."))?))
+                })
+                .collect::<Result<Vec<_>, Error>>()?;
+            recipients = admitted.iter().map(|(_, email)| email.recipients()).sum();
+            let admitted = admitted.iter().map(|(index, email)| (*index, email));
+            let payload = request_body::batch(admitted, shape)?;
             Ok((plan, payload))
         };
         let (plan, payload) = match prepare() {
             Ok((plan, payload)) => (plan, Ok(payload)),
             Err(error) => (BatchPlan::default(), Err(error)),
         };
-        Call::new(&self.shared, Operation::EmailsSendBatch, &[], payload)
-            .expect_items(plan)
+        let read = move |response: &Received| BatchResponse::read(response, &plan);
+        Call::read_by(read, &self.shared, Operation::EmailsSendBatch, &[], payload)
             .count_recipients(recipients)
     }
 
@@ -156,6 +161,13 @@ impl Emails {
     /// # }
     /// ```
     pub fn cancel(&self, id: impl AsRef<str>) -> Call<EmailRecord> {
-        Call::new(&self.shared, Operation::EmailsCancel, &[id.as_ref()], Ok(Payload::Empty))
+        let id = id.as_ref();
+        let is_cancelled = |body: &[u8]| {
+            let email = parse_value(body).map(|body| read_object::<EmailRecord>(&body));
+            let status = email.ok().and_then(|email| email.status);
+            status.is_some_and(|status| matches!(status.as_str(), "cancelled" | "canceled"))
+        };
+        Call::new(&self.shared, Operation::EmailsCancel, &[id], Ok(Payload::Empty))
+            .confirmed_by(self.get(id), is_cancelled)
     }
 }

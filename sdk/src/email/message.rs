@@ -1,16 +1,17 @@
 //! An email to send, see
 //! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md>.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::attachment::Attachment;
 use super::recipients::Recipients;
 use crate::decode;
+use crate::error::InvalidInput;
 
 /// An email to send: sender, recipients, content and options.
 ///
@@ -30,7 +31,10 @@ use crate::decode;
 ///     .tag("kind", "invoice");
 /// assert_eq!(email.to, ["ada@example.com"]);
 /// ```
-#[derive(Clone, Default, PartialEq, Deserialize)]
+///
+/// Serializing it holds the encoded attachments in memory. `Emails::send` does not if they come
+/// from a path.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Email {
@@ -42,33 +46,41 @@ pub struct Email {
     /// The subject, at most 998 characters.
     pub subject: String,
     /// The HTML body.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
     /// The plain-text body.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Recipients of copies (Cc).
-    #[serde(deserialize_with = "decode::one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub cc: Vec<String>,
     /// Recipients of blind copies (Bcc).
-    #[serde(deserialize_with = "decode::one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub bcc: Vec<String>,
     /// Addresses for replies (`Reply-To`).
-    #[serde(deserialize_with = "decode::one_or_many")]
+    #[serde(deserialize_with = "decode::one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub reply_to: Vec<String>,
     /// Additional headers of the email.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// Attachments; at most 20.
-    pub attachments: Vec<Attachment>,
     /// Tags for tracking.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub tags: Map<String, Value>,
     /// When to send the email. If `None`, it is sent immediately.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<ScheduledAt>,
     /// The id of the template to use.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template_id: Option<String>,
     /// The variables of the template.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub variables: Map<String, Value>,
     /// Additional fields without a setter of their own; sent as given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+    /// Attachments; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 impl Email {
@@ -87,35 +99,35 @@ impl Email {
         to: impl Into<Recipients>,
         subject: impl Into<String>,
     ) -> Self {
-        let to = to.into().into_vec();
+        let to = to.into().0;
         Self { from: from.into(), to, subject: subject.into(), ..Self::default() }
     }
 
     /// Adds one or more recipients.
     #[must_use]
     pub fn to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.to.extend(addresses.into().into_vec());
+        self.to.extend(addresses.into().0);
         self
     }
 
     /// Adds one or more recipients of copies (Cc).
     #[must_use]
     pub fn cc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.cc.extend(addresses.into().into_vec());
+        self.cc.extend(addresses.into().0);
         self
     }
 
     /// Adds one or more recipients of blind copies (Bcc).
     #[must_use]
     pub fn bcc(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.bcc.extend(addresses.into().into_vec());
+        self.bcc.extend(addresses.into().0);
         self
     }
 
     /// Adds one or more addresses for replies (`Reply-To`).
     #[must_use]
     pub fn reply_to(mut self, addresses: impl Into<Recipients>) -> Self {
-        self.reply_to.extend(addresses.into().into_vec());
+        self.reply_to.extend(addresses.into().0);
         self
     }
 
@@ -183,85 +195,108 @@ impl Email {
         self
     }
 
-    /// Whether the typed field with this JSON name is written.
-    pub(super) fn is_set(&self, name: &str) -> bool {
-        match name {
-            "from" | "to" | "subject" => true,
-            "html" => self.html.is_some(),
-            "text" => self.text.is_some(),
-            "cc" => !self.cc.is_empty(),
-            "bcc" => !self.bcc.is_empty(),
-            "replyTo" => !self.reply_to.is_empty(),
-            "headers" => !self.headers.is_empty(),
-            "attachments" => !self.attachments.is_empty(),
-            "tags" => !self.tags.is_empty(),
-            "scheduledAt" => self.scheduled_at.is_some(),
-            "templateId" => self.template_id.is_some(),
-            "variables" => !self.variables.is_empty(),
-            _ => false,
+    /// Checks the documented limits: 1 to 50 recipients in `to`, 998 characters in the
+    /// subject, 20 attachments, and plausible email addresses.
+    /// [`Emails::send`](super::Emails::send) does this automatically unless the client was built
+    /// with `local_checks(false)`.
+    ///
+    /// # Errors
+    ///
+    /// The first field that exceeds a limit, with that limit.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        if let Some(name) = self.given_twice() {
+            return Err(InvalidInput::given_twice(name));
         }
-    }
-}
-
-/// Writes all fields but the attachments: these are written as they are sent.
-pub(crate) struct WithoutAttachments<'a>(pub(crate) &'a Email);
-
-impl Serialize for WithoutAttachments<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.0.write_fields(&mut map)?;
-        map.end()
-    }
-}
-
-impl Email {
-    fn write_fields<M: SerializeMap>(&self, fields: &mut M) -> Result<(), M::Error> {
-        fields.serialize_entry("from", &self.from)?;
-        fields.serialize_entry("to", &self.to)?;
-        fields.serialize_entry("subject", &self.subject)?;
-        for (name, text) in [("html", &self.html), ("text", &self.text)] {
-            if let Some(text) = text {
-                fields.serialize_entry(name, text)?;
+        let not_an_address =
+            |field: Cow<'static, str>| Err(InvalidInput::new(field, NOT_AN_ADDRESS));
+        if !can_be_address(&self.from) {
+            return not_an_address("from".into());
+        }
+        if self.to.is_empty() {
+            return Err(InvalidInput::new("to", "at least one recipient is required"));
+        }
+        at_most("to", "recipients", MAX_TO, self.to.len())?;
+        for (field, list) in
+            [("to", &self.to), ("cc", &self.cc), ("bcc", &self.bcc), ("replyTo", &self.reply_to)]
+        {
+            if let Some(index) = list.iter().position(|address| !can_be_address(address)) {
+                return not_an_address(format!("{field}[{index}]").into());
             }
         }
-        for (name, list) in [("cc", &self.cc), ("bcc", &self.bcc), ("replyTo", &self.reply_to)] {
-            if !list.is_empty() {
-                fields.serialize_entry(name, list)?;
+        // A string has at most as many characters as bytes, so count only long ones.
+        if self.subject.len() > MAX_SUBJECT {
+            at_most("subject", "characters", MAX_SUBJECT, self.subject.chars().count())?;
+        }
+        at_most("attachments", "attachments", MAX_ATTACHMENTS, self.attachments.len())?;
+        match self.attachments.iter().position(|attachment| attachment.filename.is_empty()) {
+            Some(index) => {
+                let field = format!("attachments[{index}].filename");
+                Err(InvalidInput::new(field, "must not be empty"))
             }
+            None => Ok(()),
         }
-        for (name, object) in [("headers", &self.headers), ("tags", &self.tags)] {
-            if !object.is_empty() {
-                fields.serialize_entry(name, object)?;
-            }
+    }
+
+    /// The name of a field that is set by its own method and by `extra`.
+    pub(super) fn given_twice(&self) -> Option<&str> {
+        if self.extra.is_empty() {
+            return None;
         }
-        if let Some(at) = &self.scheduled_at {
-            fields.serialize_entry("scheduledAt", at)?;
-        }
-        if let Some(id) = &self.template_id {
-            fields.serialize_entry("templateId", id)?;
-        }
-        if !self.variables.is_empty() {
-            fields.serialize_entry("variables", &self.variables)?;
-        }
-        // A typed field wins: a name may occur once.
-        for (name, value) in self.extra.iter().filter(|(name, _)| !self.is_set(name)) {
-            fields.serialize_entry(name, value)?;
-        }
-        Ok(())
+        let typed = Self { extra: Map::new(), ..self.without_attachments() };
+        let typed = serde_json::to_value(typed).unwrap_or_default();
+        let is_typed = |name: &str| {
+            typed.get(name).is_some() || (name == "attachments" && !self.attachments.is_empty())
+        };
+        self.extra.keys().map(String::as_str).find(|name| is_typed(name))
+    }
+
+    pub(super) fn without_attachments(&self) -> Self {
+        Self { attachments: Vec::new(), ..self.clone() }
+    }
+
+    /// The number of recipients in `to`, `cc` and `bcc`.
+    pub(super) fn recipients(&self) -> u64 {
+        (self.to.len() + self.cc.len() + self.bcc.len()) as u64
     }
 }
 
-/// Holds encoded attachments in memory. `Emails::send` does not if they come from a path.
-impl Serialize for Email {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.write_fields(&mut map)?;
-        if !self.attachments.is_empty() {
-            map.serialize_entry("attachments", &self.attachments)?;
-        }
-        map.end()
+const MAX_TO: usize = 50;
+const MAX_SUBJECT: usize = 998;
+const MAX_ATTACHMENTS: usize = 20;
+
+/// Checks a documented limit.
+pub(super) fn at_most(
+    field: &'static str,
+    unit: &str,
+    limit: usize,
+    actual: usize,
+) -> Result<(), InvalidInput> {
+    match actual > limit {
+        true => Err(InvalidInput::over_limit(field, unit, limit as u64, actual as u64)),
+        false => Ok(()),
     }
 }
+
+/// Rejects only what cannot be an email address: a missing `@`, or white space or
+/// control characters in the address, which in `Name <a@b>` is the part in angle brackets.
+pub(super) fn can_be_address(text: &str) -> bool {
+    let text = text.trim();
+    let address = match text.strip_suffix('>') {
+        Some(named) => named.rfind('<').map_or(text, |open| &named[open + 1..]),
+        None => text,
+    };
+    if address.is_ascii() {
+        let mut has_at = false;
+        address.bytes().all(|byte| {
+            has_at |= byte == b'@';
+            byte.is_ascii_graphic()
+        }) && has_at
+    } else {
+        address.contains('@') && !address.chars().any(|c| c.is_whitespace() || c.is_control())
+    }
+}
+
+const NOT_AN_ADDRESS: &str = "not an email address; use `a@b` or `Name <a@b>`";
 
 /// Shows counts and lengths only, no content.
 impl fmt::Debug for Email {
@@ -318,5 +353,40 @@ impl From<String> for ScheduledAt {
 impl<Tz: TimeZone> From<DateTime<Tz>> for ScheduledAt {
     fn from(instant: DateTime<Tz>) -> Self {
         Self::at(&instant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_only_impossible_addresses() {
+        for good in ["a@b", "Ada <a@b>", "\"A @ B\" <a@b>", "ä@ö.example", " a@b ", "a@[::1]"] {
+            assert!(can_be_address(good), "{good}");
+        }
+        for bad in ["", "a", "a b@c", "Ada <a b@c>", "a@b\r\nBcc: x", "Ada a@b", "<>"] {
+            assert!(!can_be_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let email = |to: usize, subject: usize, attachments: usize| {
+            let mut email = Email::new("a@b", "c@d", "ü".repeat(subject));
+            email.to = vec!["c@d".to_owned(); to];
+            email.attachments = vec![Attachment::from_bytes("n", Vec::new()); attachments];
+            email
+        };
+        assert_eq!(email(50, 998, 20).check(), Ok(()));
+        for (bad, field, limit) in [
+            (email(51, 998, 20), "to", 50),
+            (email(50, 999, 20), "subject", 998),
+            (email(50, 998, 21), "attachments", 20),
+        ] {
+            let invalid = bad.check().unwrap_err();
+            assert_eq!((invalid.field.as_ref(), invalid.limit), (field, Some(limit)));
+            assert_eq!(invalid.actual, Some(limit + 1));
+        }
     }
 }

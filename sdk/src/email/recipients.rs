@@ -14,30 +14,12 @@
 /// assert_eq!(email.to, ["ada@example.com", "bob@example.com"]);
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Recipients(Vec<String>);
-
-impl Recipients {
-    /// The addresses.
-    pub fn as_slice(&self) -> &[String] {
-        &self.0
-    }
-
-    /// Returns the addresses.
-    pub fn into_vec(self) -> Vec<String> {
-        self.0
-    }
-}
+pub struct Recipients(pub(super) Vec<String>);
 
 /// Shows the number of addresses only.
 impl std::fmt::Debug for Recipients {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Recipients({})", self.0.len())
-    }
-}
-
-impl<T: Into<String>> FromIterator<T> for Recipients {
-    fn from_iter<I: IntoIterator<Item = T>>(addresses: I) -> Self {
-        Self(addresses.into_iter().map(Into::into).collect())
     }
 }
 
@@ -61,30 +43,30 @@ impl From<&String> for Recipients {
 
 impl<T: Into<String>> From<Vec<T>> for Recipients {
     fn from(addresses: Vec<T>) -> Self {
-        addresses.into_iter().collect()
+        Self(addresses.into_iter().map(Into::into).collect())
     }
 }
 
 impl<T: Into<String>, const N: usize> From<[T; N]> for Recipients {
     fn from(addresses: [T; N]) -> Self {
-        addresses.into_iter().collect()
+        Self(addresses.into_iter().map(Into::into).collect())
     }
 }
 
 impl<T: Clone + Into<String>> From<&[T]> for Recipients {
     fn from(addresses: &[T]) -> Self {
-        addresses.iter().cloned().collect()
+        addresses.to_vec().into()
     }
 }
 
 impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
     fn from(addresses: &[T; N]) -> Self {
-        addresses.iter().cloned().collect()
+        addresses.to_vec().into()
     }
 }
 
 impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
     fn from(addresses: &Vec<T>) -> Self {
-        addresses.iter().cloned().collect()
+        addresses.to_vec().into()
     }
 }

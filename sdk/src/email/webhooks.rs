@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::client::call::Call;
 use crate::client::payload::Payload;
-use crate::client::response::{Deleted, FromResponse, ResponseParts};
+use crate::client::response::{Deleted, FromResponse, Received};
 use crate::client::shared::Shared;
-use crate::decode::{self, Extra, Resource, has_extra, parse_value, text_enum};
+use crate::decode::{self, Extra, parse_value, resource, text_enum};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
 use crate::operation::Operation;
@@ -44,15 +44,7 @@ pub struct Webhook {
     pub extra: Extra,
 }
 
-has_extra!(Webhook);
-
-impl Resource for Webhook {
-    const NOUN: &'static str = "a webhook";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(Webhook, "a webhook");
 
 /// Omits the URL, which may contain a secret in its path or query.
 impl fmt::Debug for Webhook {
@@ -173,7 +165,7 @@ fn number<S: Serializer>(status: &Option<StatusCode>, serializer: S) -> Result<S
 }
 
 impl FromResponse for WebhookTest {
-    fn from_response(response: &ResponseParts<'_>) -> Result<Self, Error> {
+    fn from_response(response: &Received) -> Result<Self, Error> {
         let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
         let status = find_status(&value);
         let Value::Object(mut fields) = value else {
@@ -284,7 +276,8 @@ impl Webhooks {
     fn check_url(&self, url: Option<&str>) -> Result<(), Error> {
         let is_https =
             |url: &str| url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
-        let is_checked = self.shared.local_checks() && !self.shared.allows_insecure_webhook_urls();
+        let is_checked =
+            self.shared.settings.local_checks && !self.shared.allows_insecure_webhook_urls();
         if is_checked && url.is_some_and(|url| !is_https(url)) {
             return Err(InvalidInput::new("url", "must be an https URL").into());
         }

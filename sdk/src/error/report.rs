@@ -85,71 +85,50 @@ impl ErrorReport {
             Ok(Value::Object(object)) => Self::from_object(&object),
             Ok(Value::String(text)) => Self::from_text(&text),
             Ok(Value::Array(items)) if items.iter().any(Value::is_object) => {
-                Self::from_object(&[("errors".to_owned(), items.into())].into_iter().collect())
+                Self::from_object(&Map::from_iter([("errors".to_owned(), items.into())]))
             }
             _ => Self::from_text(&String::from_utf8_lossy(body)),
         }
     }
 
-    /// Tries, in this order: `{error:{code,message}}`, `{error:"…"}`, `{errors:[…]}`,
-    /// `{code,message}`, `{message}`, problem details (RFC 9457), `{detail:[…]}`.
+    /// Reads `{error:{code,message}}`, `{error:"…"}`, `{code,message}`, `{message}`, problem details
+    /// (RFC 9457), and lists of errors: code and message are those of the innermost object.
     pub(crate) fn from_object(object: &Map<String, Value>) -> Self {
-        let mut report = Self::default();
-        match object.get("error") {
-            Some(Value::Object(error)) => {
-                report.code =
-                    first_text(error, &CODES).or_else(|| first_text(error, &["type", "name"]));
-                report.message = first_text(error, &MESSAGES);
-                report.read_details(error);
-            }
-            Some(Value::String(error)) if !error.is_empty() => {
-                // In `{"error": "invalid_scope", "error_description": "…"}` the error is
-                // the code.
-                report.code = first_text(object, &CODES);
-                let described = first_text(object, &MESSAGES[..MESSAGES.len() - 1]);
-                match described.or_else(|| joined(object.get("message"))) {
-                    Some(message) => {
-                        report.code.get_or_insert_with(|| error.clone());
-                        report.message = Some(message);
-                    }
-                    None => report.message = Some(error.clone()),
-                }
-            }
-            _ => {
-                report.code = first_text(object, &CODES).or_else(|| {
-                    // The last segment of a problem's type URI serves as the code.
-                    let kind = first_text(object, &["type"])?;
-                    let code = kind.rsplit(['/', ':', '#']).next().unwrap_or_default();
-                    (!code.is_empty() && code != "blank").then(|| code.to_owned())
-                });
-                report.message = first_text(object, &MESSAGES);
+        let inner = object.get("error").and_then(Value::as_object);
+        let first = ["errors", "error", "detail"]
+            .iter()
+            .find_map(|name| object.get(*name)?.as_array()?.iter().find_map(Value::as_object));
+        let reported = || [inner, Some(object), first].into_iter().flatten();
+        let mut report = Self {
+            code: reported().find_map(|each| first_text(each, &CODES)),
+            message: inner.and_then(|inner| first_text(inner, &MESSAGES)),
+            ..Self::default()
+        };
+        let (error, messages) = MESSAGES.split_last().unwrap_or((&"error", &[]));
+        report.message = report.message.or_else(|| first_text(object, messages));
+        // In `{"error": "invalid_scope", "error_description": "…"}` the error is the code.
+        let error = first_text(object, &[error]).filter(|_| inner.is_none());
+        match report.message {
+            None => report.message = error,
+            Some(_) => report.code = report.code.or(error),
+        }
+        // The last segment of a problem's type URI serves as the code.
+        report.code = report.code.or_else(|| {
+            let kind = reported().find_map(|each| first_text(each, &["type"]))?;
+            let code = kind.rsplit(['/', ':', '#']).next().unwrap_or_default();
+            (!code.is_empty() && code != "blank").then(|| code.to_owned())
+        });
+        for holder in [inner, Some(object)].into_iter().flatten() {
+            report.read_details(holder);
+            match holder.get("details") {
+                Some(Value::Object(details)) => report.read_details(details),
+                Some(Value::Array(items)) => report.add_fields(items),
+                _ => {}
             }
         }
-        report.read_details(object);
-        for name in ["errors", "error", "detail", "message"] {
-            report.read_items(object.get(name));
-        }
-        let nested = object.get("error").and_then(|error| error.get("details"));
-        report.detect_scope_mention(nested.or_else(|| object.get("details")));
+        let details = inner.unwrap_or(object).get("details").or_else(|| object.get("details"));
+        report.detect_scope_mention(details);
         report
-    }
-
-    /// Takes the code and the message of a list of errors, if there are none yet: of JSON:API
-    /// (`code`, `title`, `detail`), of web frameworks (`msg`), or plain texts.
-    fn read_items(&mut self, items: Option<&Value>) {
-        let Some(Value::Array(items)) = items else { return };
-        if let Some(first) = items.iter().find_map(Value::as_object) {
-            self.code = self.code.take().or_else(|| first_text(first, &CODES));
-        }
-        if self.message.is_none() {
-            let texts = items.iter().filter_map(|item| match item {
-                Value::String(text) => Some(text.clone()),
-                Value::Object(item) => first_text(item, &MESSAGES),
-                _ => None,
-            });
-            let texts: Vec<String> = texts.collect();
-            self.message = (!texts.is_empty()).then(|| texts.join("; "));
-        }
     }
 
     fn from_text(text: &str) -> Self {
@@ -162,43 +141,36 @@ impl ErrorReport {
         report
     }
 
-    fn read_details(&mut self, object: &Map<String, Value>) {
-        let details = object.get("details");
-        for holder in [Some(object), details.and_then(Value::as_object)].into_iter().flatten() {
-            for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
-                let Some(value) = holder.get(key) else { continue };
-                let text = match value {
-                    Value::Array(items) => items.first().and_then(Value::as_str),
-                    other => other.as_str(),
-                };
-                let named = text.and_then(|text| text.parse().ok());
-                self.about_scope |= named.is_some() || key.starts_with("required");
-                self.named_scope = self.named_scope.or(named);
-            }
-            for key in FIELD_LISTS {
-                match holder.get(key) {
-                    Some(Value::Array(items)) => self.add_fields(items),
-                    // `detail` may also be an object of something else.
-                    Some(Value::Object(items)) if matches!(key, "fields" | "errors") => {
-                        self.fields.extend(items.iter().map(|(name, value)| FieldProblem {
-                            field: name.clone(),
-                            message: message_text(value),
-                        }));
-                    }
-                    _ => {}
-                }
-            }
+    /// Reads the scope and the fields that an object names.
+    fn read_details(&mut self, holder: &Map<String, Value>) {
+        for key in ["required_scope", "requiredScope", "required_scopes", "scope", "scopes"] {
+            let Some(value) = holder.get(key) else { continue };
+            let text = value.as_str().or_else(|| value.as_array()?.first()?.as_str());
+            let named = text.and_then(|text| text.parse().ok());
+            self.about_scope |= named.is_some() || key.starts_with("required");
+            self.named_scope = self.named_scope.or(named);
         }
-        if let Some(Value::Array(items)) = details {
-            self.add_fields(items);
+        for key in FIELD_LISTS {
+            match holder.get(key) {
+                Some(Value::Array(items)) => self.add_fields(items),
+                // `detail` may also be an object of something else.
+                Some(Value::Object(items)) if matches!(key, "fields" | "errors") => {
+                    self.fields.extend(items.iter().map(|(field, value)| {
+                        let message = text(value).unwrap_or_else(|| value.to_string());
+                        FieldProblem { field: field.clone(), message }
+                    }));
+                }
+                _ => {}
+            }
         }
     }
 
     fn add_fields(&mut self, items: &[Value]) {
-        for problem in items.iter().filter_map(field) {
-            if !self.fields.contains(&problem) {
-                self.fields.push(problem);
-            }
+        for item in items.iter().filter_map(Value::as_object) {
+            let field = FIELD_NAMES.iter().find_map(|name| field_name(item.get(*name)?));
+            let message = || first_text(item, &MESSAGES).unwrap_or_default();
+            let problem = field.map(|field| FieldProblem { field, message: message() });
+            self.fields.extend(problem.filter(|problem| !self.fields.contains(problem)));
         }
     }
 
@@ -221,7 +193,7 @@ const CODES: [&str; 4] = ["code", "errorCode", "error_code", "errorType"];
 
 /// Fields that hold a message, the most specific one first; `error`, which may also hold a
 /// code, is the last one.
-const MESSAGES: [&str; 11] = [
+const MESSAGES: [&str; 12] = [
     "message",
     "error_description",
     "detail",
@@ -232,12 +204,27 @@ const MESSAGES: [&str; 11] = [
     "description",
     "reason",
     "title",
+    "errors",
     "error",
 ];
 
 /// Fields that hold problems of individual fields.
 const FIELD_LISTS: [&str; 7] =
     ["fields", "errors", "detail", "violations", "issues", "invalid_params", "invalid-params"];
+
+/// Fields that hold the name of a field.
+const FIELD_NAMES: [&str; 10] = [
+    "field",
+    "path",
+    "name",
+    "param",
+    "pointer",
+    "property",
+    "propertyPath",
+    "location",
+    "source",
+    "loc",
+];
 
 /// Whether the body of a response with a success status reports a failure: `{"error": …}`,
 /// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
@@ -258,68 +245,52 @@ pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
         || status.is_some_and(|status| matches!(status, "error" | "fail"))
 }
 
-fn field(item: &Value) -> Option<FieldProblem> {
-    let object = item.as_object()?;
-    let message = first_text(object, &MESSAGES).unwrap_or_default();
-    let named = first_text(
-        object,
-        &["field", "path", "name", "param", "pointer", "property", "propertyPath", "location"],
-    );
-    let source = || {
-        let source = object.get("source")?.as_object()?;
-        let pointer = first_text(source, &["pointer", "parameter"])?;
-        let pointer = pointer.trim_start_matches('/');
-        let pointer = pointer.strip_prefix("data/").unwrap_or(pointer);
-        Some(pointer.strip_prefix("attributes/").unwrap_or(pointer).replace('/', "."))
-    };
-    let path = || {
-        let path = ["loc", "path"].iter().find_map(|name| object.get(*name)?.as_array())?;
-        Some(joined_path(path)).filter(|path| !path.is_empty())
-    };
-    let field = named.or_else(source).or_else(path)?;
-    Some(FieldProblem { field, message })
-}
-
-/// A path such as `["body", "to", 0]` as `to[0]`.
-fn joined_path(path: &[Value]) -> String {
-    let mut text = String::new();
-    for (index, part) in path.iter().enumerate() {
-        match part {
-            Value::String(part) if index == 0 && part == "body" && path.len() > 1 => {}
-            Value::String(part) => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.push_str(part);
-            }
-            Value::Number(index) => text.push_str(&format!("[{index}]")),
-            _ => {}
-        }
-    }
-    text
-}
-
-/// The texts of an array as one.
-fn joined(value: Option<&Value>) -> Option<String> {
-    let texts: Vec<&str> = value?.as_array()?.iter().filter_map(Value::as_str).collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
-}
-
-fn message_text(value: &Value) -> String {
+/// The name of a field: a text, a path such as `["body", "to", 0]`, or a JSON:API source.
+fn field_name(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(message_text).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+        Value::Array(path) => {
+            let skipped = usize::from(path.len() > 1 && path[0] == "body");
+            let mut name = String::new();
+            for part in &path[skipped..] {
+                match part {
+                    Value::String(part) if name.is_empty() => name.push_str(part),
+                    Value::String(part) => name.extend([".", part]),
+                    Value::Number(index) => name.push_str(&format!("[{index}]")),
+                    _ => {}
+                }
+            }
+            Some(name).filter(|name| !name.is_empty())
+        }
+        Value::Object(source) => {
+            let pointer = first_text(source, &["pointer", "parameter"])?;
+            let pointer = pointer.trim_start_matches('/');
+            let pointer = pointer.strip_prefix("data/").unwrap_or(pointer);
+            Some(pointer.strip_prefix("attributes/").unwrap_or(pointer).replace('/', "."))
+        }
+        other => text(other),
     }
 }
 
-/// The first of these fields with a string or number value.
+/// The first of these fields that says something.
 fn first_text(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
-    keys.iter().find_map(|key| match object.get(*key)? {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
+    keys.iter().find_map(|key| text(object.get(*key)?))
+}
+
+/// A text or a number; the texts of a list, or the messages of its objects, as one.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Number(number) => Some(number.to_string()),
+        Value::Array(items) => {
+            let texts = items.iter().filter_map(|item| match item {
+                Value::Object(item) => first_text(item, &MESSAGES),
+                other => text(other),
+            });
+            let texts: Vec<String> = texts.collect();
+            (!texts.is_empty()).then(|| texts.join("; "))
+        }
         _ => None,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{self, Extra, Resource, has_extra};
-use crate::scope::Scope;
 
 /// The organization and the authentication context of the API key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,7 +46,8 @@ pub struct Auth {
     /// The method of authentication; `api_key` for an API key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The key's scope: `full` or `extract_only`. It can be parsed as a [`Scope`].
+    /// The key's scope: `full` or `extract_only`. It can be parsed as a
+    /// [`Scope`](crate::Scope).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// The key's id.
@@ -65,10 +65,5 @@ impl Resource for Me {
 
     fn is_identified(&self) -> bool {
         !self.organization.id.is_empty()
-    }
-
-    fn organization(&self) -> Option<(&str, Option<Scope>)> {
-        let scope = self.auth.scope.as_deref().and_then(|scope| scope.parse().ok());
-        Some((&self.organization.id, scope))
     }
 }

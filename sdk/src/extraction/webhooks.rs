@@ -9,7 +9,7 @@ use crate::client::call::Call;
 use crate::client::payload::Payload;
 use crate::client::response::Deleted;
 use crate::client::shared::Shared;
-use crate::decode::{self, Extra, Resource, has_extra, text_enum};
+use crate::decode::{self, Extra, resource, text_enum};
 use crate::list::List;
 use crate::operation::Operation;
 use crate::request::{NewWebhook, payload};
@@ -41,15 +41,7 @@ pub struct Webhook {
     pub extra: Extra,
 }
 
-has_extra!(Webhook);
-
-impl Resource for Webhook {
-    const NOUN: &'static str = "a webhook";
-
-    fn is_identified(&self) -> bool {
-        !self.id.is_empty()
-    }
-}
+resource!(Webhook, "a webhook");
 
 /// Omits the URL, which may contain a secret in its path or query.
 impl fmt::Debug for Webhook {

@@ -139,6 +139,34 @@ async fn a_wait_times_out() {
     assert!(error.is_retryable());
 }
 
+/// The next poll would be too late, so it is made at the deadline.
+#[tokio::test]
+async fn a_wait_polls_once_more_at_its_deadline() {
+    let clock = Clock::pause();
+    let server =
+        MockServer::start(statuses(&["queued", "queued", "queued", "queued", "delivered"])).await;
+    let wait = server.email().build().unwrap().emails().wait("e");
+    let wait = tokio::spawn(wait.timeout(Duration::from_millis(2_500)).into_future());
+    for (polls, pause) in [(1, 501), (2, 751), (3, 1_126), (4, 0)] {
+        wait_until("next poll", || server.request_count() == polls).await;
+        clock.advance(Duration::from_millis(pause)).await;
+    }
+    // 2.378 s have passed.
+    clock.advance(Duration::from_millis(100)).await;
+    assert_eq!((server.request_count(), wait.is_finished()), (4, false));
+    clock.advance(Duration::from_millis(30)).await;
+    let email = wait.await.unwrap().unwrap();
+    assert_eq!((email.status, server.request_count()), (Some(EmailStatus::Delivered), 5));
+
+    // Also if not even the second poll fits.
+    let server = MockServer::start(statuses(&["queued", "delivered"])).await;
+    let wait = server.email().build().unwrap().emails().wait("e");
+    let wait = tokio::spawn(wait.timeout(Duration::from_millis(370)).into_future());
+    wait_until("first poll", || server.request_count() == 1).await;
+    clock.advance(Duration::from_millis(371)).await;
+    assert_eq!(wait.await.unwrap().unwrap().status, Some(EmailStatus::Delivered));
+}
+
 #[tokio::test]
 async fn changes_ends_with_a_timeout() {
     let clock = Clock::pause();

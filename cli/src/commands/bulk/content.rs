@@ -26,7 +26,6 @@ use crate::failure::Failure;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::pairs;
 use crate::names::{self, Names};
-use crate::output;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -222,10 +221,14 @@ impl Content {
         // Checks that no name is given twice.
         pairs::headers("--header", self.header.clone())?;
         pairs::object("--tag", self.tag.clone())?;
-        let attachments = self.attach.iter().map(attachment).collect::<Result<_, _>>()?;
+        let attachments = self
+            .attach
+            .iter()
+            .map(|attach| attachment(context, attach))
+            .collect::<Result<_, _>>()?;
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
-            std::path::absolute(path)
+            std::path::absolute(context.settings.path(path))
                 .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
         });
         Ok(Plan {
@@ -317,11 +320,11 @@ pub fn service(context: &Context) -> String {
     url.map_or("sandbox", |url| url.value.trim_end_matches('/')).to_owned()
 }
 
-fn attachment(attach: &Attach) -> Result<message::File, Failure> {
+fn attachment(context: &Context, attach: &Attach) -> Result<message::File, Failure> {
     let Source::File(path) = &attach.source else {
         return Err(Failure::usage("--attach: standard input cannot be read again for each email"));
     };
-    let path = std::path::absolute(path)
+    let path = std::path::absolute(context.settings.path(path))
         .map_err(|error| Failure::input(format!("--attach: {}: {error}", path.display())))?;
     let (name, content_type) = (attach.name.clone(), attach.content_type.clone());
     Ok(message::File { path, name, content_type })
@@ -366,7 +369,7 @@ fn note_left_out(context: &Context, folder: &Path) -> Result<(), Failure> {
 fn sent_before(context: &Context, job: &Job) -> String {
     let id = &job.info.job;
     let verb = if job.is_running { "is sending" } else { "has sent" };
-    let when = output::local_time(&job.info.at.to_rfc3339());
+    let when = context.out.local_time(&job.info.at.to_rfc3339());
     let mut text = format!(
         "job {id} of {when} {verb} this email to these rows: {} of {} accepted",
         job.totals.accepted,

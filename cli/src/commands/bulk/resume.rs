@@ -59,7 +59,7 @@ impl Resume {
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
         may_continue(context, &plan, &info.job, &key).await?;
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let mut stopper = Stopper::new(context, &mut stop);
         let source = plan.checksum(&folder, &mut stopper).await?;
         if source != info.source {

@@ -58,7 +58,7 @@ impl Send {
         let plan = self.content.plan(context, self.concurrency)?;
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let prepared =
             self.content.prepare(context, (&client, &key), plan, "Send", &mut stop).await?;
         let Some(Prepared { draft, plan, info }) = prepared else { return Ok(()) };

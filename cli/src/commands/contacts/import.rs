@@ -125,7 +125,7 @@ impl Import {
             confirm(context, &format!("{doubt}. Import it?")).await?;
         }
         // Signals are handled from here on, so that the rows that were sent are always reported.
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let client = context.email_client().await?;
         let known = async |audience: &str| match context.settings.dry_run {
             true => Ok((audience.to_owned(), HashMap::new())),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, Local};
+use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::input::{exact_json_line, json_problem, lossy_json};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::sent::SentEmails;
 use crate::times;
+use crate::zone::Zone;
 
 /// Maximum number of emails in one request (`docs/email-service/emails.md#batch`).
 const LIMIT: usize = 100;
@@ -58,7 +59,7 @@ impl Batch {
         let values = parse(&bytes).map_err(in_file)?;
         let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
             true => times::now(context).await?,
-            false => Local::now(),
+            false => Utc::now().with_timezone(&context.settings.env.zone),
         };
         let rows = Rows::read(values, local_checks, &now).map_err(in_file)?;
         let client = context.email_client().await?;
@@ -94,11 +95,7 @@ struct Rows {
 
 impl Rows {
     /// Reads each email of the file. One that cannot be sent does not stop the others.
-    fn read(
-        values: Vec<Value>,
-        local_checks: bool,
-        now: &DateTime<Local>,
-    ) -> Result<Self, Failure> {
+    fn read(values: Vec<Value>, local_checks: bool, now: &DateTime<Zone>) -> Result<Self, Failure> {
         let mut rows = Self { emails: Vec::new(), sent: Vec::new(), refused: Vec::new() };
         for (index, value) in values.into_iter().enumerate() {
             match email(value, local_checks, now) {
@@ -188,7 +185,7 @@ fn as_fields(refused: &[(usize, String, String)]) -> impl Iterator<Item = (Strin
 fn email(
     value: Value,
     local_checks: bool,
-    now: &DateTime<Local>,
+    now: &DateTime<Zone>,
 ) -> Result<Email, (String, String)> {
     let Value::Object(object) = value else {
         return Err(("email".to_owned(), "must be an object".to_owned()));
@@ -372,7 +369,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Rows, Failure> {
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00Z").expect("a time");
-        Rows::read(parse(text.as_bytes())?, true, &now.with_timezone(&Local))
+        Rows::read(parse(text.as_bytes())?, true, &now.with_timezone(&Zone::Local))
     }
 
     #[test]

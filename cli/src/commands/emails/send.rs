@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{file_name, html, json_problem, lossy_json, pairs};
-use crate::output::{Format, local_time};
+use crate::output::Format;
 use crate::sent::SentEmails;
 use crate::{advice, times, wait};
 
@@ -232,7 +232,7 @@ fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
         return Ok(content);
     }
     // On the command line, the hint would name options.
-    file_name::refuse(None, "--text", text).map_err(|_| {
+    file_name::refuse(None, "--text", text, &context.settings.env.cwd).map_err(|_| {
         Failure::usage(format!("`{text}` is the name of a file, not its content"))
             .hint(format!("for its content, type @{text}"))
     })?;
@@ -330,7 +330,7 @@ fn reject_lists(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Fai
 
 fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
     let attachment = match &file.source {
-        Source::File(path) => Attachment::from_path(path)
+        Source::File(path) => Attachment::from_path(context.settings.path(path))
             .map_err(|error| Failure::input(format!("--attach: {}: {error}", path.display())))?,
         Source::Stdin => {
             Attachment::from_bytes("", context.inputs.stdin(&context.out, "--attach")?)
@@ -351,7 +351,7 @@ async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure
         Failure::usage(format!("--at: {problem}"))
             .hint("give a later time, or omit --at to send now")
     })?;
-    let shown = local_time(&instant.to_rfc3339());
+    let shown = context.out.local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),

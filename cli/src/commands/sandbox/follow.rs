@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Local};
+use chrono::DateTime;
 use svc_reference_server::client::{
     Client, Direction, LiveEvent, LiveEvents, ResetReason, Timestamp,
 };
@@ -12,6 +12,7 @@ use crate::control;
 use crate::failure::Failure;
 use crate::output::one_line;
 use crate::stop::StopSignal;
+use crate::zone::Zone;
 
 /// The pause before the server is asked again after a failure.
 const RETRY: Duration = Duration::from_millis(500);
@@ -27,7 +28,7 @@ pub async fn follow(
     wanted: impl Fn(&LiveEvent) -> bool,
 ) -> Result<(), Failure> {
     // Before the first line is printed: its reader may stop the command at once.
-    let mut stop = StopSignal::listen()?;
+    let mut stop = StopSignal::listen(context.settings.env.signals)?;
     let follow = async {
         let client = control::client(context, organization).await?;
         let begun = client.events().begin();
@@ -91,7 +92,11 @@ async fn print_all(
 fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
     let (at, kind, what, after) = match event {
         LiveEvent::Request(request) => {
-            let before = format!("{}  {:<8}  ", clock(request.started_at), "request");
+            let before = format!(
+                "{}  {:<8}  ",
+                clock(request.started_at, context.settings.env.zone),
+                "request"
+            );
             let about = format!(
                 "  {} {} in {} ms",
                 request.method,
@@ -104,7 +109,11 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
             };
         }
         LiveEvent::Attempt(attempt) => {
-            let before = format!("{}  {:<8}  ", clock(attempt.started_at), "attempt");
+            let before = format!(
+                "{}  {:<8}  ",
+                clock(attempt.started_at, context.settings.env.zone),
+                "attempt"
+            );
             let about = format!(
                 "  number {} to {} in {} ms",
                 attempt.number, attempt.url, attempt.duration_ms
@@ -138,10 +147,13 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
         _ if context.out.is_table() => return Ok(()),
         _ => return context.out.event("", event),
     };
-    context.out.event(&format!("{}  {kind:<8}  {what:<9}  {after}", clock(at)), event)
+    context.out.event(
+        &format!("{}  {kind:<8}  {what:<9}  {after}", clock(at, context.settings.env.zone)),
+        event,
+    )
 }
 
 /// The local time of day.
-fn clock(at: Timestamp) -> String {
-    DateTime::from(at).with_timezone(&Local).format("%H:%M:%S").to_string()
+fn clock(at: Timestamp, zone: Zone) -> String {
+    DateTime::from(at).with_timezone(&zone).format("%H:%M:%S").to_string()
 }

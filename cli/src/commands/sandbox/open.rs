@@ -77,7 +77,7 @@ pub(super) async fn view(
 /// Opens a URL, or prints it.
 pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<(), Failure> {
     if !print && context.out.stdout_is_terminal() {
-        if browser::open(url).await {
+        if browser::open(url, &context.settings.env).await {
             return context.out.done(&format!("opened {url}"), &Output { url, opened: true });
         }
         context.out.note("found no browser; open this URL, or name a browser in BROWSER");

@@ -154,7 +154,7 @@ impl Serve {
                 .smtp_certificate(&chain, &key)
                 .map_err(|error| Failure::usage(format!("--smtp-cert-file: {error}")))?;
         }
-        if let Some(relay) = self.relay()? {
+        if let Some(relay) = self.relay(context)? {
             builder = builder
                 .relay(&relay)
                 .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
@@ -192,7 +192,7 @@ impl Serve {
             control_token: server.control_token(),
         };
         // Signals are handled before the line is printed: its reader may stop the server at once.
-        let mut stop = crate::stop::StopSignal::listen()?;
+        let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;
         // The server keeps running if standard output is closed.
         let _ = context.out.ready(&ready);
         // `--sandbox` finds a server by its data directory.
@@ -214,7 +214,7 @@ impl Serve {
     }
 
     /// The relay of the option, else of the environment.
-    fn relay(&self) -> Result<Option<String>, Failure> {
+    fn relay(&self, context: &Context) -> Result<Option<String>, Failure> {
         match &self.relay {
             // Every user of the machine can read process lists.
             Some(url) if url.contains('@') => Err(Failure::usage(
@@ -222,7 +222,7 @@ impl Serve {
                  give a URL with credentials in SVC_RELAY",
             )),
             Some(url) => Ok(Some(url.clone())),
-            None => Ok(std::env::var("SVC_RELAY").ok().filter(|url| !url.is_empty())),
+            None => Ok(context.settings.variable("SVC_RELAY").map(|url| url.value)),
         }
     }
 }

@@ -81,7 +81,8 @@ impl Rotation<'_> {
     ) -> Result<(), Failure> {
         let secret_file = self.options.secret_file.as_deref();
         // Before anything changes; removed again if the webhook is not replaced.
-        let mut secret_file = secret_file.map(SecretFile::create).transpose()?;
+        let cwd = &context.settings.env.cwd;
+        let mut secret_file = secret_file.map(|path| SecretFile::create(path, cwd)).transpose()?;
         if context.settings.dry_run {
             webhook::show_list(context, self.service).await?;
             context.out.note(

@@ -88,6 +88,7 @@ mod tests {
 
     use super::super::{Canvas, View, list};
     use super::Column;
+    use crate::zone::Zone;
 
     #[test]
     fn narrow_sentences_are_wrapped_once() {
@@ -101,7 +102,7 @@ mod tests {
             "sent": "a correctly signed body that is not UTF-8",
             "expected": "a response that does not contain the correct signature",
         });
-        let narrow = Canvas { width: Some(47), color: false };
+        let narrow = Canvas { width: Some(47), color: false, zone: Zone::Local };
         let expected = "\
 ID       SENT              EXPECTED
 a-check  a correctly       a response that

@@ -10,7 +10,9 @@ use tabled::settings::object::{Cell, Columns, Rows};
 use tabled::settings::{Alignment, Color, Padding, Style};
 
 use super::fit::{GAP, fit};
-use super::{Canvas, Column, NOTHING, Show, View, blocks, meaning, present, show, trimmed};
+use super::{
+    Canvas, Column, NOTHING, Show, View, blocks, localized, meaning, present, show, trimmed,
+};
 
 /// A formatted list.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +27,7 @@ pub(crate) struct List {
 /// If the table is too wide, times and then texts get shorter, and then the last droppable columns
 /// are left out. If that is not enough, every item becomes a block.
 pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
+    let items = &items.iter().map(|item| localized(item, view, canvas.zone)).collect::<Vec<_>>();
     let filled = view
         .0
         .iter()
@@ -155,6 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::zone::Zone;
 
     const EMAILS: View = View(&[
         Column::id("ID", "/id"),
@@ -165,10 +169,14 @@ mod tests {
     #[test]
     fn narrow_terminals_drop_columns_and_count_them() {
         let items = [json!({"id": "a", "status": "sent", "note": "a long remark"})];
-        let narrow = Canvas { width: Some(16), color: false };
+        let narrow = Canvas { width: Some(16), color: false, zone: Zone::Local };
         let short = list(&items, EMAILS, narrow);
         assert_eq!((short.text.as_str(), short.hidden), ("ID  STATUS\na   sent\n", 1));
-        assert_eq!(list(&items, EMAILS, Canvas { width: Some(24), color: false }).hidden, 0);
+        assert_eq!(
+            list(&items, EMAILS, Canvas { width: Some(24), color: false, zone: Zone::Local })
+                .hidden,
+            0
+        );
     }
 
     #[test]
@@ -183,7 +191,11 @@ mod tests {
         let item = json!({"id": id, "note": "a remark that is long", "at": "2026-12-01T09:00:00Z",
             "why": "one of two sentences"});
         let shown = |width| {
-            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: Some(width), color: false })
+            list(
+                std::slice::from_ref(&item),
+                CONTACTS,
+                Canvas { width: Some(width), color: false, zone: Zone::Local },
+            )
         };
         let local = "2026-12-01T09:00:00Z".parse::<DateTime<Local>>().expect("a time");
         let time = |format: &str| local.format(format).to_string();
@@ -206,8 +218,12 @@ mod tests {
         }
         assert_eq!((shown(60).hidden, shown(74).hidden), (2, 1));
         assert_eq!(
-            list(std::slice::from_ref(&item), CONTACTS, Canvas { width: None, color: false })
-                .hidden,
+            list(
+                std::slice::from_ref(&item),
+                CONTACTS,
+                Canvas { width: None, color: false, zone: Zone::Local }
+            )
+            .hidden,
             0
         );
     }
@@ -217,7 +233,8 @@ mod tests {
         const WHY: View = View(&[Column::id("ID", "/id"), Column::new("WHY", "/why", Show::Prose)]);
         let id = "con_01a1fd75-b965-7772-a397-95b85f868b54";
         let items = [json!({"id": "a", "why": format!("created as {id}, but not updated")})];
-        let text = list(&items, WHY, Canvas { width: Some(50), color: false }).text;
+        let text =
+            list(&items, WHY, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
         assert!(text.contains(id), "{text}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::mask::Mask;
 use super::row::{Act, Run, Setup};
 use crate::pty::{self, Terminal};
-use crate::support::{Home, Service};
+use crate::support::{self, Home, Service};
 use crate::words::words;
 
 /// Files that command lines use.
@@ -185,18 +185,21 @@ impl Scene<'_> {
             _ => (None, given),
         };
         let line = self.fill(line);
-        let output = self.command(&line, "", Setup::Keys).output().expect("svc runs");
-        let stdout = String::from_utf8(output.stdout).expect("UTF-8");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}: {stdout}{stderr}");
+        let run = self.completed(&line, "", Setup::Keys, &[]);
+        assert_eq!(run.code, 0, "{line}: {run:?}");
         if let Some(name) = name {
-            self.names.push((format!("${name}"), stdout.trim_end().to_owned()));
+            self.names.push((format!("${name}"), run.stdout.trim_end().to_owned()));
         }
     }
 
     /// Runs with both output streams piped, as scripts do.
     pub fn piped(&mut self, spec: &str, run: &Run) -> Outcome {
         let line = self.fill(&run.line);
+        if !run.cues.iter().any(|(_, act)| !matches!(act, Act::Type(_))) {
+            let run = self.completed(&line, spec, run.setup, &run.env);
+            let (stdout, stderr) = (self.mask.apply(&run.stdout), self.mask.apply(&run.stderr));
+            return Outcome { code: run.code, stdout, stderr };
+        }
         let mut command = self.command(&line, spec, run.setup);
         command.envs(run.env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("svc starts");
@@ -248,9 +251,8 @@ impl Scene<'_> {
             Act::Type(_) => {}
             Act::Run(line) => {
                 let line = self.fill(line);
-                let mut command = self.command(&line, "", Setup::Keys);
-                let output = command.envs(run.env.iter().copied()).output().expect("svc runs");
-                assert!(output.status.success(), "{line}: {output:?}");
+                let run = self.completed(&line, "", Setup::Keys, &run.env);
+                assert_eq!(run.code, 0, "{line}: {run:?}");
             }
             Act::Signal(name) => {
                 let pid = child.id().to_string();
@@ -306,8 +308,22 @@ impl Scene<'_> {
     /// The signature of `body.json` by `secret.txt`.
     pub fn signature(&self) -> String {
         let line = "sign --service email --secret-file secret.txt --jq .signature body.json";
-        let output = self.command(line, "", Setup::Keys).output().expect("svc runs");
-        String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
+        self.completed(line, "", Setup::Keys, &[]).stdout.trim_end().to_owned()
+    }
+
+    /// Runs a command line to its end.
+    fn completed(
+        &self,
+        line: &str,
+        spec: &str,
+        setup: Setup,
+        env: &[(&str, &str)],
+    ) -> support::Run {
+        let mut command = self.command(line, spec, setup);
+        command.envs(env.iter().copied());
+        let input = line.split_once(" < ").map(|(_, file)| self.home.path(file));
+        let input = input.map(|path| std::fs::read(path).expect("one of the files"));
+        support::Run::of_command(command, &input.unwrap_or_default())
     }
 
     /// A command line without its `< file`.

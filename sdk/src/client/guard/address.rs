@@ -113,7 +113,7 @@ impl Rule {
 }
 
 /// Text for a message: short, and without control characters.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let text = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     text.take(320).collect()
 }

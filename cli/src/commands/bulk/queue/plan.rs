@@ -38,7 +38,7 @@ impl Plan {
         let plan = self.content.plan(context, 1)?;
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        let mut stop = StopSignal::listen_with_hangup()?;
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let queue = match context.settings.dry_run {
             true => None,
             // Before the rows are read and the question is asked.

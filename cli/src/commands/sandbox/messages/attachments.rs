@@ -41,12 +41,14 @@ pub(super) async fn save(
     let failed = |error: io::Error| {
         Failure::other(format!("cannot save to {}: {error}", directory.display()))
     };
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    let folder = context.settings.path(directory);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
     let mut saved = Vec::new();
     for (attachment, number) in message.attachments.iter().zip(1..) {
         let bytes = control::send(context, messages.attachment(id, number)).await?;
         let bytes = bytes.unwrap_or_default();
-        let (path, mut file) = create(directory, &file_name(attachment, number)).map_err(failed)?;
+        let (path, mut file) = create(&folder, &file_name(attachment, number)).map_err(failed)?;
+        let path = directory.join(path.file_name().unwrap_or_default());
         file.write_all(&bytes).map_err(failed)?;
         saved.push(Saved {
             path: path.display().to_string(),
