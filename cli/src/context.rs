@@ -313,12 +313,20 @@ impl Context {
 
     /// The sandbox of this run, found or started on first use.
     pub async fn sandbox(&self) -> Result<&Sandbox, Failure> {
-        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings.sandbox_dir)).await
+        self.sandbox.get_or_try_init(|| Sandbox::attach(&self.settings)).await
+    }
+
+    /// What to tell a person if no sandbox was running, so that this command has started its own.
+    pub async fn own_sandbox(&self) -> Option<String> {
+        let sandbox = self.sandbox.get()?;
+        let dir = self.settings.sandbox_dir.display();
+        let sentence = format!("no server was running on {dir}; this command started its own");
+        sandbox.is_own().await.then_some(sentence)
     }
 
     /// Opens the sandbox for a short read, if one exists; see [`Sandbox::peek`].
     pub async fn peek(&self) -> bool {
-        let Some(sandbox) = Sandbox::peek(&self.settings.sandbox_dir).await else { return false };
+        let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
         self.sandbox.set(sandbox).is_ok()
     }
 
@@ -364,11 +372,14 @@ impl Context {
     /// The base URL and the key of a service.
     pub async fn endpoint(&self, service: Service) -> Result<(String, Key), Failure> {
         if self.settings.sandbox {
-            let key = match service {
+            let url = self.sandbox_url().await?;
+            let seeded = match service {
                 Service::Email => SANDBOX_EMAIL_KEY,
                 _ => SANDBOX_EXTRACTION_KEY,
             };
-            let url = self.sandbox_url().await?;
+            // A dry run starts no server.
+            let key = self.sandbox.get().and_then(|sandbox| sandbox.key(service));
+            let key = key.map_or(seeded, Secret::expose);
             return Ok((url, Key::parse(key, "the sandbox")?));
         }
         self.settings.refuse_unknown_profile()?;

@@ -318,21 +318,26 @@ impl Printer {
         self.verbose.then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
     }
 
-    /// Sends the local server's log to standard error.
+    /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
     #[cfg(feature = "sandbox")]
-    pub fn show_log(&self) {
+    pub fn show_log(&self, as_json: bool) {
+        use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
         let level = match (self.quiet, self.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, true) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
         };
+        let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(self.stderr_color && !as_json)
+            .with_writer(std::io::stderr);
         // Keep a subscriber that the process has set already.
-        let _ = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_ansi(self.stderr_color)
-            .with_writer(std::io::stderr)
-            .try_init();
+        let _ = match as_json {
+            true => log.json().flatten_event(true).try_init(),
+            false => log.try_init(),
+        };
     }
 
     /// A function that prints a line for people to standard error, in the order of the calls. It

@@ -5,12 +5,16 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
+#[cfg(not(feature = "sandbox"))]
 use std::path::Path;
+#[cfg(feature = "sandbox")]
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::settings::Settings;
 
 #[cfg(feature = "sandbox")]
-pub use with_server::Sandbox;
+pub use with_server::{Sandbox, find, in_memory_dir, seeded};
 #[cfg(not(feature = "sandbox"))]
 pub use without_server::Sandbox;
 
@@ -18,25 +22,63 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
-    use svc_reference_server::{RunningServer, Server, StartError, find_running};
-    use svc_sdk::Secret;
+    use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
+    use svc_sdk::{Secret, Service};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
     use tokio::time::Instant;
 
-    use super::{Failure, Path};
+    use super::{Failure, Path, PathBuf, Settings};
     use crate::failure::with_causes;
 
     /// Time limit for finding a server or becoming one.
     const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
     const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
+    /// Finds the server of a data directory, in it or in memory.
+    pub fn find(dir: &Path) -> Option<RunningServer> {
+        find_running(dir).or_else(|| find_running(in_memory_dir(dir)))
+    }
+
+    /// Where a server with `--in-memory`, which uses no data directory, is announced.
+    pub fn in_memory_dir(dir: &Path) -> PathBuf {
+        dir.join("in-memory")
+    }
+
+    /// Sets the keys of the seeded organization and the control token that the environment names.
+    pub fn seeded(mut builder: Builder, settings: &Settings) -> Builder {
+        let variable = |name| settings.variable(name).map(|variable| variable.value);
+        let keys = ["SVC_SANDBOX_EMAIL_KEY", "SVC_SANDBOX_EXTRACTION_KEY"].map(variable);
+        let [email, extraction] = keys;
+        if let Some(key) = email {
+            builder = builder.email_key(key);
+        }
+        if let Some(key) = extraction {
+            builder = builder.extraction_key(key);
+        }
+        match variable("SVC_SANDBOX_CONTROL_TOKEN") {
+            Some(token) => builder.control_token(token),
+            None => builder,
+        }
+    }
+
+    /// A server inside this command. In a container, its data directory may be a volume.
+    fn embedded(settings: &Settings) -> Builder {
+        let network = settings.variable("SVC_SANDBOX_NETWORK");
+        let network = network.and_then(|network| network.value.parse().ok());
+        let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
+        let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
+        let builder = builder.data_dir(&settings.sandbox_dir);
+        seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
+    }
+
     /// The sandbox of this run.
     pub struct Sandbox {
         url: String,
         dns: std::net::SocketAddr,
         control_token: Option<Secret>,
+        keys: Option<[Secret; 2]>,
         hold: Mutex<Option<Hold>>,
     }
 
@@ -55,19 +97,21 @@ mod with_server {
 
         /// Opens an existing data directory for a short read. Takes no lease, and a server
         /// started here is not announced to other commands.
-        pub async fn peek(dir: &Path) -> Option<Self> {
+        pub async fn peek(settings: &Settings) -> Option<Self> {
+            let dir = &settings.sandbox_dir;
             if let Some(server) = find_running(dir) {
                 return Some(Self::running(&server, None));
             }
             if !dir.is_dir() {
                 return None;
             }
-            let server = Server::builder().data_dir(dir).discoverable(false).start().await.ok()?;
+            let server = embedded(settings).discoverable(false).start().await.ok()?;
             Some(Self::own(server))
         }
 
         /// Connects to the server of a data directory, or starts one in this process.
-        pub async fn attach(dir: &Path) -> Result<Self, Failure> {
+        pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
+            let dir = &settings.sandbox_dir;
             let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
                 if let Some(server) = find_running(dir)
@@ -75,7 +119,7 @@ mod with_server {
                 {
                     return Ok(Self::running(&server, Some(Hold::Lease(lease))));
                 }
-                match Server::builder().data_dir(dir).start().await {
+                match embedded(settings).start().await {
                     Ok(server) => return Ok(Self::own(server)),
                     // Another server is starting or shutting down.
                     Err(StartError::InUse { .. }) if Instant::now() < deadline => {
@@ -96,7 +140,10 @@ mod with_server {
             Self {
                 url: server.base_url(),
                 dns: server.dns_addr(),
-                control_token: None,
+                control_token: server.control_token().map(Secret::new),
+                keys: server
+                    .seeded_keys()
+                    .map(|(email, extraction)| [email.clone(), extraction.clone()]),
                 hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
             }
         }
@@ -106,6 +153,10 @@ mod with_server {
                 url: server.base_url(),
                 dns: server.dns,
                 control_token: server.control_token().map(Secret::new),
+                keys: server
+                    .email_key()
+                    .zip(server.extraction_key())
+                    .map(|(email, extraction)| [Secret::new(email), Secret::new(extraction)]),
                 hold: Mutex::new(hold),
             }
         }
@@ -113,6 +164,17 @@ mod with_server {
         /// What the control interface of a public server requires.
         pub fn control_token(&self) -> Option<&Secret> {
             self.control_token.as_ref()
+        }
+
+        /// The key of the seeded organization for a service, if the server seeds.
+        pub fn key(&self, service: Service) -> Option<&Secret> {
+            let [email, extraction] = self.keys.as_ref()?;
+            Some(if service == Service::Email { email } else { extraction })
+        }
+
+        /// Whether no server was running, so that this command started one of its own.
+        pub async fn is_own(&self) -> bool {
+            matches!(&*self.hold.lock().await, Some(Hold::Own(_)))
         }
 
         /// The base URL of both services and of the control interface.
@@ -163,7 +225,7 @@ mod with_server {
 
 #[cfg(not(feature = "sandbox"))]
 mod without_server {
-    use super::{Failure, Path};
+    use super::{Failure, Path, Settings};
 
     /// Never exists: this `svc` was built without the sandbox.
     pub struct Sandbox(std::convert::Infallible);
@@ -173,11 +235,11 @@ mod without_server {
             None
         }
 
-        pub async fn attach(_dir: &Path) -> Result<Self, Failure> {
+        pub async fn attach(_settings: &Settings) -> Result<Self, Failure> {
             Err(absent())
         }
 
-        pub async fn peek(_dir: &Path) -> Option<Self> {
+        pub async fn peek(_settings: &Settings) -> Option<Self> {
             None
         }
 
@@ -186,6 +248,14 @@ mod without_server {
         }
 
         pub fn dns(&self) -> Option<std::net::SocketAddr> {
+            match self.0 {}
+        }
+
+        pub fn key(&self, _service: svc_sdk::Service) -> Option<&svc_sdk::Secret> {
+            match self.0 {}
+        }
+
+        pub async fn is_own(&self) -> bool {
             match self.0 {}
         }
 

@@ -31,7 +31,7 @@
 //!   extraction service under `/v1`. `/openapi.json` describes them.
 //! - **Seed data.** The organization `Sandbox` with the keys `mk_test_sandbox`
 //!   (email) and `sk_test_sandbox` (extraction), and the verified domain
-//!   `sandbox.test`. The server seeds only while it listens on loopback.
+//!   `sandbox.test`. A server with [`Network::Public`] has none.
 //! - **A control interface** under `/_sandbox/` for everything that a test needs
 //!   and the services do not offer: read delivered messages, advance the clock,
 //!   inject faults, inspect and replay webhook deliveries. [`Server::client`] returns a
@@ -89,8 +89,9 @@ pub use {
     mail::relay::InvalidRelay,
     model::addresses::Addresses,
     model::compatibility::InvalidSetting,
+    model::network::{InvalidNetwork, Network},
     server::organization::CreateOrganizationError,
-    server::{Builder, Server, StartError},
+    server::{Builder, InvalidUrl, Server, StartError},
     smtp::InvalidCertificate,
     store::data_dir::{RunningServer, find_running},
 };

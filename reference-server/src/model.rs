@@ -32,6 +32,8 @@ pub(crate) mod memory;
 #[cfg(feature = "server")]
 pub(crate) mod metrics;
 #[cfg(feature = "server")]
+pub(crate) mod network;
+#[cfg(feature = "server")]
 pub(crate) mod redact;
 #[cfg(feature = "server")]
 pub(crate) mod stop;

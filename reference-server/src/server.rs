@@ -10,12 +10,14 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use svc_sdk::Secret;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
-pub use builder::Builder;
+pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
@@ -26,15 +28,17 @@ use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
-use crate::model::addresses::Addresses;
+use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
+use crate::model::network::Network;
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::model::worker::Worker;
 use crate::net::outbound::{Outbound, Policy};
 use crate::net::slots::Slots;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
-use crate::store::data_dir::{DataDir, DataDirError};
+use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::keys::random_hex;
 use crate::store::{Location, OpenError, SEARCHERS, Store};
 use crate::store::{
@@ -102,9 +106,21 @@ impl Server {
     }
 
     /// The base URL of both services and of the control interface, such as
-    /// `http://127.0.0.1:4080`, without a trailing slash.
+    /// `http://127.0.0.1:4080`, without a trailing slash: the address at which this machine
+    /// reaches the server.
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.addresses.http)
+        format!("http://{}", reachable(self.addresses.http))
+    }
+
+    /// The base URL for clients elsewhere: [`Builder::public_url`], else
+    /// [`base_url`](Self::base_url).
+    pub fn public_url(&self) -> String {
+        self.app.settings.base_url(self.addresses.http)
+    }
+
+    /// The time of the server's clock.
+    pub fn now(&self) -> DateTime<Utc> {
+        Timestamp::from(self.app.clock.now()).into()
     }
 
     /// The address of the built-in DNS server, for UDP and TCP.
@@ -119,10 +135,16 @@ impl Server {
 
     /// The bearer token that the control interface requires.
     ///
-    /// `None` for a server that is not [`public`](Builder::public) and listens on
-    /// loopback, where the control interface needs no token.
+    /// `None` if it requires none: in every network but [`Network::Public`], unless
+    /// [`Builder::control_token`] set one.
     pub fn control_token(&self) -> Option<&str> {
         self.app.control_token.as_deref()
+    }
+
+    /// The email key and the extraction key of the seeded organization, if the server seeds.
+    pub fn seeded_keys(&self) -> Option<(&Secret, &Secret)> {
+        let settings = &self.app.settings;
+        settings.seed.then_some((&settings.email_key, &settings.extraction_key))
     }
 
     pub(crate) fn app(&self) -> &App {
@@ -240,11 +262,19 @@ impl fmt::Debug for Server {
 
 async fn start(mut settings: Settings) -> Result<Server, StartError> {
     raise_descriptor_limit();
-    // Whoever can reach the machine can reach the server.
-    settings.public |= !settings.addr.ip().is_loopback();
+    let addr = match (settings.addr, settings.network) {
+        (Some(addr), Network::Loopback) if !addr.ip().is_loopback() => {
+            return Err(StartError::BeyondLoopback { addr });
+        }
+        (Some(addr), _) => addr,
+        (None, network) => SocketAddr::new(network.default_ip().ok_or(StartError::NoAddress)?, 0),
+    };
     let data_dir = match &settings.location {
-        Location::Memory => None,
-        Location::Directory(directory) => Some(lock(directory).await?),
+        Location::Memory => match &settings.announce_in {
+            Some(directory) => DataDir::lock(directory, settings.network).await.ok(),
+            None => None,
+        },
+        Location::Directory(directory) => Some(lock(directory, settings.network).await?),
     };
     let location = settings.location.clone();
     let max_bytes = settings.limits.max_database_bytes;
@@ -258,7 +288,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     };
 
     let cannot_listen = |what, addr| move |source| StartError::Listen { addr, what, source };
-    let (addr, dns_addr) = (settings.addr, settings.dns);
+    let dns_addr = settings.dns;
     let listener = listen::bind(addr).map_err(cannot_listen("http", addr))?;
     let addr = listener.local_addr().map_err(cannot_listen("http", addr))?;
     settings.seed &= !settings.is_exposed();
@@ -267,9 +297,15 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
-    let policy = if settings.public { Policy::Public } else { Policy::Development };
+    let policy = Policy::of(settings.network);
     let (handle, commands) = EngineHandle::new();
-    let control_token = settings.public.then(random_hex::<24>).transpose();
+    let control_token = match &settings.control_token {
+        Some(token) => Some(token.expose().to_owned()),
+        None if settings.is_exposed() => {
+            Some(random_hex::<24>().map_err(|error| database(&error))?)
+        }
+        None => None,
+    };
     let mail = match settings.smtp {
         Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
         None => None,
@@ -318,7 +354,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
-        control_token: control_token.map_err(|error| database(&error))?,
+        control_token,
         settings,
     });
     let due = load(&app).await.map_err(|error| database(&error))?;
@@ -327,13 +363,12 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
     let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
-        let token = app.control_token.as_deref();
-        data_dir.publish(&addresses, token).map_err(|source| StartError::Directory {
+        data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
             source,
         })?;
     }
-    tracing::info!(http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
+    tracing::info!(network = %app.settings.network, http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
     let tasks = Tasks { web, engine, smtp, dns, data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
@@ -362,8 +397,18 @@ fn raise_descriptor_limit() {
     }
 }
 
-async fn lock(directory: &std::path::Path) -> Result<DataDir, StartError> {
-    DataDir::lock(directory).await.map_err(|error| match error {
+/// What the file in the data directory tells the same user.
+fn secrets(app: &App) -> Secrets {
+    let key = |key: &Secret| app.settings.seed.then(|| Hidden(key.expose().to_owned()));
+    Secrets {
+        control_token: app.control_token.clone().map(Hidden),
+        email_key: key(&app.settings.email_key),
+        extraction_key: key(&app.settings.extraction_key),
+    }
+}
+
+async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, StartError> {
+    DataDir::lock(directory, network).await.map_err(|error| match error {
         DataDirError::InUse(running) => {
             StartError::InUse { directory: directory.to_owned(), running }
         }
@@ -399,6 +444,9 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
                 seed::create(tx, &context)?;
             }
             context.keys.load(tx.reader())?;
+            if !is_new && context.settings.seed {
+                seed::add_keys(tx, &context)?;
+            }
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
                 crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));

@@ -1,34 +1,48 @@
 //! The options that a server was started with.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use svc_sdk::Secret;
+use url::Url;
+
 use crate::mail::relay::RelayTarget;
+use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
+use crate::model::network::Network;
 use crate::smtp::Certificate;
 use crate::store::Location;
+use crate::store::keys::SEEDED;
 use crate::store::request_log::OnRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) addr: SocketAddr,
+    pub(crate) network: Network,
+    /// `None` for a free port on the address of the network.
+    pub(crate) addr: Option<SocketAddr>,
+    /// Where clients and mail readers reach the server, if not at its address.
+    pub(crate) public_url: Option<Url>,
     pub(crate) location: Location,
     pub(crate) seed: bool,
+    /// The keys of the seeded organization, by service.
+    pub(crate) email_key: Secret,
+    pub(crate) extraction_key: Secret,
+    /// Required by the control interface. A public server without one generates it.
+    pub(crate) control_token: Option<Secret>,
     pub(crate) dns: SocketAddr,
     pub(crate) resolver: Option<SocketAddr>,
     pub(crate) relay: Option<RelayTarget>,
     /// Whether a message is sent again if the relay did not confirm it.
     pub(crate) relay_again: bool,
-    /// Names of this server besides its addresses, in lower case.
-    pub(crate) hosts: Vec<String>,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`; `None` for a generated one.
     pub(crate) smtp_certificate: Option<Certificate>,
-    /// Untrusted clients may use the server: restricts webhook URLs and keys.
-    pub(crate) public: bool,
     /// Whether `find_running` finds the server.
     pub(crate) discoverable: bool,
+    /// Where a server without a data directory is found.
+    pub(crate) announce_in: Option<PathBuf>,
     /// Requests per second for each key.
     pub(crate) rate_limit: Option<u32>,
     pub(crate) compatibility: Compatibility,
@@ -73,34 +87,107 @@ impl Default for Limits {
 }
 
 impl Settings {
-    /// Whether clients beyond this machine can reach the server. If so, it must not
-    /// accept the seeded keys, which are public knowledge.
+    /// Whether others can reach the server. If so, it must not accept the seeded keys, which are
+    /// public knowledge.
     pub(crate) fn is_exposed(&self) -> bool {
-        self.public || !self.addr.ip().is_loopback()
+        self.network == Network::Public
     }
+
+    /// The base URL for clients of a server that listens on this address, without a trailing slash.
+    pub(crate) fn base_url(&self, http: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => format!("http://{}", reachable(http)),
+        }
+    }
+
+    /// Whether a request may name this host, with or without a port.
+    ///
+    /// On loopback, only `localhost`, IP addresses and the host of the public URL: any other name
+    /// may be that of a web page that reaches the server through the browser of a developer (DNS
+    /// rebinding).
+    pub(crate) fn accepts_host(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let ends_with = |end: &str| {
+            let start = name.len().checked_sub(end.len()).and_then(|start| name.get(start..));
+            start.is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+        };
+        self.network != Network::Loopback
+            // No browser sends an empty name.
+            || name.is_empty()
+            || bare.parse::<IpAddr>().is_ok()
+            || name.eq_ignore_ascii_case("localhost")
+            || ends_with(".localhost")
+            || self.public_url.as_ref().and_then(Url::host_str).is_some_and(|own| {
+                own.eq_ignore_ascii_case(name)
+            })
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    port.map_or(host, |(name, _)| name)
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
-            addr: loopback,
+            network: Network::default(),
+            addr: None,
+            public_url: None,
             location: Location::Memory,
             seed: true,
+            email_key: Secret::new(SEEDED[0]),
+            extraction_key: Secret::new(SEEDED[1]),
+            control_token: None,
             dns: loopback,
             resolver: None,
             relay: None,
             relay_again: false,
-            hosts: Vec::new(),
             smtp: None,
             smtp_certificate: None,
-            public: false,
             discoverable: true,
+            announce_in: None,
             rate_limit: None,
             compatibility: Compatibility::default(),
             on_request: None,
             request_log: true,
             limits: Limits::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_loopback_accepts_names_of_this_machine_only() {
+        let public_url = Url::parse("https://mail.example").ok();
+        let settings = Settings { public_url, ..Settings::default() };
+        for host in [
+            "127.0.0.1:4080",
+            "LOCALHOST:4080",
+            "app.localhost",
+            "[::1]:4080",
+            "[::1]",
+            "Mail.Example:443",
+            "",
+        ] {
+            assert!(settings.accepts_host(host), "{host}");
+        }
+        for host in [
+            "evil.test:4080",
+            "localhost.evil.test:4080",
+            "notlocalhost",
+            "mail.example.evil.test",
+            "sandbox:4080",
+        ] {
+            assert!(!settings.accepts_host(host), "{host}");
+            let trusted = Settings { network: Network::Trusted, ..Settings::default() };
+            assert!(trusted.accepts_host(host), "{host}");
         }
     }
 }

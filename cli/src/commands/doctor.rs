@@ -68,6 +68,9 @@ impl Doctor {
             }
         }
         drop(progress);
+        if let Some(sentence) = context.own_sandbox().await {
+            findings.ok("sandbox", &sentence);
+        }
         context.out.list(&findings.0, VIEW, "")?;
         let is_problem = |finding: &&Finding| finding.status == Status::Problem;
         let problems = findings.0.iter().filter(is_problem).count();

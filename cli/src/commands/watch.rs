@@ -33,6 +33,6 @@ impl Watch {
     #[cfg(not(feature = "sandbox"))]
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let _ = self.organization;
-        crate::sandbox::Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
+        crate::sandbox::Sandbox::attach(&context.settings).await.map(drop)
     }
 }

@@ -97,6 +97,9 @@ impl Whoami {
             return context.requests.show_collected(&context.out);
         }
         context.out.one(&who, VIEW)?;
+        if let Some(sentence) = context.own_sandbox().await {
+            context.out.note(&sentence);
+        }
         refused.map_or(Ok(()), Err)
     }
 }

@@ -16,6 +16,6 @@ pub struct Command {
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        Sandbox::attach(&context.settings.sandbox_dir).await.map(drop)
+        Sandbox::attach(&context.settings).await.map(drop)
     }
 }

@@ -17,6 +17,14 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
+/// As [`parse`], for an address to listen on: `:PORT` stands for all addresses.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    match text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
+        Some(port) => Ok(SocketAddr::from(([0, 0, 0, 0], port))),
+        None => parse(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +38,7 @@ mod tests {
                 "{text}"
             );
         }
+        assert_eq!(parse_listen(":4080"), parse("0.0.0.0:4080"));
         for text in ["", "example.com:80", "127.0.0.1", "1:2:3"] {
             assert!(parse(text).is_err_and(|error| error.contains("such as")), "{text}");
         }

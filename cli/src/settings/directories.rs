@@ -6,17 +6,20 @@ use etcetera::BaseStrategy as _;
 use etcetera::base_strategy::choose_native_strategy;
 
 use super::env::Env;
-use crate::failure::Failure;
+
+/// In place of the home directory of a user who has neither an entry nor `HOME`, as in containers.
+/// Nothing can be read or written below it, and an error about a file there says what to do.
+const UNKNOWN_HOME: &str = "/dev/null/unknown home directory, set HOME";
 
 /// The directories for configuration and for data.
-pub(super) fn directories(env: &Env) -> Result<(PathBuf, PathBuf), Failure> {
-    let unknown = || Failure::other("cannot determine the home directory: set HOME");
+pub(super) fn directories(env: &Env) -> (PathBuf, PathBuf) {
+    let unknown = || PathBuf::from(UNKNOWN_HOME);
     let native = |of: fn(&Native) -> PathBuf| Some(of(&choose_native_strategy().ok()?));
     let config = directory(env, "XDG_CONFIG_HOME", ".config")
         .or_else(|| native(|native| native.config_dir()));
     let data = directory(env, "XDG_DATA_HOME", ".local/share")
         .or_else(|| native(|native| native.data_dir()));
-    Ok((config.ok_or_else(unknown)?.join("svc"), data.ok_or_else(unknown)?.join("svc")))
+    (config.unwrap_or_else(unknown).join("svc"), data.unwrap_or_else(unknown).join("svc"))
 }
 
 /// The directory for state; `None` on a system that has none.

@@ -10,9 +10,29 @@ use crate::process::Process;
 use crate::zone::Zone;
 
 /// The variables that decide where requests go, with which key, and how results are printed.
-const VARIABLES: [&str; 8] = [
+const VARIABLES: [&str; 28] = [
     "SVC_SANDBOX",
+    "SVC_SANDBOX_ADDR",
+    "SVC_SANDBOX_CONTROL_TOKEN",
     "SVC_SANDBOX_DIR",
+    "SVC_SANDBOX_DNS",
+    "SVC_SANDBOX_EMAIL_KEY",
+    "SVC_SANDBOX_EXTRACTION_KEY",
+    "SVC_SANDBOX_IN_MEMORY",
+    "SVC_SANDBOX_KEEP",
+    "SVC_SANDBOX_LOG_FORMAT",
+    "SVC_SANDBOX_NETWORK",
+    "SVC_SANDBOX_NO_SEED",
+    "SVC_SANDBOX_PUBLIC_URL",
+    "SVC_SANDBOX_RATE_LIMIT",
+    "SVC_SANDBOX_RELAY",
+    "SVC_SANDBOX_RELAY_AGAIN",
+    "SVC_SANDBOX_RESOLVER",
+    "SVC_SANDBOX_SEED",
+    "SVC_SANDBOX_SET",
+    "SVC_SANDBOX_SMTP",
+    "SVC_SANDBOX_SMTP_CERT_FILE",
+    "SVC_SANDBOX_SMTP_KEY_FILE",
     "SVC_PROFILE",
     "SVC_EMAIL_URL",
     "SVC_EMAIL_KEY",

@@ -251,7 +251,7 @@ pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
                 None => Ok(document),
             }
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(DocumentMut::new()),
+        Err(error) if is_absent(&error) => Ok(DocumentMut::new()),
         Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
 }
@@ -332,6 +332,11 @@ pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
         builder.mode(0o700);
     }
     builder.create(path)
+}
+
+/// Whether there is no such file. Below an unknown home directory there is none.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Settings {
             refuse_urls_with_sandbox(flags)?;
         }
 
-        let (config_dir, data_dir) = directories(env)?;
+        let (config_dir, data_dir) = directories(env);
         let state_dir = state_directory(env).unwrap_or_else(|| data_dir.join("state"));
         let profiles = Profiles::load(config_dir.join("config.toml"))?;
         let named = option("--profile", flags.profile.clone()).or_else(|| variable("SVC_PROFILE"));

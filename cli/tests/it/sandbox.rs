@@ -242,7 +242,8 @@ fn a_running_server_is_found_and_used() {
     assert_eq!(second.error()["code"], "data_directory_in_use");
 
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], true);
-    assert_eq!(home.run(&["sandbox", "status"]).json()["status"], "not running");
+    let status = home.run_with_env(&["sandbox", "status"], &[("SVC_SANDBOX_ADDR", "127.0.0.1:1")]);
+    assert_eq!((status.code, &status.json()["status"]), (1, &json!("not running")), "{status:?}");
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], false);
 }
 

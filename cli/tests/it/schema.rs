@@ -110,7 +110,7 @@ fn the_output_of_every_command_matches_its_schema() {
     checker.run("sandbox stop");
     serving.wait().expect("ends");
     checker.run("sandbox stop");
-    checker.run("sandbox status");
+    checker.run_words(&["sandbox", "status", "--url", "http://127.0.0.1:1"], 1);
     // These need a Redis server: `tests/it/bulk_queue.rs`.
     let needs_redis = |path: &str| matches!(path, "bulk plan" | "bulk work");
     for spec in svc_cli::COMMANDS.iter().filter(|spec| !needs_redis(spec.path)) {

@@ -125,7 +125,10 @@ fn a_relay_password_in_an_option_is_rejected() {
     let relay = "smtp://ada:topsecret@mail.example.com";
     let run = home.run_with_env(&["sandbox", "serve", "--in-memory", "--relay", relay], &[]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(run.stderr.contains("SVC_RELAY") && !run.stderr.contains("topsecret"), "{run:?}");
+    assert!(
+        run.stderr.contains("SVC_SANDBOX_RELAY") && !run.stderr.contains("topsecret"),
+        "{run:?}"
+    );
 }
 
 /// A part of the secrets that occurs nowhere else.
@@ -166,7 +169,7 @@ const SOURCES: &[SecretSource] = &[
         "",
     ),
     (
-        &[("SVC_RELAY", "smtp://ada:topsecretvalue@127.0.0.1 9")],
+        &[("SVC_SANDBOX_RELAY", "smtp://ada:topsecretvalue@127.0.0.1 9")],
         "sandbox serve --in-memory --addr 127.0.0.1:0",
         "",
     ),

@@ -21,7 +21,7 @@ use http::{HeaderValue, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::app::Shared;
-use crate::api::control::guard::guard_origin;
+use crate::api::control::guard::guard_host;
 use crate::api::framework::Input;
 use crate::api::framework::response;
 use crate::model::compatibility::ErrorFormat;
@@ -33,7 +33,7 @@ pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for asset in ASSETS.iter() {
         let handler = move |State(app): State<Shared>, request: Request| async move {
             let input = input(app, request);
-            guard_origin(&input).map_or_else(
+            guard_host(&input).map_or_else(
                 |error| response::error(&error, ErrorFormat::Nested),
                 |()| asset.respond(&input),
             )
@@ -78,7 +78,7 @@ const REMOTE_PREVIEW_POLICY: &str = "sandbox allow-popups allow-popups-to-escape
 
 /// The field `html` of a form with the encoding `text/plain`, which is the only one.
 async fn read_html(input: &mut Input) -> Result<Bytes, ApiError> {
-    guard_origin(input)?;
+    guard_host(input)?;
     let body = input.bytes().await?;
     let html = body.strip_prefix(b"html=").ok_or_else(|| ApiError::field("html", "is required"))?;
     Ok(body.slice_ref(html.strip_suffix(b"\r\n").unwrap_or(html)))

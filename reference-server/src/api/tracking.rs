@@ -4,7 +4,6 @@
 //! when the email is accepted. Every recipient of a tracked email gets a message of
 //! its own, because the pixel and the links contain the recipient's index.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,6 +14,7 @@ use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
+use url::{Position, Url};
 
 use crate::api::app::{App, Shared};
 use crate::api::framework::response;
@@ -26,20 +26,26 @@ use crate::model::status::Change;
 use crate::model::tracking::Tracking;
 use crate::store::emails;
 
-/// The tracking that the organization's webhooks subscribe to, if any.
-pub(crate) fn for_organization(app: &App, organization: i64) -> Option<Tracking> {
+/// The tracking that the organization's webhooks subscribe to, if any. `host` is the one that the
+/// email was sent to, at which its readers probably reach the server, too.
+pub(crate) fn for_organization(
+    app: &App,
+    organization: i64,
+    host: Option<&str>,
+) -> Option<Tracking> {
     let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
     let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
-    let base_url = base_url(app.addresses.get()?.http);
-    (opens || clicks).then_some(Tracking { base_url, opens, clicks })
-}
-
-/// The base URL for a browser: `localhost` if the server listens on all addresses.
-fn base_url(addr: SocketAddr) -> String {
-    if addr.ip().is_unspecified() {
-        return format!("http://localhost:{}", addr.port());
+    if !opens && !clicks {
+        return None;
     }
-    format!("http://{addr}")
+    // Parsing leaves nothing in it that HTML could misread.
+    let asked = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    let asked = asked.filter(|_| app.settings.public_url.is_none());
+    let base_url = match asked {
+        Some(url) => url[Position::BeforeScheme..Position::BeforePath].to_owned(),
+        None => app.settings.base_url(app.addresses.get()?.http),
+    };
+    Some(Tracking { base_url, opens, clicks })
 }
 
 /// Adds the routes of the pixels and the links.
@@ -117,7 +123,7 @@ async fn resolve_link(
         emails::link(reader, &id, number)
     });
     let url = url.await?.ok_or_else(not_found)?;
-    let location = HeaderValue::try_from(url::Url::parse(&url).map_err(|_| not_found())?.as_str());
+    let location = HeaderValue::try_from(Url::parse(&url).map_err(|_| not_found())?.as_str());
     let location = location.map_err(|_| not_found())?;
     if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {
         tracing::debug!(message = error.message(), "did not record a click");
@@ -156,16 +162,3 @@ async fn record(
 
 /// A transparent GIF of one pixel.
 const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base_url_is_reachable_from_a_browser() {
-        let base = |addr: &str| base_url(addr.parse().expect("an address"));
-        assert_eq!(base("127.0.0.1:80"), "http://127.0.0.1:80");
-        assert_eq!(base("0.0.0.0:4080"), "http://localhost:4080");
-        assert_eq!(base("[::]:4080"), "http://localhost:4080");
-    }
-}

@@ -10,7 +10,8 @@ use crate::api::framework::{ApiResponse, Call, NoContent};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
-use crate::net::outbound::is_loopback;
+use crate::model::network::Network;
+use crate::net::outbound::Policy;
 use crate::store::deleted;
 use crate::store::webhooks::{self, Webhook};
 
@@ -27,7 +28,7 @@ where
 {
     let (app, organization) = (Arc::clone(call.app()), call.organization());
     let service = call.operation.service();
-    let (url, events) = check_new(service, app.settings.public, url, events)?;
+    let (url, events) = check_new(service, app.settings.network, url, events)?;
     call.create(body, move |tx| {
         let webhook = webhooks::insert(tx, &app.webhooks, organization, service, url, events)?;
         reply(&app.settings.compatibility, &webhook)
@@ -51,7 +52,7 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
 /// Validates the URL and the events of a new webhook.
 fn check_new(
     service: Service,
-    public: bool,
+    network: Network,
     url: Option<String>,
     events: Option<Vec<String>>,
 ) -> Result<(String, Vec<Event>), ApiError> {
@@ -59,7 +60,7 @@ fn check_new(
     match &url {
         None => problems.add("url", "is required"),
         Some(url) => {
-            if let Err(message) = check_url(service, public, url) {
+            if let Err(message) = check_url(service, network, url) {
                 problems.add("url", message);
             }
         }
@@ -75,31 +76,31 @@ fn check_new(
     Ok((url.unwrap_or_default(), events))
 }
 
-/// Validates a webhook URL. The extraction service accepts any absolute http(s) URL
-/// (`docs/undocumented/extraction-service.md#webhook-registration`). The email service
-/// requires https, except for loopback targets
-/// (`docs/undocumented/email-service.md#webhook-urls`).
-pub(crate) fn check_url(service: Service, public: bool, text: &str) -> Result<(), &'static str> {
+/// Validates a webhook URL. A public server accepts only `https` for the email service, as its
+/// reference says, and any absolute http(s) URL for the extraction service
+/// (`docs/undocumented/email-service.md#webhook-urls`). An address that the attempts would refuse is
+/// refused here, if the URL names it.
+pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
     let not_a_url = "must be an absolute http(s) URL";
     // The URL parser drops white space, but the stored URL must be the one that is
     // called.
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("must not contain white space or control characters");
+        return Err("must not contain white space or control characters".to_owned());
     }
-    let url = Url::parse(text).map_err(|_| not_a_url)?;
+    let url = Url::parse(text).map_err(|_| not_a_url.to_owned())?;
     // The URL parser also accepts `https:a.test` and `https:///a.test`.
     let rest = text.split_once("://").map(|(_, rest)| rest);
     let has_host = rest.is_some_and(|rest| !rest.starts_with(['/', '\\']));
     if !matches!(url.scheme(), "http" | "https") || !has_host {
-        return Err(not_a_url);
+        return Err(not_a_url.to_owned());
     }
     if text.len() > 2048 {
-        return Err("must not be longer than 2048 bytes");
+        return Err("must not be longer than 2048 bytes".to_owned());
     }
-    if service == Service::Email && url.scheme() == "http" && (public || !is_loopback(&url)) {
-        return Err("must be an https URL; http is accepted for loopback addresses only");
+    if service == Service::Email && url.scheme() == "http" && network == Network::Public {
+        return Err("must be an https URL on a public server".to_owned());
     }
-    Ok(())
+    Policy::of(network).check_url(&url).map_err(|refused| format!("is refused: {refused}"))
 }
 
 /// Maximum number of event names of a webhook, repeated ones included

@@ -101,11 +101,10 @@ impl Tenant {
         sandbox: &Client,
         organization: Organization,
     ) -> Result<Self, Error> {
-        let email =
-            EmailClient::builder(base_url, organization.email_key.as_str()).no_proxy().build()?;
+        let email = EmailClient::builder(base_url, organization.email_key.as_str());
         let extraction = ExtractionClient::builder(base_url, organization.extraction_key.as_str());
         Ok(Self {
-            email,
+            email: email.no_proxy().insecure_webhook_urls(true).build()?,
             extraction: extraction.no_proxy().build()?,
             sandbox: sandbox.of(&organization.id),
             organization,

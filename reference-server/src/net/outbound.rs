@@ -24,7 +24,7 @@ use url::Url;
 use crate::net::slots::{Slot, Slots};
 pub(crate) use body::RequestBody;
 use connect::{ConnectError, Connector};
-pub(crate) use target::{Policy, RefusedTarget, is_loopback};
+pub(crate) use target::{Policy, RefusedTarget};
 
 /// HTTP client for webhook deliveries, with pooled connections. Creating one is cheap:
 /// TLS is set up for the first `https` target.

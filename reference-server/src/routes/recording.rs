@@ -11,7 +11,7 @@ use svc_sdk::Operation;
 use crate::api::app::{App, Shared};
 use crate::api::framework::input::Input;
 use crate::control::requests::RequestHandled;
-use crate::store::keys::{Key, SEEDED};
+use crate::store::keys::Key;
 use crate::store::request_log::{BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestId};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
@@ -85,7 +85,8 @@ impl Recording {
 
 /// The number of the seeded organization.
 fn seeded(app: &App) -> Option<i64> {
-    let key = app.keys.find(SEEDED[0].as_bytes()).filter(|_| app.settings.seed);
+    let key =
+        app.keys.find(app.settings.email_key.expose().as_bytes()).filter(|_| app.settings.seed);
     key.map(|key| key.organization)
 }
 

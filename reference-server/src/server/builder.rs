@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use svc_sdk::Secret;
+use url::Url;
+
 use super::start_error::StartError;
 use super::{Server, start};
 use crate::control::requests::RequestHandled;
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
+use crate::model::network::Network;
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
@@ -26,13 +30,59 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// Sets who can reach the server. Default: [`Network::Loopback`].
+    pub fn network(mut self, network: Network) -> Self {
+        self.settings.network = network;
+        self
+    }
+
     /// Sets the HTTP listen address of both services and the control interface.
     ///
-    /// Port 0 picks a free port. Default: `127.0.0.1:0`.
-    ///
-    /// A server on an address beyond loopback is [`public`](Self::public).
+    /// Port 0 picks a free port. Default: a free port of `127.0.0.1`, or of all addresses with
+    /// [`Network::Trusted`]. An address beyond loopback needs another
+    /// [`network`](Self::network) than the default.
     pub fn addr(mut self, addr: SocketAddr) -> Self {
-        self.settings.addr = addr;
+        self.settings.addr = Some(addr);
+        self
+    }
+
+    /// Sets the base URL at which others reach the server, such as `https://mail.dev.example`
+    /// behind a proxy.
+    ///
+    /// Tracking links carry it, and its host is accepted like an address of the server. Default:
+    /// the host of each request.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidUrl`] if it is not an `http` or `https` URL with a host, or has
+    /// credentials, a query or a fragment.
+    pub fn public_url(mut self, url: &str) -> Result<Self, InvalidUrl> {
+        let parsed = Url::parse(url).map_err(|_| InvalidUrl)?;
+        let is_plain = parsed.username().is_empty() && parsed.password().is_none();
+        let is_base = parsed.query().is_none() && parsed.fragment().is_none();
+        if !matches!(parsed.scheme(), "http" | "https") || !is_plain || !is_base {
+            return Err(InvalidUrl);
+        }
+        self.settings.public_url = Some(parsed);
+        Ok(self)
+    }
+
+    /// Sets the email key of the seeded organization. Default: `mk_test_sandbox`.
+    pub fn email_key(mut self, key: impl Into<Secret>) -> Self {
+        self.settings.email_key = key.into();
+        self
+    }
+
+    /// Sets the extraction key of the seeded organization. Default: `sk_test_sandbox`.
+    pub fn extraction_key(mut self, key: impl Into<Secret>) -> Self {
+        self.settings.extraction_key = key.into();
+        self
+    }
+
+    /// Sets the bearer token that the control interface requires. Default: a random one with
+    /// [`Network::Public`], else none.
+    pub fn control_token(mut self, token: impl Into<Secret>) -> Self {
+        self.settings.control_token = Some(token.into());
         self
     }
 
@@ -54,8 +104,8 @@ impl Builder {
     /// Sets whether a new database gets seed data. Default: `true`.
     ///
     /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
-    /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. A server that
-    /// is [`public`](Self::public) or listens beyond loopback never seeds. See
+    /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. With
+    /// [`Network::Public`], the server never seeds. See
     /// `docs/control-interface.md#seeds`.
     pub fn seed(mut self, seed: bool) -> Self {
         self.settings.seed = seed;
@@ -127,17 +177,6 @@ impl Builder {
         self
     }
 
-    /// Adds a host name under which clients reach this server, such as `sandbox` in a
-    /// network of containers. Call it once per name.
-    ///
-    /// Requests for other names cannot use the control interface or the seeded keys: a
-    /// name that an attacker controls could point to this machine (DNS rebinding).
-    /// `localhost` and IP addresses need not be named.
-    pub fn host(mut self, name: &str) -> Self {
-        self.settings.hosts.push(name.to_ascii_lowercase());
-        self
-    }
-
     /// Accepts incoming mail for verified domains over SMTP on this listen address.
     ///
     /// Port 0 picks a free port. Default: no SMTP listener.
@@ -164,17 +203,6 @@ impl Builder {
         Ok(self)
     }
 
-    /// Sets whether untrusted clients may reach the server. Default: `false`.
-    ///
-    /// A public server has no seed data, rejects the seeded keys, and delivers
-    /// webhooks to `https` URLs with public addresses only. Its control interface
-    /// requires [`Server::control_token`]. A server that listens beyond loopback is
-    /// always public.
-    pub fn public(mut self, public: bool) -> Self {
-        self.settings.public = public;
-        self
-    }
-
     /// Sets whether [`find_running`](crate::find_running) can find this server.
     /// Default: `true`.
     ///
@@ -182,6 +210,15 @@ impl Builder {
     /// should not start to use.
     pub fn discoverable(mut self, discoverable: bool) -> Self {
         self.settings.discoverable = discoverable;
+        self
+    }
+
+    /// Lets [`find_running`](crate::find_running) find a server without a data directory: by this
+    /// directory, in which it keeps its address and no data.
+    ///
+    /// If the directory cannot be used, the server starts, and is not found.
+    pub fn announce_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.announce_in = Some(directory.into());
         self
     }
 
@@ -264,3 +301,8 @@ impl Builder {
         start(self.settings).await
     }
 }
+
+/// A text is not a base URL; returned by [`Builder::public_url`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be an http or https URL without credentials, query or fragment")]
+pub struct InvalidUrl;

@@ -5,7 +5,6 @@ use svc_sdk::{EmailClient, ExtractionClient};
 use crate::Server;
 use crate::api::control::organizations;
 use crate::client::{Client, Error, Organization, Tenant};
-use crate::store::keys::SEEDED;
 
 impl Server {
     /// Creates an organization, like `POST /_sandbox/organizations`.
@@ -47,13 +46,14 @@ impl Server {
         }
     }
 
-    /// A client of the email service, with the seeded key.
+    /// A client of the email service, with the seeded key. It accepts webhook URLs with `http`.
     ///
     /// # Errors
     ///
     /// If the HTTP client cannot be initialized.
     pub fn email_client(&self) -> Result<EmailClient, svc_sdk::Error> {
-        EmailClient::builder(self.base_url(), SEEDED[0]).no_proxy().build()
+        let key = self.app().settings.email_key.clone();
+        EmailClient::builder(self.base_url(), key).no_proxy().insecure_webhook_urls(true).build()
     }
 
     /// A client of the extraction service, with the seeded key.
@@ -62,7 +62,8 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn extraction_client(&self) -> Result<ExtractionClient, svc_sdk::Error> {
-        ExtractionClient::builder(self.base_url(), SEEDED[1]).no_proxy().build()
+        let key = self.app().settings.extraction_key.clone();
+        ExtractionClient::builder(self.base_url(), key).no_proxy().build()
     }
 }
 

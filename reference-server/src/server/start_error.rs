@@ -36,6 +36,19 @@ pub enum StartError {
     /// The database cannot be opened. The message contains the reason.
     #[error("cannot open the database: {0}")]
     Database(String),
+    /// The listen address is not a loopback address, and no network was chosen. Choose
+    /// [`Network::Trusted`](crate::Network::Trusted) or [`Network::Public`](crate::Network::Public).
+    #[error(
+        "{addr} is not a loopback address: choose the network `trusted` (containers, CI, a team: \
+         seeded keys, open control interface) or `public` (no seed data, control token)"
+    )]
+    BeyondLoopback {
+        /// The listen address.
+        addr: SocketAddr,
+    },
+    /// The listen address of a public server was not given.
+    #[error("a public server needs a listen address")]
+    NoAddress,
     /// An address is already in use, or does not belong to this machine.
     #[error("cannot listen on {addr} for {what}")]
     Listen {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::addresses::Addresses;
+use crate::model::addresses::{Addresses, reachable};
+use crate::model::network::Network;
 
 /// A server that is running on a data directory, returned by [`find_running`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,15 +26,27 @@ pub struct RunningServer {
     /// The process ID.
     pub pid: u32,
     #[serde(skip)]
-    control_token: Option<ControlToken>,
+    secrets: Secrets,
 }
 
-/// A token that no message shows.
+/// What a client of the same user needs to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Secrets {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) control_token: Option<Hidden>,
+    /// The keys of the seeded organization, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) email_key: Option<Hidden>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extraction_key: Option<Hidden>,
+}
+
+/// A secret that no message shows.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-struct ControlToken(String);
+pub(crate) struct Hidden(pub(crate) String);
 
-impl std::fmt::Debug for ControlToken {
+impl std::fmt::Debug for Hidden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[hidden]")
     }
@@ -44,20 +57,32 @@ impl std::fmt::Debug for ControlToken {
 struct ServerFile {
     #[serde(flatten)]
     running: RunningServer,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    control_token: Option<ControlToken>,
+    #[serde(flatten)]
+    secrets: Secrets,
 }
 
 impl RunningServer {
-    /// What the control interface requires as `Authorization: Bearer TOKEN`, if the server is
-    /// [public](crate::Builder::public). Serialization leaves it out.
+    /// What the control interface requires as `Authorization: Bearer TOKEN`, if it requires a
+    /// token. Serialization leaves it out.
     pub fn control_token(&self) -> Option<&str> {
-        self.control_token.as_ref().map(|token| token.0.as_str())
+        self.secrets.control_token.as_ref().map(|token| token.0.as_str())
     }
 
-    /// The base URL, such as `http://127.0.0.1:4080`, without a trailing slash.
+    /// The email key of the seeded organization, if there is one. Serialization leaves it out.
+    pub fn email_key(&self) -> Option<&str> {
+        self.secrets.email_key.as_ref().map(|key| key.0.as_str())
+    }
+
+    /// The extraction key of the seeded organization, if there is one. Serialization leaves it
+    /// out.
+    pub fn extraction_key(&self) -> Option<&str> {
+        self.secrets.extraction_key.as_ref().map(|key| key.0.as_str())
+    }
+
+    /// The base URL at which this machine reaches the server, such as `http://127.0.0.1:4080`,
+    /// without a trailing slash.
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.http)
+        format!("http://{}", reachable(self.http))
     }
 }
 
@@ -101,10 +126,16 @@ pub(crate) enum DataDirError {
 }
 
 impl DataDir {
-    /// Locks the directory, and creates it if it does not exist.
-    pub(crate) async fn lock(directory: &Path) -> Result<Self, DataDirError> {
+    /// Locks the directory, and creates it if it does not exist. In a trusted network, others may
+    /// own it or write to it, as is usual for the volumes of containers.
+    pub(crate) async fn lock(directory: &Path, network: Network) -> Result<Self, DataDirError> {
         create_private_dir(directory).map_err(DataDirError::Io)?;
-        check_owner(directory).map_err(DataDirError::Io)?;
+        match check_owner(directory) {
+            Err(error) if network == Network::Trusted => {
+                tracing::warn!(directory = %directory.display(), reason = %error, "the data directory is not private");
+            }
+            checked => checked.map_err(DataDirError::Io)?,
+        }
         for file in FILES {
             check_regular(&directory.join(file)).map_err(DataDirError::Io)?;
         }
@@ -134,22 +165,17 @@ impl DataDir {
         &self.path
     }
 
-    /// Writes the server's addresses and its control token, so that [`find_running`] finds
-    /// them. The file is replaced atomically.
-    pub(crate) fn publish(
-        &self,
-        addresses: &Addresses,
-        control_token: Option<&str>,
-    ) -> std::io::Result<()> {
-        let control_token = control_token.map(|token| ControlToken(token.to_owned()));
+    /// Writes the server's addresses and secrets, so that [`find_running`] finds them. The file is
+    /// replaced atomically.
+    pub(crate) fn publish(&self, addresses: &Addresses, secrets: Secrets) -> std::io::Result<()> {
         let running = RunningServer {
             http: addresses.http,
             dns: addresses.dns,
             smtp: addresses.smtp,
             pid: std::process::id(),
-            control_token: control_token.clone(),
+            secrets: secrets.clone(),
         };
-        let file = ServerFile { running: running.clone(), control_token };
+        let file = ServerFile { running: running.clone(), secrets };
         let new = self.path.join("server.json.new");
         // Whatever is there is a leftover, or a link that someone planted.
         match std::fs::remove_file(&new) {
@@ -179,8 +205,8 @@ fn read_server_file(directory: &Path) -> Option<RunningServer> {
     let file = open_regular(&directory.join(SERVER_FILE)).ok()?;
     let mut text = Vec::new();
     file.take(MAX_SERVER_FILE).read_to_end(&mut text).ok()?;
-    let ServerFile { running, control_token } = serde_json::from_slice(&text).ok()?;
-    Some(RunningServer { control_token, ..running })
+    let ServerFile { running, secrets } = serde_json::from_slice(&text).ok()?;
+    Some(RunningServer { secrets, ..running })
 }
 
 const MAX_SERVER_FILE: u64 = 64 << 10;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use svc_reference_server::Server;
 use svc_reference_server::client::{
     Client, DeliveryState, Direction, DmarcVerdict, DropPoint, EmailEvent, InboundMessage,
     NewFault, NewKey, NewTemplate, RecordKind, SpfVerdict,
 };
-use svc_reference_server::{Builder, Server};
 use svc_sdk::email::{Email, EmailStatus, Event, NewContact, NewWebhook};
 use svc_sdk::{EmailClient, Operation};
 
-use crate::harness::KEY;
+use crate::harness::{KEY, public};
 use crate::receiver::{Receiver, within};
 
 #[tokio::test]
@@ -196,11 +196,14 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
 
 #[tokio::test]
 async fn a_public_server_needs_its_token() {
-    let server = Server::builder().in_memory();
-    let server = Builder::public(server, true).start().await.unwrap();
-    let health = server.client().unwrap().health().await.unwrap();
+    let server = public(Server::builder()).start().await.unwrap();
+    let organizations = server.client().unwrap().organizations().list().await.unwrap();
+    assert!(organizations.is_empty());
+    let client = Client::new(server.base_url()).unwrap();
+    // A probe needs none.
+    let health = client.health().await.unwrap();
     assert_eq!(health.addresses.http, Some(server.base_url()));
-    let error = Client::new(server.base_url()).unwrap().health().await.unwrap_err();
+    let error = client.organizations().list().await.unwrap_err();
     assert_eq!(error.status().unwrap().as_u16(), 401);
 }
 

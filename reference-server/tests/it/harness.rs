@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use svc_reference_server::{Builder, Server};
+use svc_reference_server::{Builder, Network, Server};
 use tokio::sync::OnceCell;
 
 use crate::description::Description;
@@ -19,6 +19,11 @@ pub(crate) fn private_dir() -> tempfile::TempDir {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     builder.tempdir().expect("a directory")
+}
+
+/// Options of a server that others can reach, except that it listens on loopback.
+pub(crate) fn public(builder: Builder) -> Builder {
+    builder.network(Network::Public).addr(([127, 0, 0, 1], 0).into())
 }
 
 pub(crate) struct Sandbox {
@@ -40,6 +45,11 @@ impl Sandbox {
 
     pub(crate) fn of(server: Server) -> Self {
         Self { server, description: OnceCell::new(), has_faults: AtomicBool::new(false) }
+    }
+
+    /// A server that others can reach, except that it listens on loopback.
+    pub(crate) async fn public() -> Self {
+        Self::with(public).await
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {

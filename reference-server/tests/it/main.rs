@@ -30,6 +30,7 @@ mod live;
 mod logs;
 mod messages;
 mod misbehaving_clients;
+mod network;
 mod openapi;
 mod page;
 mod raw;

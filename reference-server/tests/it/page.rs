@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::Sandbox;
+use crate::harness::{Sandbox, public};
 use crate::raw;
 
 /// Sends a request with these headers, without any key.
@@ -86,14 +86,16 @@ async fn a_frame_has_neither_scripts_nor_an_origin_nor_content_from_elsewhere() 
 
 #[tokio::test]
 async fn a_public_server_serves_the_page_without_its_token_and_behind_a_proxy() {
-    let sandbox = Sandbox::with(|builder| builder.public(true).host("mail.example")).await;
+    let sandbox =
+        Sandbox::with(|builder| public(builder).public_url("https://mail.example").expect("a URL"))
+            .await;
     let host = format!("host: {}\r\n", sandbox.addr());
     assert_eq!(send(&sandbox, "GET /", &host, "").await.status, 200);
-    let health = send(&sandbox, "GET /_sandbox/health", &host, "").await;
-    assert_eq!(health.status, 401, "{}", health.body);
+    let keys = send(&sandbox, "GET /_sandbox/keys", &host, "").await;
+    assert_eq!(keys.status, 401, "{}", keys.body);
     // The proxy adds TLS.
     for (origin, status) in [("https://mail.example", 200), ("https://evil.example", 403)] {
-        let headers = format!("host: mail.example\r\norigin: {origin}\r\n");
+        let headers = format!("host: 10.0.0.1:4080\r\norigin: {origin}\r\n");
         let preview = send(&sandbox, "POST /page/preview", &headers, "html=x").await;
         assert_eq!(preview.status, status, "{origin}");
     }

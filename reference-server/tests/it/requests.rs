@@ -113,10 +113,10 @@ async fn requires_exactly_one_host_header() {
         ("GET http://anything.test/api/v1/audiences HTTP/1.1", "host: localhost\r\n", 421),
         ("GET http://localhost/api/v1/audiences HTTP/1.1", "host: a\r\n", 421),
         ("GET http://localhost/api/v1/audiences HTTP/1.1", "host: 127.0.0.1:1\r\n", 200),
-        ("GET /_sandbox/health HTTP/1.0", "", 421),
-        ("GET http://evil.test/_sandbox/health HTTP/1.1", "host: OURS\r\n", 421),
-        ("GET http://OURS/_sandbox/health HTTP/1.1", "host: evil.test\r\n", 421),
-        ("GET http://OURS/_sandbox/health HTTP/1.1", "host: OURS\r\n", 200),
+        ("GET /_sandbox/keys HTTP/1.0", "", 421),
+        ("GET http://evil.test/_sandbox/keys HTTP/1.1", "host: OURS\r\n", 421),
+        ("GET http://OURS/_sandbox/keys HTTP/1.1", "host: evil.test\r\n", 421),
+        ("GET http://OURS/_sandbox/keys HTTP/1.1", "host: OURS\r\n", 200),
         ("GET /_sandbox/health HTTP/1.1", "host: OURS\r\nhost: OURS\r\n", 400),
     ] {
         let text = format!("{line}\r\nauthorization: Bearer {KEY}\r\n{hosts}\r\n");

@@ -50,12 +50,11 @@ async fn rejects_invalid_urls_and_events() {
         sandbox.call(CREATE, r#"{"url":"https://a.test/","events":["email.sent"]}"#).await;
     let update = format!("PATCH /api/v1/webhooks/{}", created.id());
     for (body, field) in [
-        (r#"{"url":"http://a.test/","events":["email.sent"]}"#, "url"),
+        (r#"{"url":"http://168.63.129.16/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https:a.test","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https:///a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://","events":["email.sent"]}"#, "url"),
-        (r#"{"url":"http://127.0.0.1@a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":" https://a.test/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://a.test/\r\n","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https://a.test/","events":[]}"#, "events"),
@@ -71,7 +70,7 @@ async fn rejects_invalid_urls_and_events() {
     }
     assert_eq!(sandbox.call(CREATE, r#"{"url":"https://a.test/"}"#).await.status, 422);
     assert_eq!(sandbox.call(CREATE, r#"{"events":["email.sent"]}"#).await.status, 422);
-    for host in ["127.0.0.1:9", "localhost:9", "[::1]:9"] {
+    for host in ["127.0.0.1:9", "localhost:9", "[::1]:9", "10.0.0.1:3000", "app:3000"] {
         let body = format!(r#"{{"url":"http://{host}/","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, 201, "{host}");
     }
@@ -80,10 +79,21 @@ async fn rejects_invalid_urls_and_events() {
         let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
         assert_eq!(sandbox.call(CREATE, &body).await.status, status, "{length}");
     }
-    let public = Sandbox::with(|builder| builder.public(true)).await;
-    let body = r#"{"url":"http://127.0.0.1:9/","events":["email.sent"]}"#;
-    let (key, _) = public.organization().await;
-    assert_eq!(public.with_key(&key, CREATE, body).await.status, 422);
+    // An address that no attempt would reach is refused at once, and the error says why.
+    let public = Sandbox::public().await;
+    let (key, extraction_key) = public.organization().await;
+    for (url, reason) in [
+        ("http://a.test/", "must be an https URL on a public server"),
+        ("https://10.0.0.1/", "10.0.0.1 is in the private range 10.0.0.0/8"),
+        ("https://localhost/", "127.0.0.1 is in the loopback range 127.0.0.0/8"),
+    ] {
+        let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
+        let refused = public.with_key(&key, CREATE, &body).await;
+        assert!(refused.status == 422 && refused.body.contains(reason), "{refused:?}");
+    }
+    let body = r#"{"url":"http://192.168.0.1/","events":["extraction.failed"]}"#;
+    let refused = public.with_key(&extraction_key, "POST /v1/webhooks", body).await;
+    assert!(refused.status == 422 && refused.body.contains("private range"), "{refused:?}");
 }
 
 /// A single signed attempt, even to an inactive webhook

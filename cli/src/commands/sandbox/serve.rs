@@ -4,97 +4,127 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
-use clap::{Args, ValueHint};
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_reference_server::Network;
 use svc_reference_server::client::RequestHandled;
 
-use crate::context::Context;
+use crate::context::{Context, SANDBOX_EMAIL_KEY};
 use crate::failure::Failure;
 use crate::input::address;
+use crate::sandbox::{in_memory_dir, seeded};
 
-/// Run the local server in the foreground
+/// Run the sandbox in the foreground
 ///
-/// Prints one line of JSON with its addresses when it is ready, and logs to standard error. On a
-/// terminal it prints a line for each request there, unless --quiet is given. The
-/// seeded keys are mk_test_sandbox (email service) and sk_test_sandbox (extraction service). Ctrl-C
-/// or SIGTERM stops the server; the data is kept.
+/// Prints one line of JSON with its addresses when it is ready, and logs to standard error: on a
+/// terminal a line for each request, else a log entry. The seeded keys are mk_test_sandbox (email
+/// service) and sk_test_sandbox (extraction service). Ctrl-C or SIGTERM stops the server; the data is
+/// kept.
+///
+/// Each option has an environment variable: SVC_SANDBOX_ADDR for --addr, and so on. Those of --data and
+/// of switches are SVC_SANDBOX_DIR and, for example, SVC_SANDBOX_IN_MEMORY=true; SVC_SANDBOX_SET takes
+/// several settings, separated by commas. SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY replace
+/// the seeded keys, and SVC_SANDBOX_CONTROL_TOKEN sets the token of the control interface. RUST_LOG
+/// selects what is logged.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
+  svc sandbox serve --network trusted
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
       --subject Hi --text Hi
 
 Scope: none (local server)")]
 pub struct Serve {
-    /// HTTP listen address
+    /// Who can reach it [default: loopback]
     ///
-    /// Both services and the control interface share this address. Port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4080", value_parser = address::parse)]
-    addr: SocketAddr,
+    /// loopback: this machine; requests for another host name are refused. trusted: containers, CI
+    /// services or a team; listens on all addresses, with the seeded keys, and accepts every host
+    /// name. public: nothing is seeded, the control interface needs a token, webhooks to private
+    /// addresses are refused, and --addr is required.
+    #[arg(long, value_name = "NETWORK", env = "SVC_SANDBOX_NETWORK", hide_env = true)]
+    #[arg(value_parser = networks(), default_value = "loopback", hide_default_value = true)]
+    #[arg(hide_possible_values = true)]
+    network: Network,
+    /// HTTP listen address [default: 127.0.0.1:4080]
+    ///
+    /// Both services and the control interface share this address. Port 0 picks a free port, and
+    /// :4080 stands for all addresses. The default with --network trusted is 0.0.0.0:4080.
+    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_ADDR", hide_env = true)]
+    #[arg(value_parser = address::parse_listen)]
+    addr: Option<SocketAddr>,
+    /// Base URL for clients elsewhere [default: the address]
+    ///
+    /// Tracking links and the first line carry it. Without it, tracking links carry the host that the
+    /// email was sent to.
+    #[arg(long, value_name = "URL", env = "SVC_SANDBOX_PUBLIC_URL", hide_env = true)]
+    public_url: Option<String>,
     /// Data directory [env: SVC_SANDBOX_DIR]
     ///
     /// The default is the `sandbox` path that `svc config path` prints.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Keep all data in memory
-    #[arg(long, conflicts_with = "data")]
+    #[arg(long, conflicts_with = "data", env = "SVC_SANDBOX_IN_MEMORY", hide_env = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
     in_memory: bool,
     /// Skip the seeded organization, keys and domain
-    #[arg(long)]
+    #[arg(long, env = "SVC_SANDBOX_NO_SEED", hide_env = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
     no_seed: bool,
     /// DNS listen address [default: 127.0.0.1:0]
-    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
+    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_DNS", hide_env = true)]
+    #[arg(value_parser = address::parse_listen)]
     dns: Option<SocketAddr>,
     /// DNS server for other names [default: system's]
     ///
     /// The built-in zone answers for names under .test, .example, .invalid and .localhost.
     /// The hosts of webhooks are looked up in the hosts file, and then on this server.
-    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
+    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_RESOLVER", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = address::parse)]
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
     ///
     /// Accepts mail for verified domains. Port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
+    #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_SMTP", hide_env = true)]
+    #[arg(value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
     /// STARTTLS certificate, PEM [default: self-signed]
     ///
     /// The file holds the certificate and its chain.
-    #[arg(long, value_name = "PATH", requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_CERT_FILE", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(requires_all = ["smtp", "smtp_key_file"], value_hint = ValueHint::FilePath)]
     smtp_cert_file: Option<PathBuf>,
     /// Private key of the certificate, PEM
-    #[arg(long, value_name = "PATH", requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_KEY_FILE", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(requires = "smtp_cert_file", value_hint = ValueHint::FilePath)]
     smtp_key_file: Option<PathBuf>,
-    /// SMTP server for outgoing mail [env: SVC_RELAY]
+    /// SMTP server for outgoing mail
     ///
     /// smtp://HOST:PORT or smtps://HOST. A URL with user and password is accepted only from the
-    /// environment variable. Without a relay, mail stays in the local mailbox.
+    /// environment variable SVC_SANDBOX_RELAY. Without a relay, mail stays in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
     /// Send again what the relay did not confirm
     ///
     /// A relay that breaks off after it has the whole message may have accepted it. Without this
     /// option, such an email stays `sent`; with it, the message may arrive twice.
-    #[arg(long)]
+    #[arg(long, env = "SVC_SANDBOX_RELAY_AGAIN", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
     relay_again: bool,
-    /// Allow requests from other machines
+    /// Maximum requests per second for each API key
     ///
-    /// Nothing is seeded, the control interface needs a token, and webhooks to private addresses are
-    /// refused. Implied if --addr is not a loopback address.
-    #[arg(long)]
-    public: bool,
-    /// Another host name of this server; repeatable
-    ///
-    /// The seeded keys and the control interface work only for requests to localhost, to IP
-    /// addresses of this server, and to these names.
-    #[arg(long, value_name = "NAME")]
-    host: Vec<String>,
-    /// Maximum requests per second for each API key [default: no limit]
-    ///
-    /// Requests above the limit get the response 429.
-    #[arg(long, value_name = "N/s", value_parser = rate)]
+    /// Requests above the limit get the response 429. Default: no limit.
+    #[arg(long, value_name = "N/s", env = "SVC_SANDBOX_RATE_LIMIT", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = rate)]
     rate_limit: Option<u32>,
     /// Compatibility setting; repeatable
     ///
@@ -102,8 +132,28 @@ pub struct Serve {
     /// list-shape=wrapped, resource-shape=wrapped, error-format=problem|flat|text,
     /// idempotency=ignored, extraction-error=string, key-header=NAME,
     /// contact-pages=array|zero-based or test-status-field=NAME.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", env = "SVC_SANDBOX_SET", hide_env = true)]
+    #[arg(value_delimiter = ',')]
     set: Vec<String>,
+    /// Format of the log: text or json [default: text]
+    ///
+    /// With json, each request is a log entry on a terminal, too.
+    #[arg(long, value_name = "FORMAT", env = "SVC_SANDBOX_LOG_FORMAT", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(value_enum, hide_possible_values = true)]
+    log_format: Option<LogFormat>,
+}
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+fn networks() -> impl TypedValueParser<Value = Network> {
+    let names = Network::ALL.map(Network::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Network>())
 }
 
 fn rate(text: &str) -> Result<u32, String> {
@@ -134,10 +184,20 @@ impl Serve {
 
         use crate::failure::with_causes;
 
-        context.out.show_log();
+        context.out.show_log(self.log_format == Some(LogFormat::Json));
         let dir = self.data.clone().unwrap_or_else(|| context.settings.sandbox_dir.clone());
-        let mut builder = Server::builder().addr(self.addr).seed(!self.no_seed).public(self.public);
-        builder = if self.in_memory { builder.in_memory() } else { builder.data_dir(&dir) };
+        let mut builder = Server::builder().network(self.network).seed(!self.no_seed);
+        builder = builder.addr(self.addr()?);
+        builder = match self.in_memory {
+            true => builder.in_memory().announce_in(in_memory_dir(&dir)),
+            false => builder.data_dir(&dir),
+        };
+        builder = seeded(builder, &context.settings);
+        if let Some(url) = &self.public_url {
+            builder = builder
+                .public_url(url)
+                .map_err(|error| Failure::usage(format!("--public-url: {error}")))?;
+        }
         if let Some(dns) = self.dns {
             builder = builder.dns(dns);
         }
@@ -160,9 +220,6 @@ impl Serve {
                 .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
         }
         builder = builder.relay_again(self.relay_again);
-        for host in &self.host {
-            builder = builder.host(host);
-        }
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);
         }
@@ -171,13 +228,18 @@ impl Serve {
                 .compatibility(setting)
                 .map_err(|error| Failure::usage(format!("--set {setting}: {error}")))?;
         }
-        if let Some(print) = context.out.lines() {
-            builder = builder.on_request(move |request| print(line(request)));
-        }
+        let lines = context.out.lines().filter(|_| self.log_format.is_none());
+        builder = match lines {
+            Some(print) => builder.on_request(move |request| print(line(request))),
+            None => builder.on_request(log),
+        };
         let server = builder.start().await.map_err(|error| match &error {
             StartError::InUse { .. } => Failure::other(error.to_string())
                 .code("data_directory_in_use")
                 .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
+            StartError::BeyondLoopback { .. } => {
+                Failure::usage(error.to_string()).hint("add --network trusted or --network public")
+            }
             StartError::Listen { .. } => Failure::other(with_causes(&error)).hint(
                 "choose another address, such as --addr 127.0.0.1:0, or stop the other program",
             ),
@@ -185,7 +247,7 @@ impl Serve {
         })?;
         let addresses = server.addresses();
         let ready = Ready {
-            http: server.base_url(),
+            http: server.public_url(),
             dns: addresses.dns.to_string(),
             smtp: addresses.smtp.map(|smtp| smtp.to_string()),
             data: if self.in_memory { None } else { Some(&dir) },
@@ -198,7 +260,10 @@ impl Serve {
         // `--sandbox` finds a server by its data directory.
         let svc = match self.in_memory {
             true => {
-                let key = crate::context::SANDBOX_EMAIL_KEY;
+                let key = match server.seeded_keys() {
+                    Some((key, _)) if key.expose() == SANDBOX_EMAIL_KEY => SANDBOX_EMAIL_KEY,
+                    _ => "KEY",
+                };
                 format!("SVC_EMAIL_URL={} SVC_EMAIL_KEY={key} svc", server.base_url())
             }
             false => "svc --sandbox".to_owned(),
@@ -213,18 +278,33 @@ impl Serve {
         Ok(())
     }
 
+    /// The listen address of the option, else of the network.
+    fn addr(&self) -> Result<SocketAddr, Failure> {
+        let default = || self.network.default_ip().map(|ip| SocketAddr::new(ip, PORT));
+        self.addr.or_else(default).ok_or_else(|| {
+            Failure::usage("--network public needs --addr")
+                .hint("name the address to listen on: --addr 0.0.0.0:4080")
+        })
+    }
+
     /// The relay of the option, else of the environment.
     fn relay(&self, context: &Context) -> Result<Option<String>, Failure> {
         match &self.relay {
             // Every user of the machine can read process lists.
             Some(url) if url.contains('@') => Err(Failure::usage(
                 "--relay: options are visible in process lists; \
-                 give a URL with credentials in SVC_RELAY",
+                 give a URL with credentials in SVC_SANDBOX_RELAY",
             )),
             Some(url) => Ok(Some(url.clone())),
-            None => Ok(context.settings.variable("SVC_RELAY").map(|url| url.value)),
+            None => Ok(context.settings.variable("SVC_SANDBOX_RELAY").map(|url| url.value)),
         }
     }
+}
+
+/// The log entry of a request to a documented operation.
+fn log(request: &RequestHandled) {
+    let RequestHandled { method, path, operation, status, duration_ms, .. } = request;
+    tracing::info!(operation, status, duration_ms, "{method} {path}");
 }
 
 /// The line of a request to a documented operation.
@@ -234,6 +314,9 @@ fn line(request: &RequestHandled) -> String {
     let at = DateTime::from(request.started_at).with_timezone(&Local).format("%H:%M:%S");
     format!("{at}  {status}  {method} {path} in {duration_ms} ms")
 }
+
+/// The port of both services by default.
+pub const PORT: u16 = 4080;
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.
 #[cfg(feature = "sandbox")]

@@ -1,18 +1,22 @@
 //! The `svc sandbox` commands for the server itself: its status, its end and its data.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_reference_server::client::Health;
+use svc_reference_server::client::{Client, Health};
+use svc_sdk::EmailClient;
 
+use super::serve;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
+use crate::input::address;
 use crate::output::{Column, Show, View};
-use crate::sandbox::Sandbox;
+use crate::sandbox;
 
 const VIEW: View = View(&[
     Column::new("STATUS", "/status", Show::Status),
@@ -24,9 +28,11 @@ const VIEW: View = View(&[
     Column::text("DATA", "/data"),
 ]);
 
-/// Show whether the local server is running, and where
+/// Show whether the sandbox is running, and where
 ///
-/// Finds the server of the data directory. A server that was started with --in-memory has none.
+/// Exits 1 if it is not. Finds the server of the data directory, one with --in-memory, and one of
+/// another user at the address that SVC_SANDBOX_ADDR names or 127.0.0.1:4080. It is ready when it
+/// listens on all of its addresses.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -34,32 +40,67 @@ Examples:
   svc sandbox status --jq .addresses.http
 
 Scope: none (local server)")]
-pub struct Status {}
+pub struct Status {
+    /// Base URL of the server [default: search]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
 
 impl Status {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
-        if Sandbox::running_url(dir).is_none() && !context.settings.dry_run {
-            context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;
-            context.out.note(&format!(
-                "no server uses {}; one that was started with --in-memory or another --data is not \
-                 found, but responds at its own address",
-                dir.display()
-            ));
-            context.out.hint("start one: svc sandbox serve");
-            return Ok(());
+        let found = sandbox::find(dir);
+        let url = match (&self.url, &found) {
+            (Some(url), _) => url.clone(),
+            (None, Some(found)) => found.base_url(),
+            (None, None) => usual_url(context),
+        };
+        let uses_dir = self.url.is_none() && svc_reference_server::find_running(dir).is_some();
+        let data = uses_dir.then_some(dir.as_path());
+        let http = EmailClient::builder(&url, "none").no_proxy().build()?;
+        let request = Client::from_http(http).health();
+        let is_given = self.url.is_some() || found.is_some();
+        if !is_given && !context.settings.dry_run && !listens(&url).await {
+            return not_running(context, dir, &url);
         }
-        let client = control::client(context, None).await?;
-        let Some(health) = control::send(context, client.health()).await? else { return Ok(()) };
-        context.out.one(&Running { health, data: dir }, VIEW)
+        match control::send(context, request).await {
+            Ok(Some(health)) => context.out.one(&Running { health, data }, VIEW),
+            Ok(None) => Ok(()),
+            Err(_) => not_running(context, dir, &url),
+        }
     }
+}
+
+/// Where a server listens that no data directory tells of: in the same container, for example.
+fn usual_url(context: &Context) -> String {
+    let addr = context.settings.variable("SVC_SANDBOX_ADDR");
+    let addr = addr.and_then(|addr| address::parse_listen(&addr.value).ok());
+    let port = addr.map_or(serve::PORT, |addr| addr.port());
+    let ip = addr.map(|addr| addr.ip()).filter(|ip| !ip.is_unspecified());
+    format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port))
+}
+
+async fn listens(url: &str) -> bool {
+    let addr = url.strip_prefix("http://").unwrap_or(url);
+    let connect = tokio::net::TcpStream::connect(addr);
+    matches!(tokio::time::timeout(PROBE_TIMEOUT, connect).await, Ok(Ok(_)))
+}
+
+const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
+fn not_running(context: &Context, dir: &Path, url: &str) -> Result<(), Failure> {
+    context.out.one(&NotRunning { status: "not running", data: dir }, VIEW)?;
+    let message = format!("no sandbox responds at {url}");
+    let hint = "start one: svc sandbox serve; or name another: svc sandbox status --url URL";
+    Err(Failure::other(message).code("not_running").hint(hint))
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Running<'a> {
     #[serde(flatten)]
     health: Health,
-    data: &'a Path,
+    /// The data directory; null if another one or none is used.
+    data: Option<&'a Path>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -82,7 +123,7 @@ pub struct Stop {}
 impl Stop {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
-        let Some(server) = svc_reference_server::find_running(dir) else {
+        let Some(server) = sandbox::find(dir) else {
             return context
                 .out
                 .done("the sandbox is not running", &Stopped { stopped: false, http: None });
@@ -90,7 +131,7 @@ impl Stop {
         terminate(server.pid)?;
         let progress = context.out.progress("waiting for the sandbox to stop");
         let deadline = tokio::time::Instant::now() + STOP_TIMEOUT;
-        while svc_reference_server::find_running(dir).is_some_and(|now| now.pid == server.pid) {
+        while sandbox::find(dir).is_some_and(|now| now.pid == server.pid) {
             if tokio::time::Instant::now() > deadline {
                 return Err(Failure::other(format!(
                     "the sandbox (process {}) does not stop",

@@ -1,4 +1,4 @@
-//! A server with `--public`, which others can reach.
+//! A server with `--network public`, which others can reach.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::{Home, Run};
 #[test]
 fn a_public_server_of_the_same_user_is_controlled_without_typing_its_token() {
     let home = Home::new();
-    let server = RunningServer::start(&home, &["--public"]);
+    let server = RunningServer::start(&home, &["--network", "public"]);
     let status = home.run(&["sandbox", "status"]);
     assert_eq!(status.json()["addresses"]["http"], server.http, "{status:?}");
     let traced = home.run(&["-v", "sandbox", "organizations", "create", "--name", "Public"]);

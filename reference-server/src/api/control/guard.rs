@@ -1,30 +1,35 @@
 //! Access control of the control interface.
 //!
-//! Beyond loopback, a client needs the control token. Requests with a foreign `Host`,
-//! `Origin` or `Sec-Fetch-Site` are rejected, so that a web page cannot use the control
-//! interface through the browser of a developer.
+//! On loopback, requests with a foreign `Host` are rejected, and everywhere those with a foreign
+//! `Origin` or `Sec-Fetch-Site`, so that a web page cannot use the control interface through the
+//! browser of a developer. A public server requires the control token.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use serde_json::Value;
 use subtle::ConstantTimeEq as _;
+use url::Position;
 
 use crate::api::framework::Input;
 use crate::model::error::{ApiError, Code, Problems};
 
+/// The paths of probes, which know neither the token nor the name of the server.
+pub(crate) const PROBES: [&str; 2] = ["/_sandbox/health", "/readyz"];
+
 /// Returns an error if the request may not use the control interface.
 pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
-    guard_origin(input)?;
     guard_site(input)?;
+    if PROBES.contains(&input.parts.uri.path()) {
+        return guard_origin(input);
+    }
+    guard_host(input)?;
     let Some(token) = &input.app.control_token else { return Ok(()) };
     let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
         return Ok(());
     }
-    let message =
-        "others can reach the server, so the control interface requires the control token";
+    let message = "the control interface requires the control token of this server";
     Err(ApiError::new(Code::Unauthorized, message))
 }
 
@@ -41,48 +46,39 @@ fn foreign_page() -> ApiError {
     ApiError::new(Code::Forbidden, "web pages of another origin may not use the control interface")
 }
 
-/// Returns an error if the request has the `Origin` of another site, or if its `Host` is not this
-/// server.
-pub(crate) fn guard_origin(input: &Input) -> Result<(), ApiError> {
-    let Some(addresses) = input.app.addresses.get() else {
-        return Err(ApiError::new(Code::Unavailable, "the server is starting"));
-    };
-    let own = addresses.http;
+/// Returns an error if the `Host` of the request is not this server, or if the request has the
+/// `Origin` of another site.
+pub(crate) fn guard_host(input: &Input) -> Result<(), ApiError> {
     // A request line with an absolute URL also contains a host.
     let authority = input.parts.uri.authority().map(http::uri::Authority::as_str);
-    let hosts = &input.app.settings.hosts;
-    let is_own = |host: &str| is_own_host(host, own) || is_named_host(host, hosts);
-    let all_own = authority.into_iter().chain(input.header(HOST)).all(is_own);
-    if !all_own || (authority.is_none() && input.header(HOST).is_none()) {
-        let message = format!(
-            "wrong Host header: the address of the control interface is {own}; name others with --host"
-        );
+    let mut hosts = authority.into_iter().chain(input.header(HOST)).peekable();
+    if hosts.peek().is_none() || !hosts.all(|host| input.app.settings.accepts_host(host)) {
+        let message = "wrong Host header: this server is for its own machine; use localhost or an \
+                       IP address, start it with --network trusted, or name the host with \
+                       --public-url";
         return Err(ApiError::new(Code::WrongHost, message));
     }
-    let mut origins = input.parts.headers.get_all(ORIGIN).iter();
-    if let Some(origin) = origins.next() {
-        let origin = origin.to_str().unwrap_or_default();
-        // A named host may be that of a proxy, which adds TLS.
-        let asked = input.header(HOST).unwrap_or_default();
-        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let same = host.is_some_and(|host| {
-            // Another port of a named host is another application.
-            let is_named = is_named_host(host, hosts)
-                && (!host.contains(':') || host.eq_ignore_ascii_case(asked));
-            is_named || origin.starts_with("http://") && is_own_host(host, own)
-        });
-        if !same || origins.next().is_some() {
-            return Err(foreign_page());
-        }
-    }
-    Ok(())
+    guard_origin(input)
 }
 
-/// Whether `host`, with or without a port, is a name that the server was given.
-fn is_named_host(host: &str, names: &[String]) -> bool {
-    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    let name = port.map_or(host, |(name, _)| name);
-    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+/// Returns an error if the request has an `Origin` that is neither the host that it asks for nor
+/// the public URL. Another port is another application.
+fn guard_origin(input: &Input) -> Result<(), ApiError> {
+    let mut origins = input.parts.headers.get_all(ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    // A proxy may add TLS.
+    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let is_asked = host.is_some_and(|host| {
+        input.header(HOST).is_some_and(|asked| asked.eq_ignore_ascii_case(host))
+    });
+    let is_public = input
+        .app
+        .settings
+        .public_url
+        .as_ref()
+        .is_some_and(|url| url[..Position::BeforePath].eq_ignore_ascii_case(origin));
+    if (is_asked || is_public) && origins.next().is_none() { Ok(()) } else { Err(foreign_page()) }
 }
 
 /// Returns an error if the query has a parameter other than `organization` and those that
@@ -110,56 +106,4 @@ pub(crate) fn check_query(input: &Input, parameters: &[Value]) -> Result<(), Api
         }
     }
     problems.check()
-}
-
-/// Whether `host`, with or without a port, is an address of this server.
-fn is_own_host(host: &str, own: SocketAddr) -> bool {
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port))
-            if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() =>
-        {
-            (name, port.parse().ok())
-        }
-        _ => (host, Some(80)),
-    };
-    if port != Some(own.port()) {
-        return false;
-    }
-    if name.eq_ignore_ascii_case("localhost") {
-        return own.ip().is_loopback() || own.ip().is_unspecified();
-    }
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    match bare.parse::<IpAddr>() {
-        // A server on all addresses accepts any IP address, but no host name, which could
-        // be that of an attacker (DNS rebinding).
-        Ok(ip) => ip == own.ip() || own.ip().is_unspecified(),
-        Err(_) => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn accepts_only_addresses_of_this_server() {
-        let own = SocketAddr::from(([127, 0, 0, 1], 4080));
-        for host in ["127.0.0.1:4080", "localhost:4080", "LOCALHOST:4080"] {
-            assert!(is_own_host(host, own), "{host}");
-        }
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:81",
-            "evil.test:4080",
-            "localhost.evil.test:4080",
-            "[::1]:4080",
-            "",
-            ":4080",
-        ] {
-            assert!(!is_own_host(host, own), "{host}");
-        }
-        let everywhere = SocketAddr::from(([0, 0, 0, 0], 80));
-        assert!(is_own_host("192.168.1.5", everywhere));
-        assert!(!is_own_host("intranet", everywhere));
-    }
 }

@@ -2,14 +2,26 @@
 
 use svc_sdk::Service;
 
+use crate::api::app::App;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::server::{Health, HealthAddresses, RetryDelays};
 use crate::delivery::webhook_worker;
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::store::crashes;
+
+/// Returns an error unless the server listens on all of its addresses and is not stopping.
+pub(crate) fn check_ready(app: &App) -> Result<(), ApiError> {
+    let unavailable = |message: &str| Err(ApiError::new(Code::Unavailable, message));
+    match (app.addresses.get(), app.stop.is_requested()) {
+        (None, _) => unavailable("the server is starting"),
+        (_, true) => unavailable("the server is stopping"),
+        (Some(_), false) => Ok(()),
+    }
+}
 
 pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
     let app = call.app();
+    check_ready(app)?;
     let addresses = app.addresses.get();
     let set_aside = app.store.read(crashes::count_set_aside).await?;
     let health = Health {
@@ -17,7 +29,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: app.clock.now().into(),
         addresses: HealthAddresses {
-            http: addresses.map(|addresses| format!("http://{}", addresses.http)),
+            http: addresses.map(|addresses| app.settings.base_url(addresses.http)),
             smtp: addresses.and_then(|addresses| addresses.smtp),
             dns: addresses.map(|addresses| addresses.dns),
         },

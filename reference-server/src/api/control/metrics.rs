@@ -5,9 +5,10 @@ use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 
+use crate::api::control::health::check_ready;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::server::Ready;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::store::{deliveries, due, meta};
 
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
@@ -28,11 +29,9 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     Ok(response)
 }
 
-/// The server is ready if it can read the database and is not stopping.
+/// The server is ready if it listens, can read the database and is not stopping.
 pub(crate) async fn ready(call: ControlCall) -> Result<Json<Ready>, ApiError> {
-    if call.app().stop.is_requested() {
-        return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
-    }
+    check_ready(call.app())?;
     call.app().store.read(meta::check).await?;
     Json::of(&Ready { status: "ready".to_owned() })
 }

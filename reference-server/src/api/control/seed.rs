@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use svc_sdk::{Scope, Service};
+
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
 use crate::api::control::organizations::insert_keys;
@@ -11,12 +13,11 @@ use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
 use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
+use crate::model::scope::EMAIL_SCOPES;
 use crate::store::domains::{self, Flags, NewDomain};
+use crate::store::keys::Mode;
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys, reset};
-
-const EMAIL_KEY: &str = keys::SEEDED[0];
-const EXTRACTION_KEY: &str = keys::SEEDED[1];
 
 const DOMAIN: &str = "sandbox.test";
 
@@ -32,9 +33,27 @@ fn create_keys_and_domain(
     organization: i64,
 ) -> Result<(), ApiError> {
     keys::delete_all(tx, &app.keys, organization)?;
-    let (email_key, extraction_key) = (EMAIL_KEY.to_owned(), EXTRACTION_KEY.to_owned());
+    let [email_key, extraction_key] =
+        [&app.settings.email_key, &app.settings.extraction_key].map(|key| key.expose().to_owned());
     insert_keys(tx, &app.keys, organization, email_key, extraction_key)?;
     seed_domain(tx, app, organization)
+}
+
+/// Adds the seeded keys of this start to the seeded organization, if there is one without them.
+pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
+    let Ok(organization) = organizations::find_named(tx.reader(), SANDBOX) else { return Ok(()) };
+    let (email, extraction) = (&app.settings.email_key, &app.settings.extraction_key);
+    for (service, key, scopes) in [
+        (Service::Email, email, EMAIL_SCOPES.to_vec()),
+        (Service::Extraction, extraction, vec![Scope::Full]),
+    ] {
+        let secret = key.expose();
+        if app.keys.find(secret.as_bytes()).is_none() {
+            let secret = secret.to_owned();
+            keys::create(tx, &app.keys, secret, organization, service, scopes, Mode::Test)?;
+        }
+    }
+    Ok(())
 }
 
 /// Deletes all data of one organization except its keys, so that a test can continue

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::emails::{accept, domain_names, prepare, request_id, stage};
+use super::emails::{accept, domain_names, prepare, stage};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
@@ -61,8 +61,7 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
     let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
-        checked.meta.request = request_id(&call.input);
-        if let Err(error) = prepare(call.app(), call.organization(), checked).await {
+        if let Err(error) = prepare(&call, checked).await {
             *email = Err(error);
         }
     }

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::{Call, Created, Input, JsonBody, Resource};
+use crate::api::framework::{Call, Created, JsonBody, Resource};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
@@ -35,8 +36,7 @@ pub(crate) async fn send(
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
-    checked.meta.request = request_id(&call.input);
-    prepare(call.app(), call.organization(), &mut checked).await?;
+    prepare(&call, &mut checked).await?;
     stage(call.app(), call.organization(), vec![&mut checked]).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     let app = Arc::clone(call.app());
@@ -50,20 +50,14 @@ pub(crate) async fn send(
     .await
 }
 
-/// The ID of a request, by which the story of an email finds it.
-pub(super) fn request_id(input: &Input) -> Option<String> {
-    input.parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone())
-}
-
 /// Completes an email outside of the transaction that accepts it.
-pub(super) async fn prepare(
-    app: &Shared,
-    organization: i64,
-    checked: &mut Checked,
-) -> Result<(), ApiError> {
+pub(super) async fn prepare(call: &Call, checked: &mut Checked) -> Result<(), ApiError> {
+    let (app, organization) = (call.app(), call.organization());
+    let request = call.input.parts.extensions.get::<RequestId>();
+    checked.meta.request = request.map(|RequestId(id)| id.clone());
     apply_template(app, organization, checked).await?;
     let Some(html) = checked.content.html.take() else { return Ok(()) };
-    let tracking = tracking::for_organization(app, organization);
+    let tracking = tracking::for_organization(app, organization, call.input.header(HOST));
     let clicks = tracking.as_ref().is_some_and(|tracking| tracking.clicks);
     let bytes = if clicks { html.len() } else { 0 };
     let find = move || {

@@ -30,7 +30,7 @@ use crate::store::webhooks::{self, Webhook};
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewWebhook")]
 pub(crate) struct New {
-    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// An `https` URL, or an `http` URL if the server is not public.
     /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(required, length(max = 2048), url)]
     url: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct New {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "WebhookUpdate")]
 pub(crate) struct Update {
-    /// An `https` URL, or an `http` URL with a loopback address if the server is not public.
+    /// An `https` URL, or an `http` URL if the server is not public.
     /// Credentials in the URL are sent as `Authorization: Basic`.
     #[schemars(length(max = 2048), url)]
     url: Option<String>,
@@ -109,7 +109,7 @@ pub(crate) async fn update(
     let update = body.read(&mut call.input).await?;
     let mut problems = Problems::default();
     if let Some(url) = &update.url
-        && let Err(message) = check_url(Service::Email, call.app().settings.public, url)
+        && let Err(message) = check_url(Service::Email, call.app().settings.network, url)
     {
         problems.add("url", message);
     }

@@ -15,25 +15,12 @@ use crate::model::error::{ApiError, Code};
 use crate::store::keys::{self, Key};
 use crate::store::lock;
 
-/// Whether the request names this server in a way that no web page of another site can:
-/// as `localhost`, by an IP address, or by a name that the server was given.
+/// Whether the request names this server in a way that no web page of another site can.
 fn names_this_server(app: &App, parts: &Parts) -> bool {
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
     let mut hosts = parts.headers.get_all(HOST).iter().map(|host| host.to_str().ok());
-    hosts.all(|host| host.is_some_and(|host| is_safe_name(app, host)))
-        && authority.is_none_or(|host| is_safe_name(app, host))
-}
-
-fn is_safe_name(app: &App, host: &str) -> bool {
-    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    let name = port.map_or(host, |(name, _)| name).to_ascii_lowercase();
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
-    // No browser sends an empty name.
-    name.is_empty()
-        || bare.parse::<std::net::IpAddr>().is_ok()
-        || name == "localhost"
-        || name.ends_with(".localhost")
-        || app.settings.hosts.contains(&name)
+    hosts.all(|host| host.is_some_and(|host| app.settings.accepts_host(host)))
+        && authority.is_none_or(|host| app.settings.accepts_host(host))
 }
 
 /// Returns the API key of the request, or 401.
@@ -72,8 +59,8 @@ pub(crate) fn authenticate(
     if keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret)
         && !names_this_server(app, parts)
     {
-        let message = "the keys of the sandbox work only for requests to localhost, to an IP \
-                       address, or to a name given with --host";
+        let message = "the seeded keys of this server work only for requests to localhost or an IP \
+                       address; start it with --network trusted to use other names";
         return Err(ApiError::new(Code::WrongHost, message));
     }
     let key = app.keys.find(secret);

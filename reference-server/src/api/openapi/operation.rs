@@ -6,6 +6,7 @@ use svc_sdk::{Operation, ScopeRule, Service};
 
 use super::document::{Document, headers};
 use super::errors;
+use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::body::Described;
 use crate::api::framework::route::{ID, Route, Target};
@@ -47,7 +48,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
         }
         Target::Control { subject, .. } => {
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
-            if document.has_control_token() {
+            if document.has_control_token() && !PROBES.contains(&route.path()) {
                 set("security", json!([{"controlToken": []}]));
                 codes.push(Code::Unauthorized);
             }

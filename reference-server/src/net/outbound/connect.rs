@@ -66,7 +66,7 @@ impl Connector {
     fn unresolved(&self) -> ConnectError {
         match self.policy {
             Policy::Public => ConnectError::Refused(RefusedTarget::NotPublic),
-            Policy::Development => ConnectError::Unresolved,
+            Policy::Development | Policy::Trusted => ConnectError::Unresolved,
         }
     }
 

@@ -4,17 +4,43 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
+use crate::model::network::Network;
+
 /// Which address ranges are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// On a developer's machine: loopback and private networks are allowed.
     Development,
-    /// The server is reachable by others (`--public`): only public addresses are
-    /// allowed.
+    /// In a trusted network: also link-local addresses, which container hosts have.
+    Trusted,
+    /// The server is reachable by others: only public addresses are allowed.
     Public,
 }
 
 impl Policy {
+    /// The policy of a server in this network.
+    pub(crate) const fn of(network: Network) -> Self {
+        match network {
+            Network::Loopback => Self::Development,
+            Network::Trusted => Self::Trusted,
+            Network::Public => Self::Public,
+        }
+    }
+
+    /// Checks the host of a URL, if it is an address or a name of this machine.
+    pub(crate) fn check_url(self, url: &Url) -> Result<(), RefusedTarget> {
+        let address: IpAddr = match url.host() {
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            _ if is_loopback(url) => Ipv4Addr::LOCALHOST.into(),
+            _ => return Ok(()),
+        };
+        match self.refused_range(address) {
+            Some(range) => Err(RefusedTarget::InRange { address, range }),
+            None => Ok(()),
+        }
+    }
+
     /// Checks an address before connecting to it.
     pub(crate) fn check(self, address: IpAddr) -> Result<(), RefusedTarget> {
         match self.refused_range(address) {
@@ -27,15 +53,18 @@ impl Policy {
     fn refused_range(self, address: IpAddr) -> Option<&'static Range> {
         let embedded = embedded_v4(address).map(IpAddr::V4);
         RANGES.iter().find(|range| {
-            (self == Self::Public || range.never)
-                && (range.contains(address) || embedded.is_some_and(|ip| range.contains(ip)))
+            let applies = match self {
+                Self::Public => true,
+                Self::Trusted => range.never && range.text != CONTAINER_HOSTS,
+                Self::Development => range.never,
+            };
+            applies && (range.contains(address) || embedded.is_some_and(|ip| range.contains(ip)))
         })
     }
 }
 
-/// Whether the URL's host is a loopback name or address, for which plain http is
-/// allowed (`docs/undocumented/email-service.md#webhook-urls`).
-pub(crate) fn is_loopback(url: &Url) -> bool {
+/// Whether the URL's host is a loopback name or address.
+fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => {
             let name = name.strip_suffix('.').unwrap_or(name);
@@ -131,9 +160,12 @@ const LOCAL_NAT64: Range = Range {
     never: false,
 };
 
+/// Link-local addresses, at which some container runtimes reach the machine that they run on.
+const CONTAINER_HOSTS: &str = "169.254.0.0/16";
+
 /// Narrow ranges come before the wide ranges that contain them.
 static RANGES: [Range; 29] = [
-    never(v4("link-local", "169.254.0.0/16", [169, 254, 0, 0], 16)),
+    never(v4("link-local", CONTAINER_HOSTS, [169, 254, 0, 0], 16)),
     never(v6("link-local", "fe80::/10", [0xfe80, 0], 10)),
     // Metadata services of Alibaba, Azure and Oracle. Those of Amazon and Google are at
     // 169.254.169.254 and the last two.
@@ -235,6 +267,16 @@ mod tests {
             "255.255.255.255",
         ] {
             assert!(refused(Policy::Development, address).is_some(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_trusted_network_includes_the_hosts_of_containers() {
+        for address in ["127.0.0.1", "10.0.0.1", "fd12::1", "169.254.1.2"] {
+            assert_eq!(refused(Policy::Trusted, address), None, "{address}");
+        }
+        for address in ["fe80::1", "168.63.129.16", "224.0.0.1"] {
+            assert!(refused(Policy::Trusted, address).is_some(), "{address}");
         }
     }
 

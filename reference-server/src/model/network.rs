@@ -1,0 +1,73 @@
+//! [`Network`]: who can reach a server, and what it allows them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
+
+/// Who can reach a server. The defaults for its listen address, its keys, its control interface
+/// and its webhooks follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Network {
+    /// Only this machine. The default.
+    ///
+    /// The server listens on a loopback address and has seed data. Requests for a foreign `Host`
+    /// cannot use the control interface or the seeded keys, because a web page could send them
+    /// through the browser of a developer.
+    #[default]
+    Loopback,
+    /// A network whose machines trust each other: containers, services of a CI job, a team.
+    ///
+    /// The server listens on all addresses and has seed data. Every `Host` is accepted, and
+    /// webhooks may use `http`, private addresses and 169.254.0.0/16.
+    Trusted,
+    /// A network with others in it. The listen address must be given.
+    ///
+    /// Nothing is seeded, the seeded keys are rejected, the control interface requires a token,
+    /// and webhooks reach public addresses only, those of the email service over `https`.
+    Public,
+}
+
+impl Network {
+    /// All values, in the order of the documentation.
+    pub const ALL: [Self; 3] = [Self::Loopback, Self::Trusted, Self::Public];
+
+    /// The name, as `--network` takes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::Trusted => "trusted",
+            Self::Public => "public",
+        }
+    }
+
+    /// The IP address to listen on by default; `None` if it must be given.
+    pub const fn default_ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Loopback => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            Self::Trusted => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            Self::Public => None,
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Network {
+    type Err = InvalidNetwork;
+
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
+        let known =
+            Self::ALL.into_iter().find(|network| network.as_str().eq_ignore_ascii_case(text));
+        known.ok_or(InvalidNetwork)
+    }
+}
+
+/// A text is not the name of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not `loopback`, `trusted` or `public`")]
+pub struct InvalidNetwork;
