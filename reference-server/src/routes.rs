@@ -28,90 +28,65 @@ pub(crate) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
 
 fn services(r: &mut Routes) {
     r.tag("Organization");
-    r.documented(O::Me, me::get).doc(
-        "Get the organization and the scope of the API key",
-        "The organization and the authentication context.",
-    );
+    r.documented(O::Me, me::get).doc("Get the organization and the scope of the API key");
 
     r.tag("Webhook endpoints");
     r.documented(O::ExtractionWebhooksCreate, endpoints::create)
-        .doc("Register a webhook endpoint", "The endpoint with its signing secret.")
+        .doc("Register a webhook endpoint")
         .errors(&[Code::Conflict])
         .links(ID, "/v1/webhooks/{");
-    r.documented(O::ExtractionWebhooksList, endpoints::list)
-        .doc("List the webhook endpoints", "All endpoints, oldest first.");
-    r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc(
-        "Remove a webhook endpoint",
-        "The endpoint is removed, and its pending deliveries are dropped.",
-    );
+    r.documented(O::ExtractionWebhooksList, endpoints::list).doc("List the webhook endpoints");
+    r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc("Remove a webhook endpoint");
 
     r.tag("Audiences");
     r.documented(O::AudiencesCreate, audiences::create)
-        .doc("Create an audience", "The audience.")
+        .doc("Create an audience")
         .errors(&[Code::Conflict])
         .links(ID, "/api/v1/audiences/{");
-    r.documented(O::AudiencesList, audiences::list)
-        .doc("List the audiences", "All audiences, oldest first.");
-    r.documented(O::AudiencesGet, audiences::get).doc("Get an audience", "The audience.");
-    r.documented(O::AudiencesDelete, audiences::delete)
-        .doc("Delete an audience", "The audience and its contacts are deleted.");
+    r.documented(O::AudiencesList, audiences::list).doc("List the audiences");
+    r.documented(O::AudiencesGet, audiences::get).doc("Get an audience");
+    r.documented(O::AudiencesDelete, audiences::delete).doc("Delete an audience");
 
     r.tag("Contacts");
     r.documented(O::ContactsCreate, contacts::create)
-        .doc("Add a contact to an audience", "The contact.")
+        .doc("Add a contact to an audience")
         .errors(&[Code::Conflict])
         .links(ID, "/api/v1/contacts/{");
     r.documented(O::ContactsList, contacts::list)
-        .doc(
-            "List the contacts of an audience",
-            "A page of contacts, oldest first; empty after the last page.",
-        )
+        .doc("List the contacts of an audience")
         .query(Page::parameters);
-    r.documented(O::ContactsUpdate, contacts::update)
-        .doc("Update a contact", "The updated contact.");
-    r.documented(O::ContactsDelete, contacts::delete)
-        .doc("Delete a contact", "The contact is deleted.");
+    r.documented(O::ContactsUpdate, contacts::update).doc("Update a contact");
+    r.documented(O::ContactsDelete, contacts::delete).doc("Delete a contact");
 
     r.tag("Domains");
-    r.documented(O::DomainsList, domains::list)
-        .doc("List the sending domains", "All domains, oldest first.");
+    r.documented(O::DomainsList, domains::list).doc("List the sending domains");
     r.documented(O::DomainsCreate, domains::create)
-        .doc("Add a sending domain", "The domain with the DNS records to publish.")
+        .doc("Add a sending domain")
         .errors(&[Code::Conflict])
         .links(ID, "/api/v1/domains/{");
-    r.documented(O::DomainsVerify, domains::verify)
-        .doc("Verify the DNS records of a domain", "The domain with the result of each check.");
-    r.documented(O::DomainsDelete, domains::delete)
-        .doc("Delete a domain", "The domain and its mailboxes are deleted.");
+    r.documented(O::DomainsVerify, domains::verify).doc("Verify the DNS records of a domain");
+    r.documented(O::DomainsDelete, domains::delete).doc("Delete a domain");
 
     r.tag("Emails");
     r.documented(O::EmailsSend, emails::send)
-        .doc("Send an email", "The accepted email.")
+        .doc("Send an email")
         .errors(&[Code::DomainNotVerified])
         .links(ID, "/api/v1/emails/{");
-    r.documented(O::EmailsSendBatch, batch::send)
-        .doc("Send up to 100 emails", "The result of each email.");
-    r.documented(O::EmailsGet, emails::get)
-        .doc("Get an email with its status", "The email with the status of each recipient.");
+    r.documented(O::EmailsSendBatch, batch::send).doc("Send up to 100 emails");
+    r.documented(O::EmailsGet, emails::get).doc("Get an email with its status");
     r.documented(O::EmailsCancel, emails::cancel)
-        .doc("Cancel a scheduled email", "The cancelled email.")
+        .doc("Cancel a scheduled email")
         .errors(&[Code::NotCancellable]);
 
     r.tag("Webhooks");
     r.documented(O::WebhooksCreate, webhooks::create)
-        .doc("Create a webhook", "The webhook with its signing secret.")
+        .doc("Create a webhook")
         .errors(&[Code::Conflict])
         .links(ID, "/api/v1/webhooks/{");
-    r.documented(O::WebhooksList, webhooks::list)
-        .doc("List the webhooks", "All webhooks, oldest first.");
-    r.documented(O::WebhooksUpdate, webhooks::update)
-        .doc("Update a webhook", "The updated webhook.");
-    r.documented(O::WebhooksDelete, delete_webhook)
-        .doc("Delete a webhook", "The webhook is deleted, and its pending deliveries are dropped.");
+    r.documented(O::WebhooksList, webhooks::list).doc("List the webhooks");
+    r.documented(O::WebhooksUpdate, webhooks::update).doc("Update a webhook");
+    r.documented(O::WebhooksDelete, delete_webhook).doc("Delete a webhook");
     r.documented(O::WebhooksTest, webhooks::test)
-        .doc(
-            "Send a test event to a webhook",
-            "The status that the endpoint returned, or the error.",
-        )
+        .doc("Send a test event to a webhook")
         .errors(&[Code::Conflict]);
 }

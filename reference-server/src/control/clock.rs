@@ -12,13 +12,9 @@ use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const CLOCK: Endpoint<(), Clock> =
-    Endpoint::of_server(GET, "/_sandbox/clock", "Get the clock", "The clock.");
-pub(crate) const CHANGE: Endpoint<ClockChange, Clock> = Endpoint::of_server(
-    POST,
-    "/_sandbox/clock",
-    "Freeze, advance or resume the clock",
-    "The clock, after all due work is done.",
-);
+    Endpoint::new(GET, "/_sandbox/clock", "Get the clock").of_server();
+pub(crate) const CHANGE: Endpoint<ClockChange, Clock> =
+    Endpoint::new(POST, "/_sandbox/clock", "Freeze, advance or resume the clock").of_server();
 
 /// Exactly one of the fields.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]

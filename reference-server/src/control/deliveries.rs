@@ -9,23 +9,14 @@ use super::endpoint::{Endpoint, GET, POST, Page};
 use super::query::{Id, Identified, Limit};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryQuery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/deliveries",
-    "List webhook deliveries",
-    "Deliveries with their attempts, newest first.",
-);
-pub(crate) const DELIVERY: Endpoint<(), Delivery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/deliveries/{id}",
-    "Get a delivery",
-    "The delivery with its body and the responses to its attempts.",
-);
-pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::of_organization(
+pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryQuery> =
+    Endpoint::new(GET, "/_sandbox/deliveries", "List webhook deliveries");
+pub(crate) const DELIVERY: Endpoint<(), Delivery> =
+    Endpoint::new(GET, "/_sandbox/deliveries/{id}", "Get a delivery");
+pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
     POST,
     "/_sandbox/deliveries/{id}/replay",
     "Attempt a delivery again, with the same event ID and the current secret",
-    "The attempt is queued.",
 );
 
 #[derive(Deserialize, JsonSchema)]

@@ -9,45 +9,22 @@ use super::endpoint::{DELETE, Endpoint, GET, POST, Page};
 use super::query::{Identified, PageQuery};
 use crate::model::dns::{Record, RecordKind};
 
-pub(crate) const DOMAINS: Endpoint<(), Page<Domain>, PageQuery<Domain>> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/domains",
-    "List the sending domains",
-    "Domains, oldest first.",
-);
+pub(crate) const DOMAINS: Endpoint<(), Page<Domain>, PageQuery<Domain>> =
+    Endpoint::new(GET, "/_sandbox/domains", "List the sending domains");
 pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>, PageQuery<Audience>> =
-    Endpoint::of_organization(
-        GET,
-        "/_sandbox/audiences",
-        "List the audiences",
-        "Audiences, oldest first.",
-    );
+    Endpoint::new(GET, "/_sandbox/audiences", "List the audiences");
 pub(crate) const CONTACTS: Endpoint<(), Page<Contact>, PageQuery<Contact>> =
-    Endpoint::of_organization(
-        GET,
-        "/_sandbox/audiences/{id}/contacts",
-        "List the contacts of an audience",
-        "Contacts, oldest first.",
-    );
-pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::of_organization(
+    Endpoint::new(GET, "/_sandbox/audiences/{id}/contacts", "List the contacts of an audience");
+pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     POST,
     "/_sandbox/dns/{domain}/publish",
     "Publish the DNS records of a sending domain in the built-in zone",
-    "The published records.",
 )
 .optional_body();
-pub(crate) const WITHDRAW: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/dns/{domain}",
-    "Withdraw all DNS records of a domain",
-    "The records are withdrawn.",
-);
-pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/dns/{domain}/{record}",
-    "Withdraw one DNS record of a domain",
-    "The record is withdrawn.",
-);
+pub(crate) const WITHDRAW: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/dns/{domain}", "Withdraw all DNS records of a domain");
+pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/dns/{domain}/{record}", "Withdraw one DNS record of a domain");
 
 impl Identified for Domain {
     const PREFIX: &'static str = "dom_";

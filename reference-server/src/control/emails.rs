@@ -17,24 +17,12 @@ use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/emails",
-    "List the emails in every status",
-    "Emails, newest first.",
-);
-pub(crate) const STORY: Endpoint<(), EmailStory> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/emails/{id}/story",
-    "Get what happened to an email",
-    "Its request, its changes, its messages, and its deliveries with their attempts.",
-);
-pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> = Endpoint::of_organization(
-    POST,
-    "/_sandbox/emails/{id}/events",
-    "Simulate an event of an email",
-    "The updated email.",
-);
+pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> =
+    Endpoint::new(GET, "/_sandbox/emails", "List the emails in every status");
+pub(crate) const STORY: Endpoint<(), EmailStory> =
+    Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
+pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> =
+    Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EmailQuery {

@@ -25,8 +25,6 @@ pub(crate) struct Endpoint<B, R, Q = NoQuery> {
     pub(crate) path: &'static str,
     pub(crate) subject: Subject,
     pub(crate) summary: &'static str,
-    /// Describes the successful response.
-    pub(crate) returns: &'static str,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -53,57 +51,38 @@ pub(crate) enum Subject {
 pub(crate) type Decode<R> = fn(&RawResponse) -> Result<R, svc_sdk::Error>;
 
 impl<B, R: DeserializeOwned, Q> Endpoint<B, R, Q> {
-    /// A request about the server. `returns` describes the successful response.
-    pub(crate) const fn of_server(
-        method: Method,
-        path: &'static str,
-        summary: &'static str,
-        returns: &'static str,
-    ) -> Self {
-        Self::new(method, path, summary, returns, "application/json", from_json)
-    }
-
     /// A request about one organization.
-    pub(crate) const fn of_organization(
-        method: Method,
-        path: &'static str,
-        summary: &'static str,
-        returns: &'static str,
-    ) -> Self {
-        Self::of_server(method, path, summary, returns).about(Subject::Organization)
+    pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
+        Self::decoded(method, path, summary, from_json)
     }
 }
 
 impl<Q> Endpoint<(), Bytes, Q> {
-    /// A GET request for something that is not JSON.
-    pub(crate) const fn of_content(
-        subject: Subject,
+    /// A GET request for something of this type, which is not JSON.
+    pub(crate) const fn content(
         path: &'static str,
         summary: &'static str,
-        returns: &'static str,
         content_type: &'static str,
     ) -> Self {
-        let decode: Decode<Bytes> = |response| Ok(response.body.clone());
-        Self::new(GET, path, summary, returns, content_type, decode).about(subject)
+        let mut endpoint = Self::decoded(GET, path, summary, |response| Ok(response.body.clone()));
+        endpoint.produces = content_type;
+        endpoint
     }
 }
 
 impl<B, R, Q> Endpoint<B, R, Q> {
-    const fn new(
+    const fn decoded(
         method: Method,
         path: &'static str,
         summary: &'static str,
-        returns: &'static str,
-        produces: &'static str,
         decode: Decode<R>,
     ) -> Self {
         Self {
             method,
             path,
-            subject: Subject::Server,
+            subject: Subject::Organization,
             summary,
-            returns,
-            produces,
+            produces: "application/json",
             also_accepts: None,
             has_optional_body: false,
             changes: true,
@@ -112,8 +91,15 @@ impl<B, R, Q> Endpoint<B, R, Q> {
         }
     }
 
-    pub(crate) const fn about(mut self, subject: Subject) -> Self {
-        self.subject = subject;
+    /// The request is about the server.
+    pub(crate) const fn of_server(mut self) -> Self {
+        self.subject = Subject::Server;
+        self
+    }
+
+    /// The request is about one organization if it names one, and about the server if not.
+    pub(crate) const fn of_organization_or_server(mut self) -> Self {
+        self.subject = Subject::OrganizationOrServer;
         self
     }
 

@@ -8,12 +8,8 @@ use super::client::{Client, Request};
 use super::endpoint::{Endpoint, POST};
 use crate::model::schema;
 
-pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> = Endpoint::of_organization(
-    POST,
-    "/_sandbox/extractions",
-    "Simulate a completed or failed extraction",
-    "The deliveries are queued.",
-);
+pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
+    Endpoint::new(POST, "/_sandbox/extractions", "Simulate a completed or failed extraction");
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,36 +14,16 @@ use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Vec<Fault>> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/faults",
-    "List the faults",
-    "All faults, with the requests that they affected.",
-);
-pub(crate) const ADD: Endpoint<NewFault, Fault> = Endpoint::of_organization(
-    POST,
-    "/_sandbox/faults",
-    "Add a fault that affects the next matching requests",
-    "The fault.",
-);
-pub(crate) const CLEAR: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/faults",
-    "Remove all faults",
-    "The faults are removed.",
-);
-pub(crate) const FAULT: Endpoint<(), Fault> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/faults/{id}",
-    "Get a fault",
-    "The fault, with the requests that it affected.",
-);
-pub(crate) const REMOVE: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/faults/{id}",
-    "Remove a fault",
-    "The fault is removed.",
-);
+pub(crate) const LIST: Endpoint<(), Vec<Fault>> =
+    Endpoint::new(GET, "/_sandbox/faults", "List the faults");
+pub(crate) const ADD: Endpoint<NewFault, Fault> =
+    Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests");
+pub(crate) const CLEAR: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/faults", "Remove all faults");
+pub(crate) const FAULT: Endpoint<(), Fault> =
+    Endpoint::new(GET, "/_sandbox/faults/{id}", "Get a fault");
+pub(crate) const REMOVE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/faults/{id}", "Remove a fault");
 
 /// What affects which requests. At least one of `status`, `latency` and `drop` is required.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -12,13 +12,8 @@ use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 
 pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> =
-    Endpoint::of_organization(
-        POST,
-        "/_sandbox/inbound",
-        "Receive a message as if it had arrived over SMTP",
-        "One message for each local recipient.",
-    )
-    .also_accepts("message/rfc822");
+    Endpoint::new(POST, "/_sandbox/inbound", "Receive a message as if it had arrived over SMTP")
+        .also_accepts("message/rfc822");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct InboundQuery {

@@ -10,24 +10,12 @@ use super::endpoint::{DELETE, Endpoint, GET, POST};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Vec<Key>> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/keys",
-    "List the keys",
-    "All keys, without their secrets.",
-);
-pub(crate) const CREATE: Endpoint<NewKey, Key> = Endpoint::of_organization(
-    POST,
-    "/_sandbox/keys",
-    "Create a key",
-    "The key with its secret, which no other response contains.",
-);
-pub(crate) const REVOKE: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/keys/{id}",
-    "Revoke a key",
-    "The key is revoked with immediate effect.",
-);
+pub(crate) const LIST: Endpoint<(), Vec<Key>> =
+    Endpoint::new(GET, "/_sandbox/keys", "List the keys");
+pub(crate) const CREATE: Endpoint<NewKey, Key> =
+    Endpoint::new(POST, "/_sandbox/keys", "Create a key");
+pub(crate) const REVOKE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/keys/{id}", "Revoke a key");
 
 /// A key of the email service needs `scopes`, one of the extraction service `scope`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -9,26 +9,20 @@ use serde::{Deserialize, Serialize};
 use super::client::{Client, Request};
 use super::deliveries::{AttemptMade, DeliveryChange};
 use super::emails::EmailSummary;
-use super::endpoint::{Endpoint, GET, Subject};
+use super::endpoint::{Endpoint, GET};
 use super::messages::MessageSummary;
 use super::query::Timeout;
 use super::requests::RequestHandled;
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const STREAM: Endpoint<(), Bytes, StreamQuery> = Endpoint::of_content(
-    Subject::Organization,
+pub(crate) const STREAM: Endpoint<(), Bytes, StreamQuery> = Endpoint::content(
     "/_sandbox/events",
     "Watch what changes, as server-sent events",
-    "The events of the organization, without end; each is one of `LiveEvent`.",
     "text/event-stream",
 );
-pub(crate) const WAIT: Endpoint<(), LiveEvents, WaitQuery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/events/wait",
-    "Wait for what changes",
-    "The events after a position, at once or when there is one; none after the timeout.",
-);
+pub(crate) const WAIT: Endpoint<(), LiveEvents, WaitQuery> =
+    Endpoint::new(GET, "/_sandbox/events/wait", "Wait for what changes");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct StreamQuery {

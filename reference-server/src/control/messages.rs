@@ -9,54 +9,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, Page, Subject};
+use super::endpoint::{Endpoint, GET, Page};
 use super::query::{AddressParameter, Id, Identified, Limit, Position, Timeout};
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageQuery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/messages",
-    "List delivered and received messages",
-    "Messages, newest first.",
-);
-pub(crate) const WAIT: Endpoint<(), Message, WaitQuery> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/messages/wait",
-    "Wait for a message",
-    "The newest matching message, or the first one to arrive.",
-);
-pub(crate) const MESSAGE: Endpoint<(), Message> = Endpoint::of_organization(
-    GET,
-    "/_sandbox/messages/{id}",
-    "Get a message",
-    "The message with its content.",
-);
-pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::of_content(
-    Subject::Organization,
+pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageQuery> =
+    Endpoint::new(GET, "/_sandbox/messages", "List delivered and received messages");
+pub(crate) const WAIT: Endpoint<(), Message, WaitQuery> =
+    Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message");
+pub(crate) const MESSAGE: Endpoint<(), Message> =
+    Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
+pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
     "/_sandbox/messages/{id}/raw",
     "Get the source of a message",
-    "The message in RFC 5322 format.",
     "message/rfc822",
 );
-pub(crate) const HTML: Endpoint<(), Bytes> = Endpoint::of_content(
-    Subject::Organization,
-    "/_sandbox/messages/{id}/html",
-    "Get the HTML of a message",
-    "The HTML part, with scripts disabled by a content security policy.",
-    "text/html",
-);
-pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::of_organization(
+pub(crate) const HTML: Endpoint<(), Bytes> =
+    Endpoint::content("/_sandbox/messages/{id}/html", "Get the HTML of a message", "text/html");
+pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::new(
     GET,
     "/_sandbox/messages/{id}/links",
     "Get the links and the one-time codes of a message",
-    "The links in order, and the codes.",
 );
-pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::of_content(
-    Subject::Organization,
+pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
     "/_sandbox/messages/{id}/attachments/{n}",
     "Get an attachment of a message; the first is 1",
-    "The bytes, with the content type that the message declares.",
     "*/*",
 );
 

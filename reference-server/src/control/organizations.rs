@@ -10,18 +10,14 @@ use super::client::{Client, Error, Request};
 use super::endpoint::{Endpoint, GET, POST};
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 
-pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> = Endpoint::of_server(
-    GET,
-    "/_sandbox/organizations",
-    "List the organizations",
-    "All organizations, oldest first.",
-);
-pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::of_server(
+pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> =
+    Endpoint::new(GET, "/_sandbox/organizations", "List the organizations").of_server();
+pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new(
     POST,
     "/_sandbox/organizations",
     "Create an organization with keys that have all scopes",
-    "The organization and its keys.",
 )
+.of_server()
 .optional_body();
 
 /// Maximum length of an organization's name, in characters.

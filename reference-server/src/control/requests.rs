@@ -12,14 +12,13 @@ use super::faults::OperationName;
 use super::query::{Id, Identified, Limit, Position};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestQuery> = Endpoint::of_organization(
+pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestQuery> = Endpoint::new(
     GET,
     "/_sandbox/requests",
     "List the newest requests to the documented operations",
-    "Requests with the beginning of their bodies, newest first.",
 );
 pub(crate) const REQUEST: Endpoint<(), LoggedRequest> =
-    Endpoint::of_organization(GET, "/_sandbox/requests/{id}", "Get a request", "The request.");
+    Endpoint::new(GET, "/_sandbox/requests/{id}", "Get a request");
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RequestQuery {

@@ -7,42 +7,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, POST, Subject};
+use super::endpoint::{Endpoint, GET, POST};
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const HEALTH: Endpoint<(), Health> = Endpoint::of_server(
+pub(crate) const HEALTH: Endpoint<(), Health> = Endpoint::new(
     GET,
     "/_sandbox/health",
     "Get the status, the time and the addresses of the server",
-    "The server is running.",
-);
-pub(crate) const LEASE: Endpoint<(), Bytes> = Endpoint::of_content(
-    Subject::Server,
+)
+.of_server();
+pub(crate) const LEASE: Endpoint<(), Bytes> = Endpoint::content(
     "/_sandbox/lease",
     "Keep an embedded server running while this response is open",
-    "A line feed every second, without end.",
     "text/plain",
-);
-pub(crate) const METRICS: Endpoint<(), Bytes> = Endpoint::of_content(
-    Subject::Server,
-    "/metrics",
-    "Get metrics in the Prometheus text format",
-    "The metrics.",
-    "text/plain",
-);
-pub(crate) const READY: Endpoint<(), Ready> = Endpoint::of_server(
-    GET,
-    "/readyz",
-    "Check whether the server is ready",
-    "The server is ready.",
-);
-pub(crate) const RESET: Endpoint<Reset, ()> = Endpoint::of_server(
+)
+.of_server();
+pub(crate) const METRICS: Endpoint<(), Bytes> =
+    Endpoint::content("/metrics", "Get metrics in the Prometheus text format", "text/plain")
+        .of_server();
+pub(crate) const READY: Endpoint<(), Ready> =
+    Endpoint::new(GET, "/readyz", "Check whether the server is ready").of_server();
+pub(crate) const RESET: Endpoint<Reset, ()> = Endpoint::new(
     POST,
     "/_sandbox/reset",
     "Delete the data of an organization, or of the whole server if none is given",
-    "The data is deleted, and the seed data created again.",
 )
-.about(Subject::OrganizationOrServer)
+.of_organization_or_server()
 .optional_body();
 
 /// The state of a server.

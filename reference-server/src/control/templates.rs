@@ -11,31 +11,17 @@ use super::query::{Identified, PageQuery};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<TemplateSummary>> =
-    Endpoint::of_organization(
-        GET,
-        "/_sandbox/templates",
-        "List the templates",
-        "Templates without their content, by ID.",
-    );
-pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> = Endpoint::of_organization(
-    PUT,
-    "/_sandbox/templates/{id}",
-    "Create or replace a template",
-    "The template.",
-);
+    Endpoint::new(GET, "/_sandbox/templates", "List the templates");
+pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
+    Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
 pub(crate) const TEMPLATE: Endpoint<(), Template> =
-    Endpoint::of_organization(GET, "/_sandbox/templates/{id}", "Get a template", "The template.");
-pub(crate) const REMOVE: Endpoint<(), ()> = Endpoint::of_organization(
-    DELETE,
-    "/_sandbox/templates/{id}",
-    "Delete a template",
-    "The template is deleted.",
-);
-pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::of_organization(
+    Endpoint::new(GET, "/_sandbox/templates/{id}", "Get a template");
+pub(crate) const REMOVE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/templates/{id}", "Delete a template");
+pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
     POST,
     "/_sandbox/templates/{id}/render",
     "Render a template without sending an email",
-    "The parts of the template with the values of the variables.",
 )
 .optional_body()
 .changes_nothing();

@@ -24,8 +24,6 @@ pub(crate) struct Route {
     pub(crate) target: Target,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
-    /// Describes the successful response.
-    pub(crate) returns: &'static str,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -148,7 +146,7 @@ impl Routes {
     {
         let Endpoint { path, subject, has_optional_body, .. } = endpoint;
         let method = endpoint.method.clone();
-        let (summary, returns, changes) = (endpoint.summary, endpoint.returns, endpoint.changes);
+        let (summary, changes) = (endpoint.summary, endpoint.changes);
         let (produces, also_accepts) = (endpoint.produces, endpoint.also_accepts);
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
@@ -164,7 +162,6 @@ impl Routes {
         };
         self.add(Route {
             summary,
-            returns,
             produces,
             also_accepts,
             changes,
@@ -189,7 +186,6 @@ impl Route {
             target,
             tag: "",
             summary: "",
-            returns: "",
             produces: "application/json",
             also_accepts: None,
             errors: &[],
@@ -201,8 +197,8 @@ impl Route {
         }
     }
 
-    pub(crate) fn doc(&mut self, summary: &'static str, returns: &'static str) -> &mut Self {
-        (self.summary, self.returns) = (summary, returns);
+    pub(crate) fn doc(&mut self, summary: &'static str) -> &mut Self {
+        self.summary = summary;
         self
     }
 
