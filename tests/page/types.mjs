@@ -30,8 +30,21 @@ function simple(name, schema) {
   return name === 'integer' ? 'number' : name;
 }
 
+/** `Get<P>`: what a GET request for the path returns. The more specific path comes first. */
+function get(paths) {
+  const found = Object.entries(paths).filter(([, methods]) => methods.get).map(([path, { get: { responses } }]) => {
+    const schema = responses['200']?.content['application/json']?.schema;
+    return [path.replace(/\{[^}]*\}/g, '${string}'), schema ? type(schema) : 'string'];
+  });
+  found.sort(([one], [other]) => one.split('${string}').length - other.split('${string}').length || other.length - one.length);
+  const fixed = found.filter(([path]) => !path.includes('$'));
+  const others = found.filter(([path]) => path.includes('$')).sort(([one], [other]) => other.length - one.length);
+  const lines = [...fixed, ...others].map(([path, one]) => `  P extends \`${path}\` ? ${one} :\n`);
+  return `export type Get<P extends string> =\n${lines.join('')}  any;\n`;
+}
+
 const server = await start([]);
-const { schemas } = (await call(server, 'GET', '/openapi/control.json')).components;
-const types = Object.entries(schemas).map(([name, schema]) => `export type ${name} = ${type(schema)};\n`);
-writeFileSync(new URL('control.d.ts', import.meta.url), types.join(''));
+const { paths, components } = await call(server, 'GET', '/openapi/control.json');
+const types = Object.entries(components.schemas).map(([name, schema]) => `export type ${name} = ${type(schema)};\n`);
+writeFileSync(new URL('control.d.ts', import.meta.url), types.join('') + get(paths));
 process.exit(0);

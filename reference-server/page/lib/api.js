@@ -103,7 +103,11 @@ async function raw(method, path, options = {}) {
   throw new ApiError(response.status, body);
 }
 
-/** @param {string} path @param {Record<string, any>} [params] */
+/**
+ * What a GET request for the path returns, as `/openapi/control.json` describes it.
+ * @template {string} const P
+ * @param {P} path @param {Record<string, any>} [params] @returns {Promise<import('control').Get<P>>}
+ */
 export const get = (path, params) => request('GET', path, { params });
 /** @param {string} path @param {Record<string, any>} [params] */
 export const text = async (path, params) => (await raw('GET', path, { params })).text();
