@@ -18,10 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::entries::now;
 use crate::request::{Collector, Request};
-use crate::run::{Begin, Ledger, Run, Work, lock};
-use crate::{
-    Error, ErrorKind, Journal, JournalEntry, JournalState, RowOutcome, RowRefusal, Totals,
-};
+use crate::run::{Begin, Ledger, Observer, RequestReport, Run, Work, lock};
+use crate::{Error, ErrorKind, Journal, JournalEntry, JournalState, RowRefusal, Totals};
 
 /// The most emails in one request.
 const MAX_SIZE: usize = 100;
@@ -48,20 +46,6 @@ impl<T> BulkRow<T> {
         Self { number, data }
     }
 }
-
-/// What became of one request.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RequestReport {
-    /// The rows of the request with their outcome. Empty if they will be sent again.
-    pub outcomes: Vec<(u64, RowOutcome)>,
-    /// The outcome of the job's rows so far.
-    pub totals: Totals,
-    /// How long the job now waits, because the service asked for it.
-    pub pause: Option<Duration>,
-}
-
-pub(crate) type Observer = Box<dyn FnMut(&RequestReport) + Send>;
 
 /// Sends an email for each row. See the [crate](crate).
 #[must_use = "a job does nothing until it runs"]

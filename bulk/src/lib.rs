@@ -14,8 +14,9 @@ mod state;
 
 pub use entries::{JobInfo, JournalEntry, RowOutcome, RowRefusal};
 pub use error::{Error, ErrorKind};
-pub use job::{BulkRow, Job, RequestReport};
+pub use job::{BulkRow, Job};
 pub use journal::{Journal, JournalReader};
 #[cfg(feature = "redis")]
 pub use queue::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
+pub use run::RequestReport;
 pub use state::{JournalState, Totals};

@@ -11,9 +11,8 @@ use svc_sdk::{EmailClient, Outcome};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::job::Observer;
 use crate::request::{Cause, Request, outcomes, refusal};
-use crate::{Error, ErrorKind, JournalEntry, RequestReport, RowOutcome, RowRefusal, Totals};
+use crate::{Error, ErrorKind, JournalEntry, RowOutcome, RowRefusal, Totals};
 
 /// A job stops after this many requests in a row with an unknown outcome: the service is
 /// probably down, and each further one would make more rows unknown.
@@ -24,6 +23,20 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(500), Duration::fr
 
 /// The shortest pause after a 429: some services ask for none again and again.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// What became of one request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RequestReport {
+    /// The rows of the request with their outcome. Empty if they will be sent again.
+    pub outcomes: Vec<(u64, RowOutcome)>,
+    /// The outcome of the job's rows so far.
+    pub totals: Totals,
+    /// How long the job now waits, because the service asked for it.
+    pub pause: Option<Duration>,
+}
+
+pub(crate) type Observer = Box<dyn FnMut(&RequestReport) + Send>;
 
 /// Where rows come from, and where it is recorded what is sent. [`Run`] makes all other decisions,
 /// so that they are the same with a journal and with a queue.

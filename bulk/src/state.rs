@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use roaring::RoaringTreemap;
 
 use crate::{JournalEntry, RowOutcome};
 
@@ -25,10 +26,10 @@ pub struct Totals {
 #[derive(Debug, Default)]
 pub struct JournalState {
     /// Accepted, refused or invalid.
-    settled: RowSet,
-    refused: RowSet,
+    settled: RoaringTreemap,
+    refused: RoaringTreemap,
     /// Rows that were to be sent again at some time.
-    reopened: RowSet,
+    reopened: RoaringTreemap,
     /// Unknown rows that are to be sent again.
     resend: HashSet<u64>,
     accepted: u64,
@@ -122,7 +123,7 @@ impl JournalState {
     /// The rows that were refused, and those that are unknown, as far as they are asked for.
     pub(crate) fn reopenable(&self, refused: bool, unknown: bool) -> Vec<u64> {
         let unknown = self.request_of.keys().filter(|_| unknown).copied();
-        let mut rows = self.refused.rows().filter(|_| refused).chain(unknown).collect::<Vec<_>>();
+        let mut rows = self.refused.iter().filter(|_| refused).chain(unknown).collect::<Vec<_>>();
         rows.sort_unstable();
         rows
     }
@@ -233,54 +234,6 @@ impl Open {
         // A clock that was set back does not tell the age.
         let is_alive = age >= TimeDelta::zero() && age < life;
         self.key.is_some() && is_alive && self.rows.len() == self.sent && !self.in_flight
-    }
-}
-
-/// A set of row numbers that takes little more than a bit for each.
-#[derive(Debug, Default)]
-struct RowSet(HashMap<u64, [u64; 16]>);
-
-impl RowSet {
-    fn place(row: u64) -> (u64, usize, u64) {
-        // Both fit: the remainder is below 1024.
-        let within = (row % 1024) as usize;
-        (row / 1024, within / 64, 1 << (within % 64))
-    }
-
-    fn contains(&self, row: u64) -> bool {
-        let (page, word, bit) = Self::place(row);
-        self.0.get(&page).is_some_and(|page| page[word] & bit != 0)
-    }
-
-    /// Adds a row and returns whether it is new.
-    fn insert(&mut self, row: u64) -> bool {
-        let (page, word, bit) = Self::place(row);
-        let word = &mut self.0.entry(page).or_default()[word];
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    /// Removes a row and returns whether it was there.
-    fn remove(&mut self, row: u64) -> bool {
-        let was_there = self.contains(row);
-        let (page, word, bit) = Self::place(row);
-        if let Some(page) = self.0.get_mut(&page) {
-            page[word] &= !bit;
-        }
-        was_there
-    }
-
-    fn len(&self) -> u64 {
-        self.0.values().flatten().map(|word| u64::from(word.count_ones())).sum()
-    }
-
-    /// The rows, in no order.
-    fn rows(&self) -> impl Iterator<Item = u64> {
-        self.0
-            .keys()
-            .flat_map(|page| page * 1024..(page + 1) * 1024)
-            .filter(|row| self.contains(*row))
     }
 }
 

@@ -1,24 +1,43 @@
 //! The HTTP clients: turn an operation into a request, send it, and decode the response.
 
-pub(crate) mod attempt;
+mod attempt;
 #[cfg(feature = "blocking")]
-pub(crate) mod blocking;
-pub(crate) mod body;
-pub(crate) mod builder;
-pub(crate) mod call;
+mod blocking;
+mod body;
+mod builder;
+mod call;
 mod connections;
-pub(crate) mod environment;
-pub(crate) mod guard;
-pub(crate) mod observer;
+mod environment;
+mod guard;
+mod observer;
 mod path;
-pub(crate) mod payload;
-pub(crate) mod preview;
-pub(crate) mod raw;
-pub(crate) mod response;
+mod payload;
+mod preview;
+mod raw;
+mod response;
 mod send;
-pub(crate) mod shared;
+mod shared;
 #[cfg(any(feature = "rustls", feature = "native-tls"))]
 mod tls;
 #[cfg(feature = "tracing")]
 mod trace;
-pub(crate) mod wait;
+mod wait;
+
+pub use builder::ClientBuilder;
+pub use call::Call;
+pub use guard::RecipientGuard;
+pub use observer::Attempt;
+pub use preview::RequestPreview;
+pub use response::{Deleted, RawResponse, Response};
+pub use shared::BatchShape;
+pub use wait::{Poll, Wait};
+
+#[cfg(feature = "blocking")]
+pub(crate) use blocking::block;
+pub(crate) use body::{FileSource, Piece};
+pub(crate) use environment::required;
+pub(crate) use guard::{ActiveGuard, refuse, shown};
+pub(crate) use payload::{Payload, write_json};
+pub(crate) use raw::raw;
+pub(crate) use response::{FromResponse, Received};
+pub(crate) use shared::Shared;

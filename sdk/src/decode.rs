@@ -244,64 +244,6 @@ pub(crate) fn secret<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Secret>, 
     })
 }
 
-/// Defines an enum of documented strings that preserves unknown strings.
-macro_rules! text_enum {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident {
-            $( $(#[$variant_meta:meta])* $variant:ident = $text:literal, )+
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        #[serde(from = "String", into = "String")]
-        #[non_exhaustive]
-        pub enum $name {
-            $( $(#[$variant_meta])* $variant, )+
-            /// An undocumented value, unmodified.
-            Other(String),
-        }
-
-        impl $name {
-            /// The value as it appears in JSON.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $( Self::$variant => $text, )+
-                    Self::Other(text) => text,
-                }
-            }
-        }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                match text {
-                    $( $text => Self::$variant, )+
-                    other => Self::Other(other.to_owned()),
-                }
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                Self::from(text.as_str())
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(value: $name) -> Self {
-                value.as_str().to_owned()
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-}
-pub(crate) use text_enum;
-
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, Utc};

@@ -84,28 +84,16 @@ pub(crate) struct Inner {
     pub(crate) idempotent: bool,
     /// Whether the call is idempotent, or has an idempotency key that the service honors.
     pub(crate) retry_safe: bool,
-    pub(crate) stopped: Option<Stopped>,
+    /// Why the client stopped before the retries or the time were used up.
+    pub(crate) stopped: Option<&'static str>,
 }
 
-/// Why the client stopped before the retries or the time were used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
-    /// The retry budget that all clones share was spent.
-    BudgetSpent,
-    /// After a 429, the pause that the service asked for ends after the deadline.
-    HeldBack,
-}
+/// The retry budget that all clones share was spent.
+pub(crate) const BUDGET_SPENT: &str = "not retried, because the client's retry budget is spent";
 
-impl Stopped {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::BudgetSpent => "not retried, because the client's retry budget is spent",
-            Self::HeldBack => {
-                "not sent, because the service asked for a pause that ends after the deadline"
-            }
-        }
-    }
-}
+/// After a 429.
+pub(crate) const HELD_BACK: &str =
+    "not sent, because the service asked for a pause that ends after the deadline";
 
 /// What the failed call was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +266,7 @@ impl Error {
     /// True if the call was not retried because the
     /// [retry budget](crate::ClientBuilder::retry_budget) was spent.
     pub fn is_retry_budget_spent(&self) -> bool {
-        self.0.stopped == Some(Stopped::BudgetSpent)
+        self.0.stopped == Some(BUDGET_SPENT)
     }
 
     /// True if the deadline passed.
@@ -396,10 +384,7 @@ impl fmt::Display for Error {
             (
                 ErrorKind::Forbidden | ErrorKind::MissingScope { required: None, .. },
                 Some(ScopeRule::NotDocumented),
-            ) => f.write_str(
-                "; the scope that the operation requires is not documented, \
-                 see the service's message",
-            )?,
+            ) => f.write_str(UNDOCUMENTED_SCOPE)?,
             _ => {}
         }
         if let Some(id) = &self.0.request_id {
@@ -409,16 +394,13 @@ impl fmt::Display for Error {
             write!(f, "; after {} attempts", self.0.attempts)?;
         }
         if let Some(stopped) = self.0.stopped {
-            write!(f, "; {}", stopped.as_str())?;
+            write!(f, "; {stopped}")?;
         }
         if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
             f.write_str("; the request may have been processed")?;
         }
         if self.code() == Some("idempotency_mismatch") {
-            f.write_str(
-                "; the idempotency key was used with another body: send the same body with it, \
-                 also the same date, or use a new key",
-            )?;
+            f.write_str(REUSED_KEY)?;
         }
         match next_step(&self.0.kind) {
             Some(step) => write!(f, "; {step}"),
@@ -426,6 +408,12 @@ impl fmt::Display for Error {
         }
     }
 }
+
+const UNDOCUMENTED_SCOPE: &str = "; the scope that the operation requires is not documented, see the \
+                                  service's message";
+
+const REUSED_KEY: &str = "; the idempotency key was used with another body: send the same body with \
+                          it, also the same date, or use a new key";
 
 /// How many invalid fields `Display` names.
 const MAX_SHOWN_FIELDS: usize = 5;

@@ -165,18 +165,16 @@ pub mod email;
 mod error;
 pub mod extraction;
 mod list;
+mod names;
 mod operation;
 mod request;
 mod scope;
 mod secret;
 
-pub use client::builder::ClientBuilder;
-pub use client::call::Call;
-pub use client::guard::RecipientGuard;
-pub use client::observer::Attempt;
-pub use client::preview::RequestPreview;
-pub use client::response::{Deleted, RawResponse, Response};
-pub use client::wait::{Poll, Wait};
+pub use client::{
+    Attempt, Call, ClientBuilder, Deleted, Poll, RawResponse, RecipientGuard, RequestPreview,
+    Response, Wait,
+};
 pub use decode::Extra;
 pub use email::client::{EmailClient, EmailClientBuilder};
 pub use error::{Error, ErrorKind, FieldProblem, InvalidInput, Outcome};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::payload::Payload;
+use crate::client::Payload;
 use crate::decode::{Extra, HasExtra};
 use crate::error::{Error, InvalidInput};
 

@@ -26,16 +26,6 @@ impl Secret {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// Whether this is a test key of the extraction service: it starts with `sk_test_`.
-    pub fn is_test_key(&self) -> bool {
-        self.0.starts_with("sk_test_")
-    }
-
-    /// Whether this is a live key of the extraction service: it starts with `sk_live_`.
-    pub fn is_live_key(&self) -> bool {
-        self.0.starts_with("sk_live_")
-    }
 }
 
 impl fmt::Debug for Secret {
@@ -70,7 +60,5 @@ mod tests {
     fn display_and_debug_are_redacted() {
         let secret = Secret::new("sk_test_verysecret");
         assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[redacted] [redacted] [redacted]");
-        assert!(secret.is_test_key());
-        assert!(!secret.is_live_key());
     }
 }

@@ -137,6 +137,16 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     assert!(!manifest.contains("preserve_order"), "{manifest}");
 }
 
+/// Nor does the local server in the tests of a program.
+#[test]
+fn the_local_server_switches_on_no_feature_that_changes_its_host() {
+    let tree = tree(&["-p", "svc-reference-server", "-e", "normal,features", "--prefix", "none"]);
+    assert!(tree.contains("serde_json v") && tree.contains("rusqlite v"), "{tree}");
+    for feature in ["preserve_order", "arbitrary_precision", "float_roundtrip", "unbounded_depth"] {
+        assert!(!tree.contains(feature), "{feature}: {tree}");
+    }
+}
+
 /// Programs that use a server in a container need no server of their own.
 #[test]
 fn the_client_of_the_control_interface_needs_no_server() {
@@ -146,8 +156,6 @@ fn the_client_of_the_control_interface_needs_no_server() {
     for name in ["rusqlite", "libsqlite3-sys", "axum", "hickory-resolver", "rsa"] {
         assert!(!tree.contains(&format!("{name} v")), "{name} in\n{tree}");
     }
-    let features = [&options[..3], &["-e", "normal,features", "--prefix", "none"]].concat();
-    assert!(!self::tree(&features).contains("preserve_order\""), "{features:?}");
 }
 
 /// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use webhook_verify::bytes::Bytes;
 
 use crate::{Error, ErrorKind};
 
@@ -13,6 +12,11 @@ use crate::{Error, ErrorKind};
 /// `sqlx`).
 ///
 /// This trait is sealed and cannot be implemented outside this crate.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a database of an inbox",
+    note = "a pool needs the feature `postgres` or `sqlx` of `svc-webhook-inbox`",
+    note = "a pool of sqlx 0.8 needs `cargo update sqlx@0.9 --precise 0.8.6`, so that the inbox uses the same version"
+)]
 pub trait Database: Operations {}
 
 impl<T: Operations> Database for T {}
@@ -39,16 +43,28 @@ pub trait Operations: Clone + Send + Sync + 'static {
 }
 
 /// A parameter or a column.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Value {
     /// Of a text.
     Null,
     Int(i64),
     Text(String),
-    Bytes(Bytes),
+    Bytes(Vec<u8>),
 }
 
 pub(crate) type Row = Vec<Value>;
+
+impl Value {
+    /// Zero for other values.
+    pub(crate) fn int(&self) -> i64 {
+        if let Self::Int(value) = self { *value } else { 0 }
+    }
+
+    /// `None` for other values.
+    pub(crate) fn text(self) -> Option<String> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}
 
 /// Limits the duration of an operation.
 pub(crate) async fn within<T>(

@@ -1,17 +1,15 @@
 //! The inbox: accepts verified deliveries.
 
 use std::fmt;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use webhook_verify::Delivery;
 
 use crate::database::Value;
-use crate::{Database, DeadLetter, Error, ErrorKind, Worker, queue};
+use crate::{Database, Error, ErrorKind, Worker, queue};
 
 /// An inbox in a database: one row for each delivery, in the table `webhook_inbox`.
 ///
@@ -113,62 +111,24 @@ impl<D: Database> Inbox<D> {
     /// When it returns `Ok`, the delivery is durable: respond 2xx. After an error, respond
     /// 503, and the sender delivers again.
     ///
-    /// It runs in a task of its own, which is completed if the future is dropped, for example
-    /// because the sender hangs up.
+    /// If the future is dropped, for example because the sender hangs up, the delivery may be stored
+    /// or not: its retry is then a duplicate, or new.
     ///
     /// # Errors
     ///
     /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
-        let (inbox, entry) = (self.clone(), self.entry(delivery));
-        let task = tokio::spawn(async move {
-            let accepted = inbox.insert(entry).await?;
-            if accepted == Accepted::New {
-                inbox.wake();
-            }
-            Ok(accepted)
-        });
-        result_of(task).await
+        let rows = self.query(queue::INSERT, self.entry(delivery)).await?;
+        let accepted = queue::accepted(&rows);
+        if accepted == Accepted::New {
+            self.wake();
+        }
+        Ok(accepted)
     }
 
     /// Returns a worker, which runs a handler for each delivery.
     pub fn worker(&self) -> Worker<D> {
         Worker::new(self.clone())
-    }
-
-    /// Lists up to `limit` dead letters of all scopes whose [`id`](DeadLetter::id) is greater than
-    /// `after`, in the order of their ids. Begin with 0.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database.
-    pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
-        self.list_dead(after, limit).await
-    }
-
-    /// Makes the dead letters with these ids due at once, with all their attempts again:
-    /// `id..=id` is one, `..` are all. Returns how many there were.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database. Some may be due already.
-    pub async fn replay_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
-        let count = self.replay_dead(ids).await?;
-        self.wake();
-        tracing::info!(count, "dead letters of the webhook inbox are replayed");
-        Ok(count)
-    }
-
-    /// Deletes the dead letters with these ids: `id..=id` is one, `..` are all. Returns how many
-    /// there were.
-    ///
-    /// A deleted delivery is not remembered: if the sender repeats it, it is new.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database. Some may be deleted already.
-    pub async fn delete_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
-        self.delete_dead(ids).await
     }
 
     /// Makes the workers of this process look for deliveries at once.
@@ -177,19 +137,6 @@ impl<D: Database> Inbox<D> {
     /// workers find the delivery at their next [`poll_interval`](Worker::poll_interval).
     pub fn wake(&self) {
         self.signals.wake.notify_one();
-    }
-
-    /// Waits until every accepted delivery was handled or is a dead letter. For tests: limit it
-    /// with `tokio::time::timeout`, because without a worker it waits for ever.
-    ///
-    /// # Errors
-    ///
-    /// The error of the database.
-    pub async fn until_idle(&self) -> Result<(), Error> {
-        while !self.is_idle().await? {
-            sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
     }
 
     /// Stops the workers of this inbox and its clones in this process: they finish what they are
@@ -231,18 +178,6 @@ async fn after(limit: Duration) {
         return sleep(limit).await;
     }
     let _ = wait.await;
-}
-
-/// Waits for a task. A panic is resumed.
-async fn result_of<T>(task: JoinHandle<T>) -> T {
-    match task.await {
-        Ok(value) => value,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }
 
 impl<D: Clone> Clone for Inbox<D> {

@@ -5,10 +5,15 @@ use std::time::SystemTime;
 
 use webhook_verify::Delivery;
 
+use crate::database::Value;
+
 /// A delivery that a worker has claimed, passed to your handler.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pub(crate) ticket: Ticket,
+    pub(crate) id: i64,
+    /// Each claim of a row has a higher one, so that a worker whose claim has ended cannot change
+    /// what another worker has claimed.
+    pub(crate) token: i64,
     pub(crate) attempt: u32,
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) delivery: Delivery,
@@ -18,7 +23,12 @@ pub struct Job {
 impl Job {
     /// The number of the row in the table `webhook_inbox`. It is not the delivery's `id`.
     pub fn id(&self) -> i64 {
-        self.ticket.id
+        self.id
+    }
+
+    /// What a statement about the claim begins with.
+    pub(crate) fn claim(&self) -> Vec<Value> {
+        vec![Value::Int(self.id), Value::Int(self.token)]
     }
 
     /// The delivery. Its key includes the scope.
@@ -42,14 +52,6 @@ impl Job {
     pub fn received_at(&self) -> SystemTime {
         self.received_at
     }
-}
-
-/// The right to handle a delivery. Each claim of a row has a higher token, so that a worker
-/// whose claim has ended cannot change what another worker has claimed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) id: i64,
-    pub(crate) token: i64,
 }
 
 /// A delivery whose last attempt failed. It is kept until you replay or delete it.

@@ -1,20 +1,15 @@
 //! An inbox in PostgreSQL, with tokio-postgres.
 
-use std::time::Duration;
-
 use deadpool_postgres::tokio_postgres::error::SqlState;
-use deadpool_postgres::tokio_postgres::types::private::BytesMut;
-use deadpool_postgres::tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use deadpool_postgres::tokio_postgres::types::{ToSql, Type};
 use deadpool_postgres::tokio_postgres::{self, Row as PgRow};
 use deadpool_postgres::{Object, Pool, PoolError, Transaction};
 use webhook_verify::Delivery;
 
-use crate::database::{Operations, Row, Value, within};
-use crate::pooled::{
-    self, BEGIN, BEGIN_HANDLER, Borrowed, CHECK, LOCK_SCHEMA, check_failed, time_limit,
-};
-use crate::queue::{FINISH, INSERT, accepted, ticket};
-use crate::worker::{Failure, Handle, nothing};
+use crate::database::{Row, Value};
+use crate::pooled::{Commit, Pooled, Prepared, Run, Statements, Write};
+use crate::queue::{INSERT, accepted};
+use crate::worker::nothing;
 use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
 impl Inbox<Pool> {
@@ -141,113 +136,64 @@ impl Worker<Pool> {
     }
 }
 
-/// Prepares, and then writes and commits in a transaction.
-struct Prepared<'w, P, W> {
-    worker: &'w Worker<Pool>,
-    prepare: P,
-    write: W,
-}
-
-/// What a transaction writes. A trait for the same reason as `Handle`.
-trait Write<T> {
-    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError>;
-}
-
-struct Run<F>(F);
-
-impl<F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>> Write<()> for Run<F> {
-    async fn write(&self, tx: &Transaction<'_>, job: &Job, (): ()) -> Result<(), BoxError> {
+impl<'c, F> Write<Transaction<'c>, ()> for Run<F>
+where
+    F: AsyncFn(&Transaction<'_>, &Job) -> Result<(), BoxError>,
+{
+    async fn write(&self, tx: &mut Transaction<'c>, job: &Job, (): ()) -> Result<(), BoxError> {
         (self.0)(tx, job).await
     }
 }
 
-struct Commit<F>(F);
-
-impl<T, F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>> Write<T> for Commit<F> {
-    async fn write(&self, tx: &Transaction<'_>, job: &Job, prepared: T) -> Result<(), BoxError> {
-        (self.0)(tx, job, prepared).await
-    }
-}
-
-impl<P, Fut, T, W> Handle for Prepared<'_, P, W>
+impl<'c, T, F> Write<Transaction<'c>, T> for Commit<F>
 where
-    P: Fn(Job) -> Fut,
-    Fut: Future<Output = Result<T, BoxError>>,
-    W: Write<T>,
+    F: AsyncFn(&Transaction<'_>, &Job, T) -> Result<(), BoxError>,
 {
-    async fn handle(&self, job: &Job) -> Result<(), Failure> {
-        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
-        let mut client = within(borrow(&self.worker.inbox.database)).await?;
-        let tx = within(begin(client.get(), job, self.worker.handler_timeout)).await?;
-        let tx = tx.ok_or(Failure::LeaseLost)?;
-        let written = self.write.write(&tx, job, prepared).await;
-        // If it has blocked its thread, its time limit and the stop of the worker come first.
-        tokio::task::yield_now().await;
-        if let Err(error) = written {
-            within(async { tx.rollback().await.map_err(error_of) }).await?;
-            client.give_back();
-            return Err(error.into());
-        }
-        let check = async { tx.batch_execute(CHECK).await.map_err(error_of) };
-        within(check).await.map_err(check_failed)?;
-        within(async { tx.commit().await.map_err(error_of) }).await?;
-        client.give_back();
-        Ok(())
+    async fn write(&self, tx: &mut Transaction<'c>, job: &Job, it: T) -> Result<(), BoxError> {
+        (self.0)(tx, job, it).await
     }
 }
 
-/// Begins the transaction of a handler. `None` if another worker has claimed the delivery.
-async fn begin<'c>(
-    client: &'c mut Object,
-    job: &Job,
-    limit: Duration,
-) -> Result<Option<Transaction<'c>>, Error> {
-    let tx = client.transaction().await.map_err(error_of)?;
-    query(&tx, BEGIN_HANDLER, &[time_limit(limit)]).await?;
-    let locked = query(&tx, FINISH, &ticket(job.ticket)).await?;
-    Ok((!locked.is_empty()).then_some(tx))
-}
+impl Pooled for Pool {
+    type Connection = Object;
+    type Transaction<'c> = Transaction<'c>;
 
-async fn borrow(pool: &Pool) -> Result<Borrowed<Object>, Error> {
-    let client = pool.get().await.map_err(|error| match error {
-        PoolError::Backend(error) => error_of(error),
-        error => Error::new(ErrorKind::Unavailable, error),
-    })?;
-    Ok(Borrowed::new(client, |client| drop(Object::take(client))))
-}
-
-impl Operations for Pool {
-    const SCHEMA: &str = pooled::SCHEMA;
-
-    fn connections(&self) -> usize {
+    fn size(&self) -> usize {
         self.status().max_size
     }
 
-    async fn create(&self) -> Result<(), Error> {
-        let mut client = borrow(self).await?;
-        let create = async {
-            let tx = client.get().transaction().await?;
-            tx.batch_execute(LOCK_SCHEMA).await?;
-            tx.batch_execute(Self::SCHEMA).await?;
-            tx.commit().await
-        };
-        create.await.map_err(error_of)?;
-        client.give_back();
-        Ok(())
+    async fn acquire(&self) -> Result<Object, Error> {
+        self.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => error_of(error),
+            error => Error::new(ErrorKind::Unavailable, error),
+        })
     }
 
-    async fn query(
-        &self,
+    fn close(connection: Object) {
+        drop(Object::take(connection));
+    }
+
+    async fn begin(connection: &mut Object) -> Result<Transaction<'_>, Error> {
+        connection.transaction().await.map_err(error_of)
+    }
+}
+
+impl Statements for Transaction<'_> {
+    async fn run(&mut self, statements: &'static str) -> Result<(), Error> {
+        self.batch_execute(statements).await.map_err(error_of)
+    }
+
+    async fn rows(
+        &mut self,
         statement: &'static str,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        let mut client = borrow(self).await?;
-        let tx = client.get().transaction().await.map_err(error_of)?;
-        tx.batch_execute(BEGIN).await.map_err(error_of)?;
-        let rows = query(&tx, statement, &parameters).await?;
-        tx.commit().await.map_err(error_of)?;
-        client.give_back();
-        Ok(rows)
+        query(self, statement, &parameters).await
+    }
+
+    async fn end(self, commits: bool) -> Result<(), Error> {
+        let ended = if commits { self.commit().await } else { self.rollback().await };
+        ended.map_err(error_of)
     }
 }
 
@@ -256,51 +202,28 @@ async fn query(
     statement: &str,
     parameters: &[Value],
 ) -> Result<Vec<Row>, Error> {
-    let type_of = |value: &Value| match value {
-        Value::Int(_) => Type::INT8,
-        Value::Bytes(_) => Type::BYTEA,
-        Value::Text(_) | Value::Null => Type::TEXT,
-    };
-    let parameters = parameters.iter().map(|value| (value as &(dyn ToSql + Sync), type_of(value)));
-    let parameters: Vec<_> = parameters.collect();
+    let parameters = parameters.iter().map(typed).collect::<Vec<_>>();
     let rows = tx.query_typed(statement, &parameters).await.map_err(error_of)?;
-    let values = |row: &PgRow| (0..row.len()).map(|column| row.try_get(column)).collect();
+    let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
     rows.iter().map(values).collect::<Result<_, _>>().map_err(error_of)
 }
 
-impl ToSql for Value {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
-        match self {
-            Self::Null => Ok(IsNull::Yes),
-            Self::Int(value) => value.to_sql(ty, out),
-            Self::Text(text) => text.to_sql(ty, out),
-            Self::Bytes(bytes) => (&**bytes).to_sql(ty, out),
-        }
+fn typed(value: &Value) -> (&(dyn ToSql + Sync), Type) {
+    match value {
+        Value::Null => (&None::<&str>, Type::TEXT),
+        Value::Int(value) => (value, Type::INT8),
+        Value::Text(text) => (text, Type::TEXT),
+        Value::Bytes(bytes) => (bytes, Type::BYTEA),
     }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Value {
-    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
-        Ok(match *ty {
-            Type::INT8 => Self::Int(i64::from_sql(ty, raw)?),
-            Type::BYTEA => Self::Bytes(raw.to_vec().into()),
-            _ => Self::Text(String::from_sql(ty, raw)?),
-        })
-    }
-
-    fn from_sql_null(_: &Type) -> Result<Self, BoxError> {
-        Ok(Self::Null)
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
+fn value(row: &PgRow, column: usize) -> Result<Value, tokio_postgres::Error> {
+    let value = match *row.columns()[column].type_() {
+        Type::INT8 => row.try_get::<_, Option<_>>(column)?.map(Value::Int),
+        Type::BYTEA => row.try_get::<_, Option<_>>(column)?.map(Value::Bytes),
+        _ => row.try_get::<_, Option<_>>(column)?.map(Value::Text),
+    };
+    Ok(value.unwrap_or(Value::Null))
 }
 
 fn error_of(error: tokio_postgres::Error) -> Error {

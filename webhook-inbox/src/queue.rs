@@ -4,10 +4,10 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::time::sleep;
 use webhook_verify::{Delivery, Service};
 
 use crate::database::{Database, Row, Value, within};
-use crate::job::Ticket;
 use crate::{Accepted, DeadLetter, Error, ErrorKind, Inbox, Job};
 
 /// The version of the schema.
@@ -25,7 +25,7 @@ macro_rules! now {
 
 macro_rules! columns {
     () => {
-        "id, token, attempts, scope, service, event, key, body, received_at, error, ended_at"
+        "id, token, attempts, received_at, ended_at, scope, service, event, key, error, body"
     };
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn entry(delivery: &Delivery, scope: Option<&str>) -> Vec<Value> {
         scope.or(delivery.tenant()).map_or(Value::Null, text),
         text(delivery.service().name()),
         text(delivery.event().as_str()),
-        Value::Bytes(delivery.body().clone()),
+        Value::Bytes(delivery.body().to_vec()),
     ]
 }
 
@@ -73,36 +73,24 @@ pub(crate) fn accepted(rows: &[Row]) -> Accepted {
     if rows.is_empty() { Accepted::Duplicate } else { Accepted::New }
 }
 
-pub(crate) fn ticket(ticket: Ticket) -> Vec<Value> {
-    vec![Value::Int(ticket.id), Value::Int(ticket.token)]
-}
-
 impl<D: Database> Inbox<D> {
-    async fn query<const N: usize>(
+    pub(crate) async fn query(
         &self,
         statement: &'static str,
-        parameters: [Value; N],
+        parameters: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        within(self.database.query(statement, parameters.into())).await
+        within(self.database.query(statement, parameters)).await
     }
 
     /// Whether the tables exist and are of this version.
     pub(crate) async fn check_schema(&self) -> Result<(), Error> {
-        match self.query("SELECT version FROM webhook_inbox_schema", []).await?.as_slice() {
-            [row] if matches!(row[..], [Value::Int(VERSION)]) => Ok(()),
-            rows => {
-                let found = match rows.first().map(Vec::as_slice) {
-                    Some([Value::Int(found)]) => format!("version {found}"),
-                    _ => "no version".to_owned(),
-                };
-                let text = format!("the tables have {found}, this crate needs version {VERSION}");
-                Err(Error::new(ErrorKind::OtherSchema, text))
-            }
+        let rows = self.query("SELECT max(version) FROM webhook_inbox_schema", vec![]).await?;
+        let found = rows[0][0].int();
+        if found == VERSION {
+            return Ok(());
         }
-    }
-
-    pub(crate) async fn insert(&self, entry: Vec<Value>) -> Result<Accepted, Error> {
-        within(self.database.query(INSERT, entry)).await.map(|rows| accepted(&rows))
+        let text = format!("the tables have version {found}, this crate needs version {VERSION}");
+        Err(Error::new(ErrorKind::OtherSchema, text))
     }
 
     /// The time until the next delivery can be claimed, if there is any. It only reads, so that an
@@ -113,9 +101,8 @@ impl<D: Database> Inbox<D> {
             now!(),
             " FROM webhook_inbox WHERE status = 'pending'"
         );
-        let rows = self.query(NEXT, []).await?;
-        Ok(match rows.first().map(Vec::as_slice) {
-            Some([Value::Int(millis)]) => Some(Duration::from_millis((*millis).max(0) as u64)),
+        Ok(match self.query(NEXT, vec![]).await?[0][0] {
+            Value::Int(millis) => Some(Duration::from_millis(millis.max(0) as u64)),
             _ => None,
         })
     }
@@ -132,10 +119,10 @@ impl<D: Database> Inbox<D> {
             " ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING ",
             columns!()
         );
-        let rows = self.query(CLAIM, [millis(lease)]).await?;
-        let letter = rows.into_iter().next().map(dead_letter).transpose()?;
-        Ok(letter.map(|(ticket, letter)| Job {
-            ticket,
+        let row = self.query(CLAIM, vec![millis(lease)]).await?.pop();
+        Ok(row.map(dead_letter).transpose()?.map(|(token, letter)| Job {
+            id: letter.id,
+            token,
             attempt: letter.attempts,
             scope: letter.scope,
             delivery: letter.delivery,
@@ -143,51 +130,42 @@ impl<D: Database> Inbox<D> {
         }))
     }
 
-    /// Extends the lease. Returns whether the ticket is still valid.
-    pub(crate) async fn renew(&self, holder: Ticket, lease: Duration) -> Result<bool, Error> {
+    /// Extends the lease. Returns whether the claim is still valid.
+    pub(crate) async fn renew(&self, job: &Job, lease: Duration) -> Result<bool, Error> {
         const RENEW: &str = concat!(
             "UPDATE webhook_inbox SET due_at = $3 + ",
             now!(),
             " WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
         );
-        let rows =
-            self.query(RENEW, [Value::Int(holder.id), Value::Int(holder.token), millis(lease)]);
-        Ok(!rows.await?.is_empty())
+        let parameters = [job.claim(), vec![millis(lease)]].concat();
+        Ok(!self.query(RENEW, parameters).await?.is_empty())
     }
 
-    /// Ends a failed attempt: the delivery is due again after `retry_in`, or is a dead letter.
-    /// Returns whether the ticket was still valid.
+    /// Ends a failed attempt: the delivery is due again after `retry_in`, or is a dead letter. The
+    /// attempt may not count. Returns whether the claim was still valid.
     pub(crate) async fn fail(
         &self,
-        holder: Ticket,
+        job: &Job,
         error: &str,
         retry_in: Option<Duration>,
+        counts: bool,
     ) -> Result<bool, Error> {
         const FAIL: &str = concat!(
             "UPDATE webhook_inbox SET status = $3, due_at = $4 + ",
             now!(),
-            ", error = $5, token = token + 1, ended_at = CASE WHEN $3 = 'dead' THEN ",
+            ", error = $5, attempts = attempts - $6, token = token + 1, \
+             ended_at = CASE WHEN $3 = 'dead' THEN ",
             now!(),
             " END WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id"
         );
         let status = if retry_in.is_some() { "pending" } else { "dead" };
-        let parameters = [
-            Value::Int(holder.id),
-            Value::Int(holder.token),
+        let outcome = vec![
             Value::Text(status.to_owned()),
             millis(retry_in.unwrap_or_default()),
             Value::Text(error.to_owned()),
+            Value::Int(i64::from(!counts)),
         ];
-        Ok(!self.query(FAIL, parameters).await?.is_empty())
-    }
-
-    /// Makes a claimed delivery due again, and the attempt does not count. Returns whether the
-    /// ticket was still valid.
-    pub(crate) async fn release(&self, holder: Ticket) -> Result<bool, Error> {
-        let release = "UPDATE webhook_inbox SET attempts = attempts - 1, due_at = 0, token = token + 1 \
-                       WHERE id = $1 AND token = $2 AND status = 'pending' RETURNING id";
-        let rows = self.query(release, [Value::Int(holder.id), Value::Int(holder.token)]).await?;
-        Ok(!rows.is_empty())
+        Ok(!self.query(FAIL, [job.claim(), outcome].concat()).await?.is_empty())
     }
 
     /// Deletes up to `SLICE` deliveries that were handled longer ago than `retention`. Returns
@@ -199,35 +177,66 @@ impl<D: Database> Inbox<D> {
             now!(),
             " - $1 ORDER BY ended_at LIMIT $2) RETURNING id"
         );
-        let rows = self.query(PURGE, [millis(retention), Value::Int(SLICE as i64)]).await?;
+        let rows = self.query(PURGE, vec![millis(retention), Value::Int(SLICE as i64)]).await?;
         Ok(rows.len() == SLICE)
     }
 
-    /// Whether no delivery waits or is being handled.
-    pub(crate) async fn is_idle(&self) -> Result<bool, Error> {
-        let pending = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
-        Ok(self.query(pending, []).await?.is_empty())
+    /// Waits until every accepted delivery was handled or is a dead letter. For tests: limit it
+    /// with `tokio::time::timeout`, because without a worker it waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database.
+    pub async fn until_idle(&self) -> Result<(), Error> {
+        const PENDING: &str = "SELECT id FROM webhook_inbox WHERE status = 'pending' LIMIT 1";
+        while !self.query(PENDING, vec![]).await?.is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 
-    pub(crate) async fn list_dead(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
+    /// Lists up to `limit` dead letters of all scopes whose [`id`](DeadLetter::id) is greater than
+    /// `after`, in the order of their ids. Begin with 0.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database.
+    pub async fn dead_letters(&self, after: i64, limit: u32) -> Result<Vec<DeadLetter>, Error> {
         const LIST: &str = concat!(
             "SELECT ",
             columns!(),
             " FROM webhook_inbox WHERE status = 'dead' AND id > $1 ORDER BY id LIMIT $2"
         );
-        let rows = self.query(LIST, [Value::Int(after), Value::Int(limit.into())]).await?;
+        let rows = self.query(LIST, vec![Value::Int(after), Value::Int(limit.into())]).await?;
         rows.into_iter().map(|row| dead_letter(row).map(|(_, letter)| letter)).collect()
     }
 
-    pub(crate) async fn replay_dead(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
+    /// Makes the dead letters with these ids due at once, with all their attempts again:
+    /// `id..=id` is one, `..` are all. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database. Some may be due already.
+    pub async fn replay_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
         const REPLAY: &str = concat!(
             "UPDATE webhook_inbox SET status = 'pending', due_at = 0, attempts = 0, ended_at = NULL ",
             slice_of_dead!()
         );
-        self.for_each_slice(REPLAY, ids).await
+        let count = self.for_each_slice(REPLAY, ids).await?;
+        self.wake();
+        tracing::info!(count, "dead letters of the webhook inbox are replayed");
+        Ok(count)
     }
 
-    pub(crate) async fn delete_dead(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
+    /// Deletes the dead letters with these ids: `id..=id` is one, `..` are all. Returns how many
+    /// there were.
+    ///
+    /// A deleted delivery is not remembered: if the sender repeats it, it is new.
+    ///
+    /// # Errors
+    ///
+    /// The error of the database. Some may be deleted already.
+    pub async fn delete_dead_letters(&self, ids: impl RangeBounds<i64>) -> Result<u64, Error> {
         self.for_each_slice(concat!("DELETE FROM webhook_inbox ", slice_of_dead!()), ids).await
     }
 
@@ -249,51 +258,37 @@ impl<D: Database> Inbox<D> {
         };
         let mut count = 0;
         loop {
-            let slice = [Value::Int(first), Value::Int(last), Value::Int(SLICE as i64)];
+            let slice = vec![Value::Int(first), Value::Int(last), Value::Int(SLICE as i64)];
             let rows = self.query(statement, slice).await?;
             count += rows.len() as u64;
             if rows.len() < SLICE {
                 return Ok(count);
             }
-            let ids = rows
-                .iter()
-                .filter_map(|row| if let [Value::Int(id)] = row[..] { Some(id) } else { None });
-            first = ids.max().unwrap_or(last).saturating_add(1);
+            first = rows.iter().map(|row| row[0].int()).max().unwrap_or(last).saturating_add(1);
         }
     }
 }
 
-/// Reads a row of `columns!`, with its ticket. A row that is not dead has no error and no end.
-fn dead_letter(row: Row) -> Result<(Ticket, DeadLetter), Error> {
+/// Reads a row of `columns!`, with its token. A row that is not dead has no error and no end.
+fn dead_letter(row: Row) -> Result<(i64, DeadLetter), Error> {
     let unreadable = || Error::new(ErrorKind::OtherSchema, "a row of the table cannot be read");
-    let columns = <[Value; 11]>::try_from(row).map_err(|_| unreadable())?;
-    let [
-        Value::Int(id),
-        Value::Int(token),
-        Value::Int(attempts),
-        scope,
-        Value::Text(service),
-        Value::Text(event),
-        Value::Text(key),
-        Value::Bytes(body),
-        Value::Int(received_at),
-        error,
-        ended_at,
-    ] = columns
-    else {
-        return Err(unreadable());
-    };
+    let mut columns = row.into_iter();
+    let mut next = || columns.next().unwrap_or(Value::Null);
+    let [id, token, attempts, received_at, ended_at] = std::array::from_fn(|_| next().int());
+    let scope = next().text();
+    let [service, event, key, error] = std::array::from_fn(|_| next().text().unwrap_or_default());
+    let Value::Bytes(body) = next() else { return Err(unreadable()) };
     let service: Service = service.parse().map_err(|_| unreadable())?;
     let letter = DeadLetter {
         id,
         delivery: Delivery::from_storage(service, &event, key, body),
-        scope: if let Value::Text(scope) = scope { Some(Arc::from(scope)) } else { None },
+        scope: scope.map(Arc::from),
         attempts: u32::try_from(attempts).unwrap_or(0),
-        error: if let Value::Text(error) = error { error } else { String::new() },
+        error,
         received_at: time(received_at),
-        failed_at: time(if let Value::Int(ended_at) = ended_at { ended_at } else { 0 }),
+        failed_at: time(ended_at),
     };
-    Ok((Ticket { id, token }, letter))
+    Ok((token, letter))
 }
 
 /// A duration as a parameter, at most a thousand years, which can be added to any time.

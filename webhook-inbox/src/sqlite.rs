@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use webhook_verify::Delivery;
 
 use crate::database::{Operations, Row, TIMEOUT, Value};
-use crate::queue::{FINISH, INSERT, NOW, accepted, ticket};
+use crate::queue::{FINISH, INSERT, NOW, accepted};
 use crate::worker::{Failure, Handle, nothing};
 use crate::{Accepted, BoxError, Error, ErrorKind, Inbox, Job, Worker};
 
@@ -204,7 +204,7 @@ where
         let commit = move |connection: &mut Connection, given_up: &dyn Fn() -> bool| {
             let behavior = TransactionBehavior::Immediate;
             let tx = connection.transaction_with_behavior(behavior).map_err(error)?;
-            if query(&tx, FINISH, &ticket(job.ticket))?.is_empty() {
+            if query(&tx, FINISH, &job.claim())?.is_empty() {
                 return Err(Failure::LeaseLost);
             }
             running.store(true, Ordering::SeqCst);
@@ -299,7 +299,7 @@ fn query(
             let value = |column| match row.get_ref(column)? {
                 ValueRef::Null => Ok(Value::Null),
                 ValueRef::Integer(value) => Ok(Value::Int(value)),
-                ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes.to_vec().into())),
+                ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes.to_vec())),
                 text => Ok(Value::Text(text.as_str()?.to_owned())),
             };
             (0..columns).map(value).collect()

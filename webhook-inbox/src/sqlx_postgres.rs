@@ -1,7 +1,6 @@
 //! An inbox in PostgreSQL, with sqlx.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
@@ -12,12 +11,10 @@ use sqlx::{
 };
 use webhook_verify::Delivery;
 
-use crate::database::{Operations, Row, Value, within};
-use crate::pooled::{
-    self, BEGIN, BEGIN_HANDLER, Borrowed, CHECK, LOCK_SCHEMA, check_failed, time_limit,
-};
-use crate::queue::{FINISH, INSERT, accepted, ticket};
-use crate::worker::{Failure, Handle, nothing};
+use crate::database::{Row, Value};
+use crate::pooled::{Commit, Pooled, Prepared, Run, Statements, Write};
+use crate::queue::{INSERT, accepted};
+use crate::worker::nothing;
 use crate::{Accepted, BoxError, Error, Inbox, Job, Worker};
 
 impl Inbox<PgPool> {
@@ -144,31 +141,13 @@ impl Worker<PgPool> {
     }
 }
 
-/// Prepares, and then writes and commits in a transaction.
-struct Prepared<'w, P, W> {
-    worker: &'w Worker<PgPool>,
-    prepare: P,
-    write: W,
-}
-
-/// What a transaction writes. A trait for the same reason as `Handle`.
-trait Write<T> {
-    async fn write(
-        &self,
-        tx: &mut Transaction<'_, Postgres>,
-        job: &Job,
-        prepared: T,
-    ) -> Result<(), BoxError>;
-}
-
-struct Run<F>(F);
-
-impl<F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>> Write<()>
-    for Run<F>
+impl<'c, F> Write<Transaction<'c, Postgres>, ()> for Run<F>
+where
+    F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>,
 {
     async fn write(
         &self,
-        tx: &mut Transaction<'_, Postgres>,
+        tx: &mut Transaction<'c, Postgres>,
         job: &Job,
         (): (),
     ) -> Result<(), BoxError> {
@@ -176,97 +155,57 @@ impl<F: AsyncFn(&mut Transaction<'_, Postgres>, &Job) -> Result<(), BoxError>> W
     }
 }
 
-struct Commit<F>(F);
-
-impl<T, F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>> Write<T>
-    for Commit<F>
+impl<'c, T, F> Write<Transaction<'c, Postgres>, T> for Commit<F>
+where
+    F: AsyncFn(&mut Transaction<'_, Postgres>, &Job, T) -> Result<(), BoxError>,
 {
     async fn write(
         &self,
-        tx: &mut Transaction<'_, Postgres>,
+        tx: &mut Transaction<'c, Postgres>,
         job: &Job,
-        prepared: T,
+        it: T,
     ) -> Result<(), BoxError> {
-        (self.0)(tx, job, prepared).await
+        (self.0)(tx, job, it).await
     }
 }
 
-impl<P, Fut, T, W> Handle for Prepared<'_, P, W>
-where
-    P: Fn(Job) -> Fut,
-    Fut: Future<Output = Result<T, BoxError>>,
-    W: Write<T>,
-{
-    async fn handle(&self, job: &Job) -> Result<(), Failure> {
-        let prepared = self.worker.prepare(job, (self.prepare)(job.clone())).await?;
-        let mut connection = within(borrow(&self.worker.inbox.database)).await?;
-        let tx = within(begin(connection.get(), job, self.worker.handler_timeout)).await?;
-        let mut tx = tx.ok_or(Failure::LeaseLost)?;
-        let written = self.write.write(&mut tx, job, prepared).await;
-        // If it has blocked its thread, its time limit and the stop of the worker come first.
-        tokio::task::yield_now().await;
-        if let Err(error) = written {
-            within(async { tx.rollback().await.map_err(error_of) }).await?;
-            connection.give_back();
-            return Err(error.into());
-        }
-        let check = async { tx.execute(CHECK).await.map_err(error_of) };
-        within(check).await.map_err(check_failed)?;
-        within(async { tx.commit().await.map_err(error_of) }).await?;
-        connection.give_back();
-        Ok(())
-    }
-}
+impl Pooled for PgPool {
+    type Connection = PoolConnection<Postgres>;
+    type Transaction<'c> = Transaction<'c, Postgres>;
 
-/// Begins the transaction of a handler. `None` if another worker has claimed the delivery.
-async fn begin<'c>(
-    connection: &'c mut PoolConnection<Postgres>,
-    job: &Job,
-    limit: Duration,
-) -> Result<Option<Transaction<'c, Postgres>>, Error> {
-    let mut tx = connection.begin().await.map_err(error_of)?;
-    query(&mut tx, BEGIN_HANDLER, vec![time_limit(limit)]).await?;
-    let locked = query(&mut tx, FINISH, ticket(job.ticket)).await?;
-    Ok((!locked.is_empty()).then_some(tx))
-}
-
-async fn borrow(pool: &PgPool) -> Result<Borrowed<PoolConnection<Postgres>>, Error> {
-    let connection = pool.acquire().await.map_err(error_of)?;
-    Ok(Borrowed::new(connection, |connection| drop(connection.detach())))
-}
-
-impl Operations for PgPool {
-    const SCHEMA: &str = pooled::SCHEMA;
-
-    fn connections(&self) -> usize {
+    fn size(&self) -> usize {
         self.options().get_max_connections() as usize
     }
 
-    async fn create(&self) -> Result<(), Error> {
-        let mut connection = borrow(self).await?;
-        let create = async {
-            let mut tx = connection.get().begin().await?;
-            tx.execute(LOCK_SCHEMA).await?;
-            tx.execute(sqlx::raw_sql(Self::SCHEMA)).await?;
-            tx.commit().await
-        };
-        create.await.map_err(error_of)?;
-        connection.give_back();
-        Ok(())
+    async fn acquire(&self) -> Result<Self::Connection, Error> {
+        self.acquire().await.map_err(error_of)
     }
 
-    async fn query(
-        &self,
+    fn close(connection: Self::Connection) {
+        drop(connection.detach());
+    }
+
+    async fn begin(connection: &mut Self::Connection) -> Result<Self::Transaction<'_>, Error> {
+        connection.begin().await.map_err(error_of)
+    }
+}
+
+impl Statements for Transaction<'_, Postgres> {
+    async fn run(&mut self, statements: &'static str) -> Result<(), Error> {
+        self.execute(sqlx::raw_sql(statements)).await.map(drop).map_err(error_of)
+    }
+
+    async fn rows(
+        &mut self,
         statement: &'static str,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, Error> {
-        let mut connection = borrow(self).await?;
-        let mut tx = connection.get().begin().await.map_err(error_of)?;
-        tx.execute(sqlx::raw_sql(BEGIN)).await.map_err(error_of)?;
-        let rows = query(&mut tx, statement, parameters).await?;
-        tx.commit().await.map_err(error_of)?;
-        connection.give_back();
-        Ok(rows)
+        query(self, statement, parameters).await
+    }
+
+    async fn end(self, commits: bool) -> Result<(), Error> {
+        let ended = if commits { self.commit().await } else { self.rollback().await };
+        ended.map_err(error_of)
     }
 }
 
@@ -279,7 +218,7 @@ async fn query(
         Value::Null => query.bind(None::<String>),
         Value::Int(value) => query.bind(value),
         Value::Text(text) => query.bind(text),
-        Value::Bytes(bytes) => query.bind(bytes.to_vec()),
+        Value::Bytes(bytes) => query.bind(bytes),
     });
     let rows = query.fetch_all(connection).await.map_err(error_of)?;
     let values = |row: &PgRow| (0..row.len()).map(|column| value(row, column)).collect();
@@ -289,7 +228,7 @@ async fn query(
 fn value(row: &PgRow, column: usize) -> Result<Value, sqlx::Error> {
     let value = match row.column(column).type_info().name() {
         "INT8" => row.try_get::<Option<_>, _>(column)?.map(Value::Int),
-        "BYTEA" => row.try_get::<Option<Vec<u8>>, _>(column)?.map(|b| Value::Bytes(b.into())),
+        "BYTEA" => row.try_get::<Option<_>, _>(column)?.map(Value::Bytes),
         _ => row.try_get::<Option<_>, _>(column)?.map(Value::Text),
     };
     Ok(value.unwrap_or(Value::Null))

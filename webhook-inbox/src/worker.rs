@@ -72,23 +72,14 @@ pub(crate) async fn nothing(_: Job) -> Result<(), BoxError> {
 }
 
 /// Why nothing was committed.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    Handler(BoxError),
-    Database(Error),
-    /// Another worker has claimed the delivery.
+    #[error(transparent)]
+    Handler(#[from] BoxError),
+    #[error(transparent)]
+    Database(#[from] Error),
+    #[error("another worker has claimed a webhook delivery")]
     LeaseLost,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<BoxError> for Failure {
-    fn from(error: BoxError) -> Self {
-        Self::Handler(error)
-    }
 }
 
 impl<D: Database> Worker<D> {
@@ -252,15 +243,13 @@ impl<D: Database> Worker<D> {
 
     /// Claims a delivery, or returns how long to wait.
     async fn look(&self) -> Result<Result<Job, Duration>, Error> {
-        let wait = match self.inbox.next_due().await? {
-            Some(Duration::ZERO) => match self.inbox.claim(self.lease).await? {
-                Some(job) => return Ok(Ok(job)),
-                // A handler's transaction has locked what is due.
-                None => self.poll_interval,
-            },
-            next => next.map_or(self.poll_interval, |next| next.min(self.poll_interval)),
-        };
-        Ok(Err(wait))
+        match self.inbox.next_due().await? {
+            Some(Duration::ZERO) => {
+                // If there is none, a handler's transaction has locked what is due.
+                Ok(self.inbox.claim(self.lease).await?.ok_or(self.poll_interval))
+            }
+            next => Ok(Err(next.unwrap_or(self.poll_interval).min(self.poll_interval))),
+        }
     }
 
     /// Logs the error, and waits. Returns whether the worker is to stop.
@@ -283,7 +272,7 @@ impl<D: Database> Worker<D> {
         let lost = async {
             loop {
                 sleep(self.lease / 3).await;
-                match self.inbox.renew(job.ticket, self.lease).await {
+                match self.inbox.renew(job, self.lease).await {
                     Ok(true) => {}
                     Ok(false) => return,
                     Err(error) => {
@@ -302,9 +291,10 @@ impl<D: Database> Worker<D> {
 
     async fn process(&self, job: &Job, handler: &impl Handle) {
         let (id, attempt) = (job.id(), job.attempt);
+        let retry_in = (attempt < self.max_attempts).then(|| self.backoff.after(attempt));
         if attempt > self.max_attempts {
             let error = "the process stopped during the last attempt".to_owned();
-            return self.settle(job, Settle::Fail(error, None)).await;
+            return self.failed(job, error, None, true).await;
         }
         let limit = self.handler_timeout;
         let ended = tokio::select! {
@@ -315,65 +305,44 @@ impl<D: Database> Worker<D> {
             }
             ended = AssertUnwindSafe(handler.handle(job)).catch_unwind() => ended,
         };
-        let error = match ended {
+        let failure = match ended {
             Ok(Ok(())) => return tracing::debug!(id, attempt, "a webhook delivery was handled"),
             Ok(Err(Failure::LeaseLost)) => {
-                return tracing::warn!(
-                    id,
-                    attempt,
-                    "another worker has claimed a webhook delivery"
-                );
+                return tracing::warn!(id, attempt, "{}", Failure::LeaseLost);
             }
-            Ok(Err(Failure::Database(error))) if error.kind() == ErrorKind::Unavailable => {
-                let error = text_of(&error);
-                tracing::warn!(
-                    id,
-                    attempt,
-                    error,
-                    "an attempt does not count: the database failed"
-                );
-                return self.settle(job, Settle::Release).await;
+            Ok(Err(failure)) => failure,
+            Err(panic) => {
+                Failure::Handler(format!("the handler panicked: {}", panic_text(&*panic)).into())
             }
-            Ok(Err(Failure::Database(error))) => text_of(&error),
-            Ok(Err(Failure::Handler(error))) => text_of(&*error),
-            Err(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
         };
-        let retry_in = (attempt < self.max_attempts).then(|| self.backoff.after(attempt));
-        self.settle(job, Settle::Fail(error, retry_in)).await;
+        let is_outage = |error: &Error| error.kind() == ErrorKind::Unavailable;
+        let counts = !matches!(&failure, Failure::Database(error) if is_outage(error));
+        let retry_in = if counts { retry_in } else { Some(RECONNECT.after(1)) };
+        self.failed(job, text_of(&failure), retry_in, counts).await;
     }
 
-    /// Records how an attempt has ended, as soon as the database is available. Until then, or if
-    /// the worker stops, the lease ends.
-    async fn settle(&self, job: &Job, settle: Settle) {
+    /// Records a failed attempt as soon as the database is available. Until then, or if the worker
+    /// stops, the lease ends.
+    async fn failed(&self, job: &Job, error: String, retry_in: Option<Duration>, counts: bool) {
         let (id, attempt) = (job.id(), job.attempt);
-        // At once, it would fail again for the same reason.
-        if matches!(settle, Settle::Release) {
-            tokio::select! {
-                () = self.inbox.signals.reached(Phase::Stopping) => {}
-                () = sleep(RECONNECT.after(1)) => {}
-            }
-        }
         for failures in 1.. {
-            let settled = match &settle {
-                Settle::Release => self.inbox.release(job.ticket).await,
-                Settle::Fail(error, retry_in) => {
-                    self.inbox.fail(job.ticket, error, *retry_in).await
-                }
-            };
-            match (settled, &settle) {
-                (Ok(true), Settle::Fail(_, None)) => {
+            match self.inbox.fail(job, &error, retry_in, counts).await {
+                // It was committed although the commit reported an error, or its lease has ended.
+                Ok(false) => tracing::debug!(id, attempt, "a failed attempt had ended before"),
+                Ok(true) if retry_in.is_none() => {
                     tracing::error!(id, attempt, "a webhook delivery is a dead letter");
                 }
-                (Ok(true), Settle::Fail(_, Some(retry_in))) => {
-                    tracing::warn!(id, attempt, ?retry_in, "handling a webhook delivery failed");
+                Ok(true) => {
+                    tracing::warn!(
+                        id,
+                        attempt,
+                        counts,
+                        ?retry_in,
+                        "handling a webhook delivery failed"
+                    );
                 }
-                (Ok(true), Settle::Release) => self.inbox.wake(),
-                // It was committed although the commit reported an error, or its lease has ended.
-                (Ok(false), _) => tracing::debug!(id, attempt, "a failed attempt had ended before"),
-                (Err(error), _) => match self.wait_for_database(failures, &error).await {
-                    true => {}
-                    false => continue,
-                },
+                Err(error) if self.wait_for_database(failures, &error).await => {}
+                Err(_) => continue,
             }
             return;
         }
@@ -398,14 +367,6 @@ impl<D: Database> Worker<D> {
     }
 }
 
-/// How a failed attempt is recorded.
-enum Settle {
-    /// It does not count.
-    Release,
-    /// With the error, and the time until the next attempt, if there is one.
-    Fail(String, Option<Duration>),
-}
-
 /// Counts a worker while it runs.
 struct Running<'a>(&'a tokio::sync::watch::Sender<usize>);
 
@@ -419,9 +380,6 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
-        if std::thread::panicking() {
-            tracing::error!("the worker of the webhook inbox has panicked");
-        }
     }
 }
 

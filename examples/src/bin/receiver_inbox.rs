@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .execute_batch("CREATE TABLE IF NOT EXISTS results (id TEXT, data TEXT NOT NULL) STRICT")?;
 
     // What the handler writes to `tx` is committed together with the end of the delivery.
-    let worker = tokio::spawn(inbox.worker().run(|tx, job| {
+    let mut worker = tokio::spawn(inbox.worker().run(|tx, job| {
         let delivery = job.delivery();
         tx.execute(
             "INSERT INTO results (id, data) VALUES (?1, ?2)",
@@ -62,7 +62,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let addr = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = tokio::net::TcpListener::bind(addr).await?;
     println!("http://{}/hooks", listener.local_addr()?);
-    axum::serve(listener, app).with_graceful_shutdown(stop()).await?;
+    let serve = axum::serve(listener, app).with_graceful_shutdown(stop());
+    tokio::select! {
+        served = serve.into_future() => served?,
+        // An error, such as missing tables: the worker cannot go on.
+        ended = &mut worker => return Ok(ended??),
+    }
     // The worker finishes what it is handling, if it takes no more than 10 seconds.
     inbox.stop(Duration::from_secs(10)).await;
     worker.await??;

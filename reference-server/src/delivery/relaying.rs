@@ -221,13 +221,13 @@ fn apply(
         let (change, detail) = match (outcome, pause) {
             (Handoff::Accepted, _) => (Change::Delivered, None),
             (Handoff::Refused(reason), _) => {
-                (Change::Bounced, Some(json!({"type": "hard", "reason": reason.to_string()})))
+                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "hard"})))
             }
             (Handoff::Unknown(reason), _) if !delivery.relay_again => {
                 (Change::Sent, Some(json!({"reason": reason.to_string()})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
-                (Change::Bounced, Some(json!({"type": "soft", "reason": reason.to_string()})))
+                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "soft"})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
                 let reason = json!({"reason": reason.to_string()});

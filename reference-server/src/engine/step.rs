@@ -91,7 +91,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<usize, ApiErro
                 events::change(tx, delivery, &mut email, position, Change::Delivered, None)?;
             }
             Outcome::Bounced => {
-                let detail = json!({"type": "hard", "reason": "550 5.1.1 no such mailbox"});
+                let detail = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
                 events::change(tx, delivery, &mut email, position, Change::Bounced, Some(&detail))?;
             }
             Outcome::Complained => {

@@ -217,5 +217,5 @@ async fn test_status_field_is_selectable() {
     let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
     let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();
     let tested = sandbox.call(&format!("POST /api/v1/webhooks/{id}/test"), "").await;
-    assert!(tested.body.starts_with(r#"{"responseStatus":200,"#), "{tested:?}");
+    assert!(tested.body.contains(r#""responseStatus":200"#), "{tested:?}");
 }

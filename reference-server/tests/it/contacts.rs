@@ -12,11 +12,11 @@ async fn creates_updates_and_deletes_contacts() {
     let now = sandbox.freeze().await;
     let audience = audience(&sandbox).await;
     let line = format!("POST /api/v1/audiences/{audience}/contacts");
-    let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"plan":"pro","age":36,"gone":null},"topics":["news"],"subscribed":false}"#;
+    let body = r#"{"email":"Ada@Example.test","name":"Ada","metadata":{"age":36,"gone":null,"plan":"pro"},"topics":["news"],"subscribed":false}"#;
     let created = sandbox.call(&line, body).await;
     let id = created.id();
     let expected = format!(
-        r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"plan":"pro","age":36}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
+        r#"{{"id":"{id}","audienceId":"{audience}","email":"Ada@Example.test","name":"Ada","metadata":{{"age":36,"plan":"pro"}},"topics":["news"],"subscribed":true,"createdAt":"{now}","updatedAt":"{now}"}}"#
     );
     assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
 
@@ -29,11 +29,11 @@ async fn creates_updates_and_deletes_contacts() {
         assert_eq!((same.status, same.body.as_str()), (200, expected.as_str()), "{body}");
     }
 
-    let body = r#"{"name":null,"metadata":{"plan":{"tier":2},"age":null,"new":[1]},"topics":[],"subscribed":false}"#;
+    let body = r#"{"name":null,"metadata":{"age":null,"new":[1],"plan":{"tier":2}},"topics":[],"subscribed":false}"#;
     let updated = sandbox.call(&line, body).await;
     assert_eq!(updated.status, 200);
     let shown =
-        r#""name":null,"metadata":{"plan":{"tier":2},"new":[1]},"topics":[],"subscribed":false"#;
+        r#""name":null,"metadata":{"new":[1],"plan":{"tier":2}},"topics":[],"subscribed":false"#;
     assert!(updated.body.contains(shown), "{updated:?}");
     assert_ne!(updated.between(r#""updatedAt":""#), now);
 

@@ -186,7 +186,7 @@ async fn deferred_recipients_are_retried_and_rejected_ones_bounce() {
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
     for part in [
         r#"{"address":"later@out.example","status":"sending","detail":{"reason":"451 4.7.1 greylisted"}}"#,
-        r#"{"address":"no@out.example","status":"bounced","detail":{"type":"hard","reason":"550 5.1.1 no such user"}}"#,
+        r#"{"address":"no@out.example","status":"bounced","detail":{"reason":"550 5.1.1 no such user","type":"hard"}}"#,
         r#"{"address":"yes@out.example","status":"delivered","detail":null}"#,
     ] {
         assert!(found.body.contains(part), "{part} in {}", found.body);
@@ -230,7 +230,7 @@ async fn a_recipient_deferred_too_often_bounces() {
     assert_eq!(status(&sandbox, &id).await, "sending");
     sandbox.advance("1d").await;
     let found = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await;
-    let soft = r#""status":"bounced","detail":{"type":"soft","reason":"452 4.2.2 mailbox full"}"#;
+    let soft = r#""status":"bounced","detail":{"reason":"452 4.2.2 mailbox full","type":"soft"}"#;
     assert!(found.body.contains(soft), "{found:?}");
     assert_eq!(mail.replies.lock().expect("no panic")["full@out.example"].len(), 13);
 }

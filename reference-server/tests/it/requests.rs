@@ -184,5 +184,5 @@ async fn serves_the_openapi_description_without_a_key() {
     let described = sandbox.raw("GET /openapi.json", "", "").await;
     assert_eq!(described.status, 200);
     assert_eq!(described.header("content-type"), Some("application/json"));
-    assert!(described.body.starts_with(r#"{"openapi":"3.1.1""#), "{:.80}", described.body);
+    assert!(described.body.contains(r#""openapi":"3.1.1""#), "{:.80}", described.body);
 }

@@ -1,5 +1,7 @@
 //! Webhooks of the email service (`docs/email-service/webhooks.md`).
 
+use serde_json::{Value, json};
+
 use crate::harness::Sandbox;
 use crate::receiver::Receiver;
 
@@ -110,8 +112,8 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
     for status in [204, 500] {
         let tested = sandbox.call(&line, "").await;
         assert_eq!(tested.status, 200);
-        let start = format!(r#"{{"statusCode":{status},"durationMs":"#);
-        assert!(tested.body.starts_with(&start), "{tested:?}");
+        assert!(tested.body.contains(&format!(r#""statusCode":{status}"#)), "{tested:?}");
+        assert!(tested.body.contains(r#""durationMs":"#), "{tested:?}");
     }
     let received = receiver.received();
     assert_eq!(received.len(), 2, "expected one attempt each");
@@ -127,10 +129,9 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
         )
         .await;
     let unreachable = sandbox.call(&line, "").await;
-    assert_eq!(
-        (unreachable.status, unreachable.body.as_str()),
-        (200, r#"{"statusCode":null,"error":"cannot connect: connection refused"}"#)
-    );
+    let expected = json!({"statusCode": null, "error": "cannot connect: connection refused"});
+    assert_eq!(unreachable.status, 200);
+    assert_eq!(serde_json::from_str::<Value>(&unreachable.body).expect("JSON"), expected);
     assert_eq!(sandbox.call("POST /api/v1/webhooks/whk_x/test", "").await.status, 404);
 }
 

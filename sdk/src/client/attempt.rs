@@ -12,8 +12,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENC
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::body::FileBody;
-use super::payload::{Options, Payload, Request};
+use super::body::{body, length};
+use super::payload::{JSON, Options, Payload, Request};
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome};
 use crate::operation::Operation;
@@ -58,12 +58,21 @@ impl Failed {
 /// Builds the request headers, which are the same for every attempt of a call.
 pub(super) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
     let mut headers = shared.headers.clone();
-    if let Some(content_type) = request.payload.content_type() {
-        headers.insert(CONTENT_TYPE, content_type);
-    } else if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
-        // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
-        // servers respond with 411 otherwise.
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    match &request.payload {
+        Payload::Empty => {
+            // Methods that may have a body declare that there is none (RFC 9110 §8.6); some
+            // servers respond with 411 otherwise.
+            if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+        }
+        Payload::Bytes(_, content_type) => {
+            headers.insert(CONTENT_TYPE, content_type.clone());
+        }
+        Payload::Files(pieces) => {
+            headers.insert(CONTENT_TYPE, JSON);
+            headers.insert(CONTENT_LENGTH, length(pieces).into());
+        }
     }
     if let Some(key) = &options.idempotency_key {
         headers.insert(HeaderName::from_static("idempotency-key"), key.clone());
@@ -98,7 +107,7 @@ pub(super) async fn attempt(
     *outgoing.body_mut() = match &request.payload {
         Payload::Empty => None,
         Payload::Bytes(bytes, _) => Some(bytes.clone().into()),
-        Payload::Files(pieces) => Some(reqwest::Body::wrap(FileBody::new(pieces))),
+        Payload::Files(pieces) => Some(reqwest::Body::wrap(body(pieces))),
     };
     let sent = timeout_at(end, http.execute(outgoing)).await.map_err(|_| Failed::timed_out())?;
     let mut response = sent.map_err(classify_error)?;
@@ -109,39 +118,51 @@ pub(super) async fn attempt(
         let error = error.with_response_parts(response.status(), headers, Bytes::new());
         return Err(Failed::permanent(error));
     }
-    match response.status().is_success() {
-        true => read_success(shared, response, end).await,
-        false => Err(read_error(shared, request, response, end).await),
-    }
+    receive(shared, request, response, end).await
 }
 
-async fn read_success(
+/// Reads the response. If the status is not 2xx, it alone decides: the body is useful, but if it is
+/// slow, endless or truncated, the request still failed with this status.
+async fn receive(
     shared: &Shared,
+    request: &Request,
     mut response: reqwest::Response,
     end: Instant,
 ) -> Result<Success, Failed> {
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
-    let limit = shared.settings.max_response_size;
     let mut body = BytesMut::new();
+    if !status.is_success() {
+        let end = end.min(Instant::now() + ERROR_BODY_TIMEOUT);
+        let _ = timeout_at(end, read(&mut body, &mut response, MAX_ERROR_BODY)).await;
+        body.truncate(MAX_ERROR_BODY as usize);
+        let failure = match status.as_u16() {
+            429 => Failure::Limited,
+            408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
+            _ => Failure::Permanent,
+        };
+        let (operation, granted) = (request.target.operation(), shared.known_scopes());
+        let error = response_error(operation, granted, status, headers, body.freeze());
+        return Err(Failed { failure, error });
+    }
+    let limit = shared.settings.max_response_size;
     let is_complete = match response.content_length().is_some_and(|length| length > limit) {
         true => Ok(Ok(false)),
         false => timeout_at(end, read(&mut body, &mut response, limit)).await,
     };
     // The request was processed, whatever became of the response.
-    let (failure, error) = match is_complete {
+    let (failure, kind) = match &is_complete {
         Ok(Ok(true)) => return Ok(Success { status, headers, body: body.freeze() }),
-        Ok(Ok(false)) => {
-            let kind = ErrorKind::ResponseTooLarge { limit };
-            (Failure::Permanent, Error::new(kind, Outcome::Unknown))
-        }
-        Ok(Err(error)) => {
-            let lost = Error::new(ErrorKind::ConnectionLost, Outcome::Unknown);
-            (Failure::Transient, lost.with_source(error.without_url()))
-        }
-        Err(_) => (Failure::Transient, Error::new(ErrorKind::Timeout, Outcome::Unknown)),
+        Ok(Ok(false)) => (Failure::Permanent, ErrorKind::response_too_large(limit)),
+        Ok(Err(_)) => (Failure::Transient, ErrorKind::ConnectionLost),
+        Err(_) => (Failure::Transient, ErrorKind::Timeout),
     };
-    Err(Failed { failure, error: error.with_response_parts(status, headers, Bytes::new()) })
+    let error = Error::new(kind, Outcome::Unknown);
+    let error = error.with_response_parts(status, headers, Bytes::new());
+    Err(match is_complete {
+        Ok(Err(lost)) => Failed { failure, error: error.with_source(lost.without_url()) },
+        _ => Failed { failure, error },
+    })
 }
 
 /// Appends the response to `body`. Returns false once it is longer than the limit.
@@ -162,31 +183,6 @@ async fn read(
 /// The part of an error response's body that is read.
 const MAX_ERROR_BODY: u64 = 1024 * 1024;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The error body is useful, but the status alone decides. If the body is slow, endless or
-/// truncated, the request still failed with this status.
-async fn read_error(
-    shared: &Shared,
-    request: &Request,
-    mut response: reqwest::Response,
-    end: Instant,
-) -> Failed {
-    let status = response.status();
-    let headers = std::mem::take(response.headers_mut());
-    let mut body = BytesMut::new();
-    let end = end.min(Instant::now() + ERROR_BODY_TIMEOUT);
-    let _ = timeout_at(end, read(&mut body, &mut response, MAX_ERROR_BODY)).await;
-    body.truncate(MAX_ERROR_BODY as usize);
-    let operation = request.target.operation();
-    let failure = match status.as_u16() {
-        429 => Failure::Limited,
-        408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
-        _ => Failure::Permanent,
-    };
-    let granted = shared.known_scopes();
-    let error = response_error(operation, granted, status, headers, body.freeze());
-    Failed { failure, error }
-}
 
 /// Classifies an error of a request without a response.
 fn classify_error(error: reqwest::Error) -> Failed {

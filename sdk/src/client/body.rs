@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use tokio::task::{JoinHandle, spawn_blocking};
+use futures_util::stream;
+use http_body::{Body, Frame};
+use http_body_util::StreamBody;
+use tokio::task::spawn_blocking;
 
 use crate::error::{Error, ErrorKind, Outcome};
 
@@ -70,7 +70,7 @@ pub(crate) enum Piece {
 
 impl Piece {
     /// Its length in the body.
-    pub(super) fn length(&self) -> u64 {
+    fn length(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::File { source, .. } => source.length.div_ceil(3).saturating_mul(4),
@@ -78,93 +78,46 @@ impl Piece {
     }
 }
 
-/// A body that reads the files while it is sent. An error ends the request before its end.
-pub(super) struct FileBody {
-    pieces: Arc<[Piece]>,
-    /// Index of the current piece.
-    next: usize,
-    /// A chunk that is being read on a thread that may block.
-    reading: Option<JoinHandle<ReadChunk>>,
-    /// The open file, between two chunks.
-    chunks: Option<Chunks>,
-    left: u64,
+/// The length of a body of these pieces.
+pub(super) fn length(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(Piece::length).fold(0, u64::saturating_add)
 }
 
-type ReadChunk = io::Result<(Option<Bytes>, Chunks)>;
-
-impl FileBody {
-    pub(super) fn new(pieces: &Arc<[Piece]>) -> Self {
-        let left = pieces.iter().map(Piece::length).fold(0, u64::saturating_add);
-        Self { pieces: Arc::clone(pieces), next: 0, reading: None, chunks: None, left }
-    }
-
-    fn poll_chunk(
-        &mut self,
-        cx: &mut Context<'_>,
-        source: &FileSource,
-    ) -> Poll<io::Result<Option<Bytes>>> {
-        let source = source.clone();
-        let chunks = self.chunks.take();
-        let reading = self.reading.get_or_insert_with(|| {
-            spawn_blocking(move || {
-                let mut chunks = match chunks {
-                    Some(chunks) => chunks,
-                    None => source.open()?,
-                };
-                Ok((chunks.next_chunk()?, chunks))
-            })
-        });
-        let read = ready!(Pin::new(reading).poll(cx));
-        self.reading = None;
-        let (chunk, chunks) = read.unwrap_or_else(|cancelled| Err(io::Error::other(cancelled)))?;
-        self.chunks = chunk.is_some().then_some(chunks);
-        Poll::Ready(Ok(chunk))
-    }
-}
-
-impl Body for FileBody {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+/// A body of these pieces, which reads the files while it is sent. An error ends the request
+/// before its end. The length of the body is in the request's headers.
+pub(super) fn body(
+    pieces: &Arc<[Piece]>,
+) -> impl Body<Data = Bytes, Error = Error> + Send + Sync + 'static {
+    let state = (Arc::clone(pieces), 0, None::<Chunks>);
+    StreamBody::new(stream::try_unfold(state, |(pieces, mut next, mut chunks)| async move {
         loop {
-            let Some(piece) = self.pieces.get(self.next).cloned() else {
-                return Poll::Ready(None);
-            };
-            let data = match piece {
-                Piece::Text(text) => {
-                    self.next += 1;
-                    text
+            let data = match pieces.get(next) {
+                None => return Ok(None),
+                Some(Piece::Text(text)) => {
+                    next += 1;
+                    text.clone()
                 }
-                Piece::File { source, email, attachment } => {
-                    match ready!(self.poll_chunk(cx, &source)) {
-                        Ok(Some(chunk)) => chunk,
-                        Ok(None) => {
-                            self.next += 1;
-                            continue;
-                        }
-                        Err(error) => {
-                            let error = unreadable(email, attachment, error);
-                            return Poll::Ready(Some(Err(error)));
-                        }
-                    }
+                Some(Piece::File { source, email, attachment }) => {
+                    let (source, open) = (source.clone(), chunks.take());
+                    // On a thread that may block.
+                    let read = spawn_blocking(move || -> io::Result<_> {
+                        let mut chunks = open.map_or_else(|| source.open(), Ok)?;
+                        Ok((chunks.next_chunk()?, chunks))
+                    });
+                    let read = read.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)));
+                    let (chunk, open) =
+                        read.map_err(|error| unreadable(*email, *attachment, error))?;
+                    let Some(chunk) = chunk else {
+                        next += 1;
+                        continue;
+                    };
+                    chunks = Some(open);
+                    chunk
                 }
             };
-            self.left = self.left.saturating_sub(data.len() as u64);
-            return Poll::Ready(Some(Ok(Frame::data(data))));
+            return Ok(Some((Frame::data(data), (pieces, next, chunks))));
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
+    }))
 }
 
 /// The body ends before its length, so the service has no complete request.

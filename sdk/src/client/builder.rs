@@ -11,7 +11,7 @@ use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::call::{is_framing, is_secret};
+use super::call::header;
 use super::connections::{HttpClients, HttpConfig, ProxyChoice};
 use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
@@ -391,24 +391,22 @@ impl<C> ClientBuilder<C> {
     /// Checks the options and builds what the clones of a client share.
     pub(crate) fn build_shared(mut self, service: Service) -> Result<Arc<Shared>, Error> {
         let base = parse_base_url(&self.base)?;
-        check_base_url(&base, service)?;
+        let prefix = service.path_prefix();
+        if base.path().trim_end_matches('/').ends_with(prefix) {
+            return Err(Error::config(format!(
+                "the base URL must not end in {prefix}: the client appends it to the base URL; \
+                 leave it out"
+            )));
+        }
         key_value(&self.key_prefix, &(self.key)())?;
-        let key_header = header_name(&self.key_header)?;
+        let key_header = HeaderName::try_from(&self.key_header).map_err(|_| {
+            Error::config(format!("{:?} is not a valid header name", self.key_header))
+        })?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
-            let known = header_name(name)?;
-            let refused = |problem| Err(Error::config(format!("the header {name} {problem}")));
-            if is_framing(&known) {
-                return refused("cannot be set: the client sets it");
-            }
-            if known == key_header {
-                return refused("carries the API key and cannot be set");
-            }
-            let Ok(mut value) = HeaderValue::from_str(value) else {
-                return refused("has a value with characters that are not allowed");
-            };
-            value.set_sensitive(is_secret(&known));
-            headers.insert(known, value);
+            let (name, value) = header(name, value, &key_header)
+                .map_err(|problem| Error::config(format!("the header {name} {problem}")))?;
+            headers.insert(name, value);
         }
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(USER_AGENT).or_insert(DEFAULT_USER_AGENT);
@@ -443,34 +441,14 @@ fn parse_base_url(text: &str) -> Result<Url, Error> {
         "the base URL must not contain a user name or password"
     } else if url.query().is_some() || url.fragment().is_some() {
         "the base URL must not contain a query or a fragment"
+    } else if url.scheme() == "https" && !cfg!(any(feature = "rustls", feature = "native-tls")) {
+        "the base URL uses https, but svc-sdk was compiled without TLS; enable its feature \
+         `rustls` in Cargo.toml"
     } else {
         return Ok(url);
     };
     Err(Error::config(problem))
 }
 
-/// Rejects base URLs with which no call can succeed.
-fn check_base_url(base: &Url, service: Service) -> Result<(), Error> {
-    let prefix = service.path_prefix();
-    if base.path().trim_end_matches('/').ends_with(prefix) {
-        return Err(Error::config(format!(
-            "the base URL must not end in {prefix}: the client appends it to the base URL; \
-             leave it out"
-        )));
-    }
-    let has_tls = cfg!(any(feature = "rustls", feature = "native-tls"));
-    if base.scheme() == "https" && !has_tls {
-        return Err(Error::config(
-            "the base URL uses https, but svc-sdk was compiled without TLS; \
-             enable its feature `rustls` in Cargo.toml",
-        ));
-    }
-    Ok(())
-}
-
 const DEFAULT_USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("svc-sdk/", env!("CARGO_PKG_VERSION")));
-
-fn header_name(name: &str) -> Result<HeaderName, Error> {
-    name.parse().map_err(|_| Error::config(format!("{name:?} is not a valid header name")))
-}

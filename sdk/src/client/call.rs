@@ -159,25 +159,11 @@ impl<T> Call<T> {
     /// Sets a header of this call. It replaces a client header of the same name, but cannot
     /// replace the header that carries the API key.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        let name = HeaderName::try_from(name.as_ref());
-        match (name, HeaderValue::from_str(value.as_ref())) {
-            (Ok(name), _) if name == self.shared.key_header => {
-                self.reject(InvalidInput::new("header", "carries the API key and cannot be set"));
-            }
-            (Ok(name), _) if is_framing(&name) => {
-                self.reject(InvalidInput::new("header", "delimits the body and cannot be set"));
-            }
-            (Ok(name), Ok(mut value)) => {
-                value.set_sensitive(is_secret(&name));
+        match header(name.as_ref(), value.as_ref(), &self.shared.key_header) {
+            Ok((name, value)) => {
                 self.options.headers.insert(name, value);
             }
-            (Err(_), _) => self.reject(InvalidInput::new("header", "not a valid header name")),
-            (_, Err(_)) => {
-                self.reject(InvalidInput::new(
-                    "header",
-                    "the value contains characters that are not allowed",
-                ));
-            }
+            Err(problem) => self.reject(InvalidInput::new("header", problem)),
         }
         self
     }
@@ -275,15 +261,24 @@ impl<T> Call<T> {
     }
 }
 
-/// Headers that delimit the body. A wrong value would let the server read one request as
-/// two (request smuggling).
-pub(super) fn is_framing(name: &HeaderName) -> bool {
-    matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING)
-}
-
-/// Headers whose values [`RequestPreview`] masks.
-pub(super) fn is_secret(name: &HeaderName) -> bool {
-    matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE)
+/// Checks a header that the application sets, and marks a value that [`RequestPreview`] masks.
+pub(super) fn header(
+    name: &str,
+    value: &str,
+    key_header: &HeaderName,
+) -> Result<(HeaderName, HeaderValue), &'static str> {
+    let name = HeaderName::try_from(name).map_err(|_| "has a name that is not valid")?;
+    if name == *key_header {
+        return Err("carries the API key and cannot be set");
+    }
+    // A wrong value would let the server read one request as two (request smuggling).
+    if matches!(name, CONTENT_LENGTH | TRANSFER_ENCODING) {
+        return Err("delimits the body and cannot be set");
+    }
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| "has a value with characters that are not allowed")?;
+    value.set_sensitive(matches!(name, AUTHORIZATION | PROXY_AUTHORIZATION | COOKIE));
+    Ok((name, value))
 }
 
 impl<T: 'static> IntoFuture for Call<T> {

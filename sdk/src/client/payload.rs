@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
-use super::body::Piece;
+use super::body::{Piece, length};
 use crate::error::{Error, InvalidInput, Target};
 
 /// The request to send.
@@ -70,14 +70,6 @@ impl Payload {
         Self::Files(pieces.into())
     }
 
-    pub(super) fn content_type(&self) -> Option<HeaderValue> {
-        match self {
-            Self::Empty => None,
-            Self::Bytes(_, content_type) => Some(content_type.clone()),
-            Self::Files(_) => Some(JSON),
-        }
-    }
-
     /// Writes the body piece by piece, with attachments encoded.
     pub(super) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
@@ -101,12 +93,12 @@ impl Payload {
         match self {
             Self::Empty => 0,
             Self::Bytes(bytes, _) => bytes.len() as u64,
-            Self::Files(pieces) => pieces.iter().map(Piece::length).fold(0, u64::saturating_add),
+            Self::Files(pieces) => length(pieces),
         }
     }
 }
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 pub(crate) fn write_json<T: Serialize + ?Sized>(
     text: &mut Vec<u8>,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use http::HeaderValue;
+use http::header::CONTENT_LENGTH;
 
 use super::attempt;
 use super::payload::{Options, Payload, Request};
@@ -31,14 +32,16 @@ impl RequestPreview {
         let url = shared.url(&request.path);
         let host = url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
         let mut headers = vec![("host".to_owned(), host)];
+        let has_body = !matches!(request.payload, Payload::Empty);
         for (name, value) in &attempt::headers(shared, &request, options) {
-            headers.push((name.as_str().to_owned(), shown(value)));
+            if *name != CONTENT_LENGTH || !has_body {
+                headers.push((name.as_str().to_owned(), shown(value)));
+            }
         }
         let key = format!("{}{}", shared.key_prefix, mask((shared.key)().expose()));
         headers.push((shared.key_header.as_str().to_owned(), key));
-        let length = request.payload.length();
-        if !matches!(request.payload, Payload::Empty) {
-            headers.push(("content-length".to_owned(), length.to_string()));
+        if has_body {
+            headers.push(("content-length".to_owned(), request.payload.length().to_string()));
         }
         Self {
             method: request.method.as_str().to_owned(),

@@ -15,7 +15,7 @@ use super::observer::Attempt;
 use super::payload::{Confirmation, Options, Request};
 use super::response::Received;
 use super::shared::Shared;
-use crate::error::{Error, ErrorKind, Outcome, Stopped, request_id};
+use crate::error::{BUDGET_SPENT, Error, ErrorKind, HELD_BACK, Outcome, request_id};
 
 /// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ pub(super) async fn send(
 /// The error of a call that cannot start before its deadline.
 fn held_back(end: Instant) -> Error {
     Error::new(ErrorKind::RateLimited, Outcome::NotSent).with(|error| {
-        error.stopped = Some(Stopped::HeldBack);
+        error.stopped = Some(HELD_BACK);
         error.retry_after = Some(end.saturating_duration_since(Instant::now()));
     })
 }
@@ -190,7 +190,7 @@ impl Progress<'_> {
             return (error, None);
         }
         if !invited && !self.shared.budget.withdraw() {
-            return (error.with(|error| error.stopped = Some(Stopped::BudgetSpent)), None);
+            return (error.with(|error| error.stopped = Some(BUDGET_SPENT)), None);
         }
         (error, Some(wait))
     }

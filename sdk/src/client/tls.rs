@@ -29,8 +29,18 @@ impl TlsChoice {
         if !self.native {
             return Ok(builder.tls_backend_preconfigured(self.rustls(is_used)?));
         }
-        let _ = is_used;
-        self.apply_native(builder)
+        #[cfg(feature = "native-tls")]
+        {
+            let _ = is_used;
+            let extra = self.certificates(reqwest::Certificate::from_pem_bundle)?;
+            let builder = builder.tls_backend_native();
+            Ok(match self.platform {
+                true => builder.tls_certs_merge(extra),
+                false => builder.tls_certs_only(extra),
+            })
+        }
+        #[cfg(not(feature = "native-tls"))]
+        Ok(builder)
     }
 
     /// rustls on ring, for this client only: the program's default provider is not touched.
@@ -60,27 +70,6 @@ impl TlsChoice {
             config.with_root_certificates(roots)
         };
         Ok(config.with_no_client_auth())
-    }
-
-    #[cfg(feature = "native-tls")]
-    fn apply_native(
-        &self,
-        builder: reqwest::ClientBuilder,
-    ) -> Result<reqwest::ClientBuilder, Error> {
-        let extra = self.certificates(reqwest::Certificate::from_pem_bundle)?;
-        let builder = builder.tls_backend_native();
-        Ok(match self.platform {
-            true => builder.tls_certs_merge(extra),
-            false => builder.tls_certs_only(extra),
-        })
-    }
-
-    #[cfg(not(feature = "native-tls"))]
-    fn apply_native(
-        &self,
-        builder: reqwest::ClientBuilder,
-    ) -> Result<reqwest::ClientBuilder, Error> {
-        Ok(builder)
     }
 
     /// The certificates of all bundles.

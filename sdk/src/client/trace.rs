@@ -1,8 +1,8 @@
 //! A tracing span for every attempt, with OpenTelemetry's attribute names for HTTP clients
 //! plus the operation and its scope. Spans never contain a body, API key, id or query.
 
+use tracing::Instrument as _;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Span};
 
 use super::attempt::{Failed, Success};
 use super::payload::Request;
@@ -17,13 +17,6 @@ pub(super) async fn traced(
     number: u32,
     attempt: impl Future<Output = Result<Success, Failed>>,
 ) -> Result<Success, Failed> {
-    let span = span(shared, request, number);
-    let result = attempt.instrument(span.clone()).await;
-    record(&span, &result);
-    result
-}
-
-fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
     let operation = request.target.operation();
     let method = request.method.as_str();
     let template = operation.map(Operation::path);
@@ -34,7 +27,7 @@ fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = method,
-        http.request.resend_count = Empty,
+        http.request.resend_count = number.checked_sub(1).filter(|retries| *retries > 0),
         http.response.status_code = Empty,
         url.template = template,
         server.address = shared.base.host_str(),
@@ -46,42 +39,29 @@ fn span(shared: &Shared, request: &Request, attempt: u32) -> Span {
         svc.request_id = Empty,
         svc.outcome = Empty,
     );
-    if attempt > 1 {
-        span.record("http.request.resend_count", attempt - 1);
-    }
-    span
-}
-
-fn record(span: &Span, result: &Result<Success, Failed>) {
+    let result = attempt.instrument(span.clone()).await;
     if span.is_disabled() && result.is_ok() {
-        return;
+        return result;
     }
-    match result {
-        Ok(success) => {
-            span.record("http.response.status_code", success.status.as_u16());
-            if let Some(id) = request_id(&success.headers) {
-                span.record("svc.request_id", id);
+    let (status, id) = match &result {
+        Ok(success) => (Some(success.status), request_id(&success.headers)),
+        Err(failed) => (failed.error.status(), failed.error.request_id()),
+    };
+    span.record("http.response.status_code", status.map(|status| status.as_u16()));
+    span.record("svc.request_id", id);
+    if let Err(Failed { error, .. }) = &result {
+        span.record("otel.status_code", "ERROR");
+        span.record("error.type", error.kind().name());
+        span.record("svc.outcome", error.outcome().as_str());
+        match error.kind() {
+            // Often expected, and only the caller knows.
+            ErrorKind::NotFound | ErrorKind::Conflict => {
+                tracing::debug!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
             }
-        }
-        Err(Failed { error, .. }) => {
-            span.record("otel.status_code", "ERROR");
-            span.record("error.type", error.kind().name());
-            span.record("svc.outcome", error.outcome().as_str());
-            if let Some(status) = error.status() {
-                span.record("http.response.status_code", status.as_u16());
-            }
-            if let Some(id) = error.request_id() {
-                span.record("svc.request_id", id);
-            }
-            match error.kind() {
-                // Often expected, and only the caller knows.
-                ErrorKind::NotFound | ErrorKind::Conflict => {
-                    tracing::debug!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
-                }
-                _ => {
-                    tracing::warn!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
-                }
+            _ => {
+                tracing::warn!(target: "svc_sdk", parent: span, error = %error, "attempt failed");
             }
         }
     }
+    result
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::ser::{Error as _, SerializeStruct};
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::client::body::FileSource;
+use crate::client::FileSource;
 
 /// A file attached to an email.
 ///
@@ -110,29 +110,25 @@ impl Serialize for Attachment {
                 base64_simd::STANDARD.encode_to_string(&content)
             }
         };
-        let fields = if self.content_type.is_some() { 3 } else { 2 };
-        let mut object = serializer.serialize_struct("Attachment", fields)?;
-        object.serialize_field("filename", &self.filename)?;
-        object.serialize_field("content", &content)?;
-        if let Some(content_type) = &self.content_type {
-            object.serialize_field("contentType", content_type)?;
-        }
-        object.end()
+        let (filename, content_type) = (self.filename.clone(), self.content_type.clone());
+        AttachmentObject { filename, content, content_type }.serialize(serializer)
     }
 }
 
-/// Deserializes the documented JSON object, with its content in Base64. Another field is an
-/// error, because it could not be sent.
+/// The documented JSON object. Another field is an error, because it could not be sent.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AttachmentObject {
+    filename: String,
+    content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+}
+
+/// Deserializes the documented JSON object, with its content in Base64.
 impl<'de> Deserialize<'de> for Attachment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        struct Object {
-            filename: String,
-            content: String,
-            content_type: Option<String>,
-        }
-        let object = Object::deserialize(deserializer)?;
+        let object = AttachmentObject::deserialize(deserializer)?;
         let attachment = Self::from_base64(object.filename, object.content);
         Ok(Self { content_type: object.content_type, ..attachment })
     }

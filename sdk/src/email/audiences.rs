@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::Deleted;
-use crate::client::shared::Shared;
+use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
 use crate::list::List;
 use crate::operation::Operation;
-use crate::request::{payload, request_type};
 
 /// An audience, which is a list of contacts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,32 +28,6 @@ pub struct Audience {
 
 resource!(Audience, "an audience");
 
-/// The parameters of a new audience. A string converts into one with that name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewAudience {
-    /// The audience's name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-request_type!(NewAudience);
-
-impl NewAudience {
-    /// Creates the parameters for an audience with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), extra: Extra::default() }
-    }
-}
-
-impl<T: Into<String>> From<T> for NewAudience {
-    fn from(name: T) -> Self {
-        Self::new(name)
-    }
-}
-
 /// The operations on audiences. All of them require the scope `contacts:manage`.
 #[derive(Clone, Debug)]
 pub struct Audiences {
@@ -64,7 +35,7 @@ pub struct Audiences {
 }
 
 impl Audiences {
-    /// Creates an audience. `audience` can be a name.
+    /// Creates an audience with this name.
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
@@ -73,8 +44,9 @@ impl Audiences {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn create(&self, audience: impl Into<NewAudience>) -> Call<Audience> {
-        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload(audience.into()))
+    pub fn create(&self, name: impl AsRef<str>) -> Call<Audience> {
+        let payload = Payload::json(&json!({"name": name.as_ref()}));
+        Call::new(&self.shared, Operation::AudiencesCreate, &[], payload)
     }
 
     /// Lists all audiences.

@@ -7,13 +7,9 @@ use super::contacts::Contacts;
 use super::domains::Domains;
 use super::emails::Emails;
 use super::webhooks::Webhooks;
-use crate::client::builder::ClientBuilder;
-use crate::client::call::Call;
-use crate::client::environment::required;
-use crate::client::guard::RecipientGuard;
-use crate::client::raw::raw;
-use crate::client::response::RawResponse;
-use crate::client::shared::{BatchShape, Shared};
+use crate::client::{
+    BatchShape, Call, ClientBuilder, RawResponse, RecipientGuard, Shared, raw, required,
+};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::secret::Secret;

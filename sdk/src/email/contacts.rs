@@ -12,10 +12,7 @@ use serde_json::{Map, Value};
 
 use super::message::can_be_address;
 use super::paginator::{Paginator, Step};
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::Deleted;
-use crate::client::shared::Shared;
+use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
@@ -343,8 +340,7 @@ impl ContactStream {
         self
     }
 
-    /// Returns whole pages instead of single contacts.
-    pub fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
+    fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
         let (contacts, audience, page_size) =
             (self.contacts.clone(), self.audience.clone(), self.page_size);
         let paginator = Paginator::new(contacts.shared.settings.first_page);
@@ -370,7 +366,7 @@ impl ContactStream {
     /// runtime.
     pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
         std::iter::from_fn(move || {
-            crate::client::blocking::block(self.next()).unwrap_or_else(|error| Some(Err(error)))
+            crate::client::block(self.next()).unwrap_or_else(|error| Some(Err(error)))
         })
     }
 }

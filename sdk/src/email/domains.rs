@@ -4,17 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::Deleted;
-use crate::client::shared::Shared;
-use crate::client::wait::Wait;
+use crate::client::{Call, Deleted, Payload, Shared, Wait};
 use crate::decode::{self, Extra, resource};
 use crate::list::List;
 use crate::operation::Operation;
-use crate::request::{payload, request_type};
 
 /// A sending domain, with the results of its DNS checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -111,32 +106,6 @@ impl DnsRecord {
     }
 }
 
-/// The parameters of a new domain. A string converts into one with that name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NewDomain {
-    /// The domain name.
-    pub name: String,
-    /// Additional fields; sent as given.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-request_type!(NewDomain);
-
-impl NewDomain {
-    /// Creates the parameters for a domain with this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), extra: Extra::default() }
-    }
-}
-
-impl<T: Into<String>> From<T> for NewDomain {
-    fn from(name: T) -> Self {
-        Self::new(name)
-    }
-}
-
 /// The operations on domains. All of them require the scope `domains:manage`.
 #[derive(Clone, Debug)]
 pub struct Domains {
@@ -144,10 +113,11 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// Adds a domain. `domain` can be a name. The response contains the DNS records to publish,
+    /// Adds a domain with this name. The response contains the DNS records to publish,
     /// see [`Domain::dns_records`].
-    pub fn create(&self, domain: impl Into<NewDomain>) -> Call<Domain> {
-        Call::new(&self.shared, Operation::DomainsCreate, &[], payload(domain.into()))
+    pub fn create(&self, name: impl AsRef<str>) -> Call<Domain> {
+        let payload = Payload::json(&json!({"name": name.as_ref()}));
+        Call::new(&self.shared, Operation::DomainsCreate, &[], payload)
     }
 
     /// Lists all domains.

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, Extra, resource, text_enum};
+use crate::decode::{self, Extra, resource};
+use crate::names::text_enum;
 
 /// An email as returned by the service.
 ///

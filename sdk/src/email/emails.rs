@@ -5,16 +5,11 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::admission::admit;
-use super::batch::BatchResponse;
-use super::batch_plan::BatchPlan;
+use super::batch::{BatchPlan, BatchResponse};
 use super::email_record::{EmailRecord, EmailStatus};
 use super::message::Email;
 use super::request_body;
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::Received;
-use crate::client::shared::Shared;
-use crate::client::wait::Wait;
+use crate::client::{Call, Payload, Received, Shared, Wait};
 use crate::decode::{parse_value, read_object};
 use crate::error::Error;
 use crate::operation::Operation;

@@ -3,9 +3,7 @@
 
 use super::attachment::{Attachment, Source};
 use super::message::Email;
-use crate::client::body::Piece;
-use crate::client::payload::{Payload, write_json};
-use crate::client::shared::BatchShape;
+use crate::client::{BatchShape, Payload, Piece, write_json};
 use crate::error::{Error, InvalidInput};
 
 pub(super) fn single(email: &Email) -> Result<Payload, Error> {

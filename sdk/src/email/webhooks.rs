@@ -7,13 +7,11 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::{Deleted, FromResponse, Received};
-use crate::client::shared::Shared;
-use crate::decode::{self, Extra, parse_value, resource, text_enum};
+use crate::client::{Call, Deleted, FromResponse, Payload, Received, Shared};
+use crate::decode::{self, Extra, parse_value, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
+use crate::names::text_enum;
 use crate::operation::Operation;
 use crate::request::{NewWebhook, payload, request_type};
 use crate::secret::Secret;
@@ -181,23 +179,15 @@ const STATUS_NAMES: [&str; 5] = ["statusCode", "status_code", "status", "respons
 /// Finds the endpoint's status: the first integer from 100 to 599, preferring well-known field
 /// names. A null in such a field means that there was no response.
 fn find_status(value: &Value) -> Option<StatusCode> {
-    let mut current = value;
-    loop {
-        let Value::Object(fields) = current else { return as_status(current) };
-        match STATUS_NAMES.iter().find_map(|name| fields.get(*name)) {
-            Some(Value::Null) => return None,
-            Some(named) if as_status(named).is_some() => return as_status(named),
-            _ => {}
-        }
-        if let Some(status) = fields.values().find_map(as_status) {
-            return Some(status);
-        }
-        let mut objects = fields.values().filter(|value| value.is_object());
-        match (objects.next(), objects.next()) {
-            (Some(only), None) => current = only,
-            _ => return None,
-        }
+    let Value::Object(fields) = value else { return as_status(value) };
+    let named = STATUS_NAMES.iter().find_map(|name| fields.get(*name));
+    if named == Some(&Value::Null) {
+        return None;
     }
+    named.into_iter().chain(fields.values()).find_map(as_status).or_else(|| {
+        let mut objects = fields.values().filter(|value| value.is_object());
+        objects.next().filter(|_| objects.next().is_none()).and_then(find_status)
+    })
 }
 
 fn as_status(value: &Value) -> Option<StatusCode> {

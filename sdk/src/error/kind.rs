@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
+use crate::names::named_enum;
 use crate::scope::Scope;
 
 /// The cause of an [`Error`](crate::Error).
@@ -279,40 +279,20 @@ impl ErrorKind {
     }
 }
 
-/// Whether the service may have processed a request that failed.
-///
-/// It covers all attempts of a call. Only [`Unknown`](Self::Unknown) needs care: repeating
-/// such a call may, for example, send an email twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The service did not receive the complete request. Repeating the call is safe.
-    NotSent,
-    /// The service received the request and refused it. It had no effect; repeating the
-    /// call without a change will usually fail again.
-    Refused,
-    /// The service may have processed the request. Check its effect before repeating a call
-    /// that is not idempotent.
-    Unknown,
-}
-
-impl Outcome {
-    /// All outcomes.
-    pub const ALL: &'static [Self] = &[Self::NotSent, Self::Refused, Self::Unknown];
-
-    /// Returns `not_sent`, `refused` or `unknown`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotSent => "not_sent",
-            Self::Refused => "refused",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+named_enum! {
+    /// Whether the service may have processed a request that failed.
+    ///
+    /// It covers all attempts of a call. Only [`Unknown`](Self::Unknown) needs care: repeating
+    /// such a call may, for example, send an email twice.
+    pub enum Outcome {
+        /// The service did not receive the complete request. Repeating the call is safe.
+        NotSent = "not_sent",
+        /// The service received the request and refused it. It had no effect; repeating the
+        /// call without a change will usually fail again.
+        Refused = "refused",
+        /// The service may have processed the request. Check its effect before repeating a call
+        /// that is not idempotent.
+        Unknown = "unknown",
     }
 }
 

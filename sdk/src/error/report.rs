@@ -23,14 +23,9 @@ impl FieldProblem {
         Self { field: field.into(), message: message.into() }
     }
 
-    /// The field's name for `Display` of the error, if it looks like one. A service may put private
-    /// content into it, which must not reach logs.
+    /// The field's name for `Display` of the error.
     pub(crate) fn shown(&self) -> Option<&str> {
-        let is_part = |b: u8| {
-            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'[' | b']' | b'/')
-        };
-        let name = self.field.as_str();
-        (!name.is_empty() && name.len() <= 64 && name.bytes().all(is_part)).then_some(name)
+        Some(self.field.as_str()).filter(|name| is_identifier(name, b"_-.[]/"))
     }
 }
 
@@ -67,19 +62,11 @@ pub(crate) struct ErrorReport {
 }
 
 impl ErrorReport {
-    /// The code for `Display` and `Debug`, if it looks like an identifier. A service may
-    /// put private content into this field, which must not reach logs.
+    /// The code for `Display` and `Debug`.
     pub(crate) fn shown_code(&self) -> Option<&str> {
-        self.code.as_deref().filter(|code| {
-            code.len() <= 64
-                && code
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
-        })
+        self.code.as_deref().filter(|code| is_identifier(code, b"_-."))
     }
-}
 
-impl ErrorReport {
     pub(crate) fn read(body: &Bytes) -> Self {
         match parse_value(body) {
             Ok(Value::Object(object)) => Self::from_object(&object),
@@ -186,6 +173,13 @@ impl ErrorReport {
                 || Scope::ALL.iter().any(names_scope)
         });
     }
+}
+
+/// Whether a text looks like an identifier. A service may put private content into its place, which
+/// must not reach logs.
+fn is_identifier(text: &str, signs: &[u8]) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
 /// Fields that hold a code.

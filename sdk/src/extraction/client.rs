@@ -4,13 +4,7 @@ use std::sync::Arc;
 
 use super::me::Me;
 use super::webhooks::Webhooks;
-use crate::client::builder::ClientBuilder;
-use crate::client::call::Call;
-use crate::client::environment::required;
-use crate::client::payload::Payload;
-use crate::client::raw::raw;
-use crate::client::response::RawResponse;
-use crate::client::shared::Shared;
+use crate::client::{Call, ClientBuilder, Payload, RawResponse, Shared, raw, required};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::secret::Secret;

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::call::Call;
-use crate::client::payload::Payload;
-use crate::client::response::Deleted;
-use crate::client::shared::Shared;
-use crate::decode::{self, Extra, resource, text_enum};
+use crate::client::{Call, Deleted, Payload, Shared};
+use crate::decode::{self, Extra, resource};
 use crate::list::List;
+use crate::names::text_enum;
 use crate::operation::Operation;
 use crate::request::{NewWebhook, payload};
 use crate::secret::Secret;

@@ -1,7 +1,5 @@
 //! Requests and responses of the audience operations (`docs/email-service/audiences.md`).
 
-use svc_sdk::email::NewAudience;
-
 use crate::mock_server::MockServer;
 
 #[tokio::test]
@@ -19,8 +17,12 @@ async fn create() {
 async fn create_with_an_additional_field() {
     let server = MockServer::json(201, r#"{"id":"aud_1"}"#).await;
     let client = server.email().build().unwrap();
-    client.audiences().create(NewAudience::new("News").extra("color", "red")).await.unwrap();
-    assert_eq!(server.single_request().body, r#"{"name":"News","color":"red"}"#);
+    let audience = serde_json::json!({"name": "News", "color": "red"});
+    let call = client.raw("POST", "/api/v1/audiences").json(&audience);
+    assert_eq!(call.operation(), Some(svc_sdk::Operation::AudiencesCreate));
+    call.await.unwrap();
+    let body: serde_json::Value = serde_json::from_str(&server.single_request().body).unwrap();
+    assert_eq!(body, audience);
 }
 
 #[tokio::test]

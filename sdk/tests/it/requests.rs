@@ -409,16 +409,14 @@ async fn previews_mask_credentials_and_responses_hide_cookies() {
 
 #[test]
 fn debug_output_omits_additional_fields() {
-    use svc_sdk::email::{NewAudience, NewContact, NewDomain, NewWebhook, WebhookUpdate};
+    use svc_sdk::email::{NewContact, NewWebhook, WebhookUpdate};
     let shown = format!(
-        "{:?} {:?} {:?} {:?} {:?}",
-        NewAudience::new("Readers").extra("note", "private"),
-        NewDomain::new("x.test").extra("note", "private"),
-        NewContact::new("private@x.test").extra("note", "private"),
+        "{:?} {:?} {:?}",
+        NewContact::new("private@x.test").topic("news").extra("note", "private"),
         NewWebhook::new("https://x.test/private", ["email.sent"]).extra("note", "private"),
         WebhookUpdate::new().url("https://x.test/private").extra("note", "private"),
     );
-    assert!(shown.contains("Readers") && !shown.contains("private"), "{shown}");
+    assert!(shown.contains("news") && !shown.contains("private"), "{shown}");
 }
 
 /// `InvalidInput` works with `?` in an application.

@@ -98,23 +98,6 @@ with_each_database! {
         stop(&inbox, worker).await;
     }
 
-    /// As axum drops the future of a request whose sender hangs up.
-    async fn an_accept_is_completed_although_its_future_is_dropped(bench: B) {
-        let inbox = bench.inbox();
-        let worker = B::run(quick(&inbox), always_ok());
-        for id in ["1", "2", "3"] {
-            let delivery = delivery(id);
-            let accept = inbox.accept(&delivery);
-            tokio::select! {
-                biased;
-                _ = accept => panic!("no database is that fast"),
-                () = std::future::ready(()) => {}
-            }
-        }
-        assert_eq!(bench.wait_for(3).await.len(), 3);
-        stop(&inbox, worker).await;
-    }
-
     async fn missing_and_other_tables_are_reported(bench: B) {
         bench.execute("DROP TABLE webhook_inbox; DROP TABLE webhook_inbox_schema").await;
         let inbox = bench.inbox();

@@ -63,10 +63,10 @@ async fn logs_subprocess() {
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for expected in [
-        "WARN webhook_inbox::worker: handling a webhook delivery failed id=1 attempt=1 retry_in=",
+        "WARN webhook_inbox::worker: handling a webhook delivery failed id=1 attempt=1 counts=true retry_in=",
         "ERROR webhook_inbox::worker: a webhook delivery is a dead letter id=1 attempt=2",
         "DEBUG webhook_inbox::worker: a webhook delivery was handled id=2 attempt=1",
-        "INFO webhook_inbox::inbox: dead letters of the webhook inbox are replayed count=1",
+        "INFO webhook_inbox::queue: dead letters of the webhook inbox are replayed count=1",
         "ERROR webhook_inbox::worker: the worker of the webhook inbox has ended error=\"the table webhook_inbox does not exist",
     ] {
         assert!(log.contains(expected), "{expected} is not in:\n{log}");

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::emails::{accept, domain_names, prepare, stage};
 use super::request::{Checked, NewEmail};
@@ -51,7 +50,7 @@ enum Item {
     Rejected {
         index: usize,
         #[schemars(with = "ErrorObject<'_>")]
-        error: Value,
+        error: Box<RawValue>,
     },
 }
 
@@ -81,7 +80,7 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
                 Err(error) if error.code().status().is_server_error() => return Err(error),
                 Err(error) => Item::Rejected {
                     index,
-                    error: serde_json::to_value(error.object()).map_err(ApiError::internal)?,
+                    error: to_raw_value(&error.object()).map_err(ApiError::internal)?,
                 },
             });
         }
@@ -133,7 +132,7 @@ fn parse_email(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiErro
     match object::<NewEmail>(email.get().as_bytes()) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
-            let request = serde_json::from_slice::<Value>(bytes);
+            let request = serde_json::from_slice::<serde_json::Value>(bytes);
             Err(request.err().map_or(error, |error| not_json(bytes, &error)))
         }
         Err(error) => Ok(Err(error)),

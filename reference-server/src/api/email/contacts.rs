@@ -190,7 +190,8 @@ impl Update {
         // The merge is shallow (`docs/undocumented/email-service.md#metadata-merge`).
         for (key, value) in self.metadata.unwrap_or_default() {
             if value.is_null() {
-                contact.metadata.shift_remove(&key);
+                // Keeps the order of the others, whether or not `serde_json` does.
+                contact.metadata.retain(|name, _| *name != key);
             } else {
                 contact.metadata.insert(key, value);
             }

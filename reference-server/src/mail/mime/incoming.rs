@@ -17,8 +17,8 @@ pub(crate) struct Incoming {
     pub(crate) subject: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
-    /// Decoded header fields, in order. The values of a repeated field are joined by
-    /// line breaks, which no single value contains.
+    /// Decoded header fields. The values of a repeated field are joined by line breaks, which
+    /// no single value contains.
     pub(crate) headers: Map<String, Value>,
     pub(crate) attachments: Vec<IncomingAttachment>,
 }

@@ -1,0 +1,7 @@
+//! The application's tests use the local server.
+
+use svc_reference_server::{Server, StartError};
+
+pub async fn server() -> Result<Server, StartError> {
+    Server::start().await
+}
