@@ -14,8 +14,6 @@ pub(crate) mod timestamp;
 #[cfg(feature = "server")]
 pub(crate) mod addresses;
 #[cfg(feature = "server")]
-pub(crate) mod body_budget;
-#[cfg(feature = "server")]
 pub(crate) mod clock;
 #[cfg(feature = "server")]
 pub(crate) mod compatibility;
@@ -27,6 +25,8 @@ pub(crate) mod event_log;
 pub(crate) mod heavy;
 #[cfg(feature = "server")]
 pub(crate) mod id;
+#[cfg(feature = "server")]
+pub(crate) mod limit;
 #[cfg(feature = "server")]
 pub(crate) mod memory;
 #[cfg(feature = "server")]

@@ -3,7 +3,7 @@
 
 pub(crate) mod name_servers;
 pub(crate) mod outbound;
-pub(crate) mod slots;
+pub(crate) mod target;
 pub(crate) mod tls;
 
 /// Whether the process or the machine has no free file descriptor (`EMFILE`, `ENFILE`).

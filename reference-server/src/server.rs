@@ -30,17 +30,17 @@ use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
+use crate::model::limit::Limit;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::model::worker::Worker;
-use crate::net::outbound::{Outbound, Policy};
-use crate::net::slots::Slots;
+use crate::net::outbound::Outbound;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, SEARCHERS, Store};
+use crate::store::{Location, OpenError, Store};
 use crate::store::{
     crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
     relay_queue,
@@ -297,7 +297,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .await
         .map_err(cannot_listen("dns", dns_addr))?;
 
-    let policy = Policy::of(settings.network);
     let (handle, commands) = EngineHandle::new();
     let control_token = match &settings.control_token {
         Some(token) => Some(token.expose().to_owned()),
@@ -323,7 +322,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         resolver: Arc::clone(&resolver),
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
-        outbound: Outbound::new(policy, settings.resolver),
+        outbound: Outbound::new(settings.network, settings.resolver),
         bodies: Default::default(),
         unrecorded: Default::default(),
         relay_again: settings.relay_again,
@@ -347,10 +346,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         engine: handle,
         requests: Default::default(),
         rate_limits: std::sync::Mutex::default(),
-        bodies: Default::default(),
-        templates: Slots::new(MAX_TEMPLATES, MAX_TEMPLATES / 4),
-        domain_keys: Slots::new(processors, processors / 2),
-        searches: Slots::new(SEARCHERS, SEARCHERS / 4),
+        templates: Limit::new(MAX_TEMPLATES),
+        domain_keys: Limit::new(processors),
         indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
@@ -373,8 +370,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 
-/// Maximum number of templates that are rendered or checked at the same time; a quarter of it for
-/// each organization.
+/// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
 /// Maximum number of opens and clicks that are recorded at the same time.
 const MAX_TRACKED: usize = 16;

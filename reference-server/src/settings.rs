@@ -80,7 +80,7 @@ impl Default for Limits {
             max_body_bytes: 64 << 20,
             write_timeout: Duration::from_secs(60),
             stop_timeout: Duration::from_secs(1),
-            max_connections: 10_000,
+            max_connections: 4096,
             max_database_bytes: None,
         }
     }

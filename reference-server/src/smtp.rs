@@ -3,7 +3,6 @@
 mod certificate;
 mod data;
 mod session;
-mod slots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +14,17 @@ use tokio::task::JoinSet;
 use crate::engine::activity::Activity;
 use crate::mail::dns::Resolver;
 use crate::model::clock::Clock;
+use crate::model::limit::Limit;
 use crate::model::stop::Stop;
 use crate::store::Store;
 use crate::store::webhooks::Webhooks;
 pub(crate) use certificate::Certificate;
 pub use certificate::InvalidCertificate;
 use certificate::Tls;
-use slots::Slots;
 
-/// Budget for the messages in transfer, in KiB.
+/// Maximum number of connections. Further clients wait to be accepted.
+const MAX_CONNECTIONS: usize = 100;
+/// Memory for the messages in transfer, in KiB.
 pub(crate) const TRANSFER_BUDGET: usize = 128 << 10;
 
 /// What the listener needs of the server.
@@ -49,9 +50,13 @@ pub(crate) async fn run(server: MailServer, listener: TcpListener) {
     let stopped = server.stop.requested();
     tokio::pin!(stopped);
     let tls = Arc::new(Tls::with(server.certificate.clone()));
-    let slots = Arc::new(Slots::default());
+    let limit = Limit::new(MAX_CONNECTIONS);
     let mut sessions = JoinSet::new();
-    for id in 0.. {
+    loop {
+        let permit = tokio::select! {
+            () = &mut stopped => return,
+            permit = limit.permit() => permit,
+        };
         let accepted = loop {
             tokio::select! {
                 () = &mut stopped => return,
@@ -69,13 +74,10 @@ pub(crate) async fn run(server: MailServer, listener: TcpListener) {
                 continue;
             }
         };
-        let slot = tokio::select! {
-            () = &mut stopped => return,
-            slot = slots.acquire(id, peer.ip().to_canonical()) => slot,
-        };
         let (server, tls) = (Arc::clone(&server), Arc::clone(&tls));
         sessions.spawn(async move {
-            if let Err(error) = session::serve(&server, &tls, stream, peer, &slot).await {
+            let _permit = permit;
+            if let Err(error) = session::serve(&server, &tls, stream, peer).await {
                 tracing::debug!(%error, "an SMTP connection ended early");
             }
         });

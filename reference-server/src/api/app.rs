@@ -11,12 +11,11 @@ use crate::engine::EngineHandle;
 use crate::engine::activity::Activity;
 use crate::mail::dns::{Resolver, Zone};
 use crate::model::addresses::Addresses;
-use crate::model::body_budget::BodyBudget;
 use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
+use crate::model::limit::Limit;
 use crate::model::metrics::Metrics;
 use crate::model::stop::Stop;
-use crate::net::slots::Slots;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::store::domains::VerifiedDomains;
@@ -42,13 +41,10 @@ pub(crate) struct App {
     pub(crate) stop: Arc<Stop>,
     pub(crate) delivery: Arc<Delivery>,
     pub(crate) engine: EngineHandle,
-    pub(crate) bodies: BodyBudget,
     /// The templates that are rendered or checked at the same time.
-    pub(crate) templates: Slots,
+    pub(crate) templates: Limit,
     /// The keys of new domains that are generated at the same time.
-    pub(crate) domain_keys: Slots,
-    /// The searches through all messages or deliveries of an organization at the same time.
-    pub(crate) searches: Slots,
+    pub(crate) domain_keys: Limit,
     /// What is being added to the indexes for searches.
     pub(crate) indexing: Mutex<Indexing>,
     /// The opens and clicks that may be recorded at the same time.

@@ -3,12 +3,12 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod call;
-mod connection;
 pub(crate) mod control;
 pub(crate) mod fault;
 mod idempotency;
 pub(crate) mod input;
 pub(crate) mod listen;
+pub(crate) mod memory;
 mod object;
 pub(crate) mod response;
 pub(crate) mod route;

@@ -11,7 +11,7 @@ use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
-use crate::net::outbound::Policy;
+use crate::net::target;
 use crate::store::deleted;
 use crate::store::webhooks::{self, Webhook};
 
@@ -100,7 +100,7 @@ pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Resul
     if service == Service::Email && url.scheme() == "http" && network == Network::Public {
         return Err("must be an https URL on a public server".to_owned());
     }
-    Policy::of(network).check_url(&url).map_err(|refused| format!("is refused: {refused}"))
+    target::check_url(network, &url).map_err(|refused| format!("is refused: {refused}"))
 }
 
 /// Maximum number of event names of a webhook, repeated ones included

@@ -127,13 +127,13 @@ async fn hand_to(
         source = delivery.store.run_background(job, size, render) => source?,
         () = delivery.stop.until_cut() => return Ok(None),
     };
-    let before_end = |outcomes: &[Handoff]| {
+    let before_message = |outcomes: &[Handoff]| {
         let with_outcome = positions.iter().copied().zip(outcomes);
         let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
         let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
         record_handover(delivery, job.id.clone(), sent.clone(), accepted)
     };
-    let envelope = Envelope { sender: &sender, recipients: &recipients, before_end };
+    let envelope = Envelope { sender: &sender, recipients: &recipients, before_message };
     Ok(relay.send(&delivery.stop, envelope, &source).await)
 }
 

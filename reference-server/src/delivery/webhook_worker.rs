@@ -18,11 +18,11 @@ use super::unrecorded::RecordedAttempt;
 use super::{Delivery, sign};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
+use crate::model::limit::Permit;
 use crate::model::time::Millis;
 use crate::model::worker::Worker;
 use crate::net::DESCRIPTOR_WAIT;
-use crate::net::outbound::{Attempt, AttemptError, RequestBody};
-use crate::net::slots::Slot;
+use crate::net::outbound::{Attempt, AttemptError};
 use crate::store::Tx;
 use crate::store::attempts::{self, NewAttempt};
 use crate::store::deliveries::{self, Body, Due, DueDeliveries, State};
@@ -201,20 +201,20 @@ pub(crate) async fn attempt(
 /// The bytes of an attempt that may begin.
 struct Ready {
     parts: [Bytes; 3],
-    _slot: Slot,
+    _permit: Permit,
     _shared: Option<Arc<SharedBody>>,
 }
 
 /// Waits until an attempt may begin and there is memory for its bytes.
 async fn prepare(delivery: &Delivery, organization: i64, body: Body) -> Result<Ready, ApiError> {
-    let slot = delivery.outbound.slot(organization).await;
+    let permit = delivery.outbound.permit().await;
     let shared = match body.shared {
         Some(id) => Some(delivery.bodies.get(&delivery.store, organization, id).await?),
         None => None,
     };
     let shared_bytes = shared.as_ref().map(|shared| shared.bytes()).unwrap_or_default();
     let parts = [body.head.into(), shared_bytes, body.tail.into()];
-    Ok(Ready { parts, _slot: slot, _shared: shared })
+    Ok(Ready { parts, _permit: permit, _shared: shared })
 }
 
 /// Signs and sends a delivery that may begin.
@@ -233,7 +233,7 @@ async fn send(
         .collect();
     let started_at = delivery.clock.now();
     let attempt = match url::Url::parse(&webhook.url) {
-        Ok(url) => post(delivery, &url, headers, RequestBody::new(parts)).await?,
+        Ok(url) => post(delivery, &url, headers, &parts).await?,
         Err(_) => Attempt { outcome: Err(AttemptError::InvalidUrl), duration: Duration::ZERO },
     };
     delivery.metrics.attempt(event.service, attempt.is_delivered());
@@ -283,10 +283,10 @@ async fn post(
     delivery: &Delivery,
     url: &url::Url,
     headers: http::HeaderMap,
-    body: RequestBody,
+    body: &[Bytes],
 ) -> Result<Attempt, ApiError> {
     loop {
-        let sending = delivery.outbound.post(url, headers.clone(), body.clone());
+        let sending = delivery.outbound.post(url, headers.clone(), body);
         // A defect must not be repeated for ever.
         let attempt = AssertUnwindSafe(sending)
             .catch_unwind()

@@ -1,27 +1,41 @@
-//! Relays mail to an SMTP server (`--relay`), over one reused connection and with an
-//! outcome for each recipient.
+//! Relays mail to an SMTP server (`--relay`) with lettre, over one reused connection and with an
+//! outcome for each recipient. Lettre's transport sends a message as a whole; this drives its
+//! connection command by command, so that the hand-over is recorded before the relay has the
+//! message.
 
-mod connection;
 mod target;
 
+use std::error::Error as _;
 use std::fmt;
+use std::io;
+use std::time::Duration;
 
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::extension::{ClientId, Extension};
+use lettre::transport::smtp::response::{Response, Severity};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
-use connection::{Connection, ConnectionError};
 pub use target::InvalidRelay;
 pub(crate) use target::RelayTarget;
+use target::Tls;
 
 use crate::model::error::ApiError;
 use crate::model::stop::Stop;
 use crate::net::{DESCRIPTOR_WAIT, is_out_of_descriptors};
 
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(300);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Client of the SMTP server that mail is relayed to.
-#[derive(Debug)]
 pub(crate) struct Relay {
     target: RelayTarget,
     /// Locked while a message is sent: there is only one connection.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<AsyncSmtpConnection>>,
 }
 
 /// Outcome of a recipient at the relay.
@@ -33,8 +47,7 @@ pub(crate) enum Handoff {
     Deferred(Reason),
     /// Permanent failure: a 5xx reply.
     Refused(Reason),
-    /// The relay got the whole message, but its reply did not arrive. It may have accepted
-    /// the message.
+    /// The message was sent, but its reply did not arrive. The relay may have accepted it.
     Unknown(Reason),
 }
 
@@ -42,9 +55,9 @@ pub(crate) enum Handoff {
 pub(crate) struct Envelope<'a, B> {
     pub(crate) sender: &'a str,
     pub(crate) recipients: &'a [String],
-    /// Called with the outcomes so far when the relay has the whole message except for its end.
-    /// The relay gets the end only if this succeeds.
-    pub(crate) before_end: B,
+    /// Called with the outcomes so far when the relay waits for the message. The relay gets it
+    /// only if this succeeds.
+    pub(crate) before_message: B,
 }
 
 /// Why a message was not accepted, such as `550 5.1.1 no such user`.
@@ -72,79 +85,244 @@ impl Relay {
     }
 
     /// Sends one message. Returns one outcome per recipient, in order, or `None` if the server
-    /// stops before the relay has the whole message.
+    /// stops before the relay gets the message.
     pub(crate) async fn send<F: Future<Output = Result<(), ApiError>>>(
         &self,
         stop: &Stop,
         envelope: Envelope<'_, impl FnOnce(&[Handoff]) -> F>,
         source: &[u8],
     ) -> Option<Vec<Handoff>> {
+        let count = envelope.recipients.len();
         tokio::select! {
-            // After the final dot, the message is sent, and the outcome of a stop is unknown.
+            // Once the message is being sent, the outcome of a stop is unknown.
             biased;
-            outcomes = self.transact(stop, envelope, source) => outcomes,
+            outcomes = self.transact(stop, envelope, source) => match outcomes {
+                Ok(outcomes) => Some(outcomes),
+                Err(Failure::Stopped) => None,
+                Err(failure) => Some(vec![failure.into_handoff(); count]),
+            },
             () = stop.until_cut() => None,
         }
     }
 
+    /// Fails if the connection does; rejections by the relay are outcomes.
     async fn transact<F: Future<Output = Result<(), ApiError>>>(
         &self,
         stop: &Stop,
         envelope: Envelope<'_, impl FnOnce(&[Handoff]) -> F>,
         source: &[u8],
-    ) -> Option<Vec<Handoff>> {
-        let count = envelope.recipients.len();
+    ) -> Result<Vec<Handoff>, Failure> {
+        let Envelope { sender, recipients, before_message } = envelope;
         let mut slot = self.connection.lock().await;
-        // The server may have closed the connection. Trying it costs nothing.
+        // The relay may have closed the connection. Trying it costs nothing.
         let reused = match slot.take() {
-            Some(mut connection) => connection.reset().await.is_ok().then_some(connection),
+            Some(mut open) => command(&mut open, "RSET").await.is_ok().then_some(open),
             None => None,
         };
-        let connection = match reused {
-            Some(connection) => Ok(connection),
+        let mut connection = match reused {
+            Some(connection) => connection,
             None => self.connect(stop).await?,
         };
-        let result = match connection {
-            Ok(mut connection) => {
-                let result = connection.transact(stop, envelope, source).await;
-                if result.is_ok() && connection.is_usable() {
-                    *slot = Some(connection);
-                }
-                result
-            }
-            Err(error) => Err(error),
+        let supports = |feature| connection.server_info().supports_feature(feature);
+        let (has_utf8, has_8bit) =
+            (supports(Extension::SmtpUtfEight), supports(Extension::EightBitMime));
+        let is_impossible = |address: &str| !address.is_ascii() && !has_utf8;
+        let mut mail = format!("MAIL FROM:<{sender}>");
+        if has_8bit {
+            mail.push_str(" BODY=8BITMIME");
+        }
+        if has_utf8 && !(sender.is_ascii() && recipients.iter().all(|r| r.is_ascii())) {
+            mail.push_str(" SMTPUTF8");
+        }
+        let of_sender = match is_impossible(sender) {
+            true => no_utf8(),
+            false => outcome(command(&mut connection, &mail).await)?,
         };
-        Some(result.unwrap_or_else(|failure| {
-            let reason = match failure {
-                ConnectionError::NotStored => Reason::new(failure.to_string()),
-                _ => Reason::new(format!("the relay failed: {failure}")),
-            };
-            vec![Handoff::Deferred(reason); count]
-        }))
+        if of_sender != Handoff::Accepted {
+            *slot = Some(connection);
+            return Ok(vec![of_sender; recipients.len()]);
+        }
+        let mut outcomes = Vec::with_capacity(recipients.len());
+        for recipient in recipients {
+            outcomes.push(match is_impossible(recipient) {
+                true => no_utf8(),
+                false => {
+                    let line = format!("RCPT TO:<{recipient}>");
+                    outcome(command(&mut connection, &line).await)?
+                }
+            });
+        }
+        if !outcomes.contains(&Handoff::Accepted) {
+            *slot = Some(connection);
+            return Ok(outcomes);
+        }
+        let of_message = match command(&mut connection, "DATA").await {
+            Ok(reply) if reply.code().severity == Severity::PositiveIntermediate => {
+                before_message(&outcomes).await.map_err(|_| Failure::NotStored)?;
+                // The connection adds a line break.
+                let source = source.strip_suffix(b"\r\n").unwrap_or(source);
+                let sent = tokio::select! {
+                    sent = within(MESSAGE_TIMEOUT, connection.message(source)) => sent,
+                    () = stop.until_cut() => Err(Failure::Stopped),
+                };
+                match outcome(sent) {
+                    Ok(outcome) => outcome,
+                    // Whether the relay has all of the message is not known.
+                    Err(failure) => {
+                        let reason = format!(
+                            "the relay did not confirm the message, and may have accepted it: {failure}"
+                        );
+                        let unknown = Handoff::Unknown(Reason::new(reason));
+                        return Ok(of_accepted(outcomes, &unknown));
+                    }
+                }
+            }
+            Ok(reply) => return Err(Failure::unexpected(&reply)),
+            refused => outcome(refused)?,
+        };
+        *slot = Some(connection);
+        Ok(of_accepted(outcomes, &of_message))
     }
 
     /// Connects. If this process has no free file descriptor, waits until it has one, because
-    /// the relay has not failed. Returns `None` if the server stops first.
-    async fn connect(&self, stop: &Stop) -> Option<Result<Connection, ConnectionError>> {
+    /// the relay has not failed.
+    async fn connect(&self, stop: &Stop) -> Result<AsyncSmtpConnection, Failure> {
         loop {
-            match Connection::open(&self.target).await {
-                Err(ConnectionError::Io(error)) if is_out_of_descriptors(&error) => {}
-                connection => return Some(connection),
+            match self.open().await {
+                Err(Failure::Smtp(error)) if is_for_want_of_descriptors(&error) => {}
+                connection => return connection,
             }
             tracing::warn!("the relay waits for a free file descriptor");
             tokio::select! {
                 () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
-                () = stop.requested() => return None,
+                () = stop.requested() => return Err(Failure::Stopped),
             }
         }
+    }
+
+    /// Connects, starts TLS if the URL demands it or the relay offers it, and logs in if there are
+    /// credentials.
+    async fn open(&self) -> Result<AsyncSmtpConnection, Failure> {
+        let RelayTarget { host, port, tls, credentials, .. } = &self.target;
+        let hello = ClientId::Domain("sandbox.localhost".to_owned());
+        let parameters = || TlsParameters::new(host.clone()).map_err(Failure::Smtp);
+        let from_start = (*tls == Tls::FromStart).then(parameters).transpose()?;
+        let address = (host.as_str(), *port);
+        let limit = Some(CONNECT_TIMEOUT);
+        let connecting =
+            AsyncSmtpConnection::connect_tokio1(address, limit, &hello, from_start, None);
+        let mut connection = within(COMMAND_TIMEOUT, connecting).await?;
+        if connection.can_starttls() {
+            within(COMMAND_TIMEOUT, connection.starttls(parameters()?, &hello)).await?;
+        } else if *tls == Tls::StartTls {
+            return Err(Failure::NoStartTls);
+        }
+        if let Some((user, password)) = credentials {
+            if !connection.is_encrypted() && !self.target.is_loopback() {
+                return Err(Failure::NoTls);
+            }
+            let credentials = Credentials::new(user.clone(), password.clone());
+            let mechanisms = [Mechanism::Plain, Mechanism::Login];
+            let login = connection.auth(&mechanisms, &credentials);
+            within(COMMAND_TIMEOUT, login).await.map_err(|failure| match failure {
+                Failure::Smtp(error) if error.status().is_some() => Failure::Credentials(error),
+                failure => failure,
+            })?;
+        }
+        Ok(connection)
     }
 
     /// Closes the connection with `QUIT`.
     pub(crate) async fn close(&self) {
         if let Some(mut connection) = self.connection.lock().await.take() {
-            connection.quit().await;
+            let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
         }
     }
+}
+
+/// Why a connection is unusable.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Smtp(SmtpError),
+    #[error("timed out")]
+    TimedOut,
+    #[error("this server was stopped")]
+    Stopped,
+    #[error("this server could not store that it hands over the message")]
+    NotStored,
+    #[error("unexpected reply: {0}")]
+    Reply(String),
+    #[error("the server rejected the credentials: {}", reason(.0).0)]
+    Credentials(SmtpError),
+    #[error("the server does not offer STARTTLS, which the URL demands")]
+    NoStartTls,
+    #[error("the server does not offer TLS, and passwords are not sent in cleartext")]
+    NoTls,
+}
+
+impl Failure {
+    fn unexpected(reply: &Response) -> Self {
+        let text: Vec<&str> = reply.message().collect();
+        Self::Reply(format!("{} {}", reply.code(), text.join(" ")))
+    }
+
+    fn into_handoff(self) -> Handoff {
+        Handoff::Deferred(match self {
+            Self::NotStored => Reason::new(self.to_string()),
+            _ => Reason::new(format!("the relay failed: {self}")),
+        })
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, SmtpError>>,
+) -> Result<T, Failure> {
+    timeout(limit, work).await.map_err(|_| Failure::TimedOut)?.map_err(Failure::Smtp)
+}
+
+async fn command(connection: &mut AsyncSmtpConnection, line: &str) -> Result<Response, Failure> {
+    within(COMMAND_TIMEOUT, connection.command(format!("{line}\r\n"))).await
+}
+
+/// What a reply means for the recipients that it concerns.
+fn outcome(reply: Result<Response, Failure>) -> Result<Handoff, Failure> {
+    match reply {
+        Ok(reply) if reply.code().severity == Severity::PositiveCompletion => Ok(Handoff::Accepted),
+        Ok(reply) => Err(Failure::unexpected(&reply)),
+        Err(Failure::Smtp(error)) if error.is_permanent() => Ok(Handoff::Refused(reason(&error))),
+        Err(Failure::Smtp(error)) if error.is_transient() => Ok(Handoff::Deferred(reason(&error))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The code and the text of a 4xx or 5xx reply.
+fn reason(error: &SmtpError) -> Reason {
+    let code = error.status().map(|code| code.to_string()).unwrap_or_default();
+    let text = error.source().map(ToString::to_string).unwrap_or_default();
+    Reason::new(format!("{code} {text}"))
+}
+
+/// Those that were accepted get the outcome of the message.
+fn of_accepted(mut outcomes: Vec<Handoff>, of_message: &Handoff) -> Vec<Handoff> {
+    for outcome in outcomes.iter_mut().filter(|outcome| **outcome == Handoff::Accepted) {
+        outcome.clone_from(of_message);
+    }
+    outcomes
+}
+
+fn is_for_want_of_descriptors(error: &SmtpError) -> bool {
+    error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(is_out_of_descriptors)
+}
+
+fn no_utf8() -> Handoff {
+    Handoff::Refused(Reason::new(
+        "550 5.6.7 the relay does not support internationalized addresses",
+    ))
 }
 
 #[cfg(test)]
@@ -221,8 +399,8 @@ mod tests {
         recipients: &[String],
         source: &[u8],
     ) -> Vec<Handoff> {
-        let before_end = |_: &[Handoff]| std::future::ready(Ok(()));
-        let envelope = Envelope { sender, recipients, before_end };
+        let before_message = |_: &[Handoff]| std::future::ready(Ok(()));
+        let envelope = Envelope { sender, recipients, before_message };
         relay.send(&Stop::default(), envelope, source).await.expect("no stop")
     }
 
@@ -249,7 +427,7 @@ mod tests {
         assert!(lines.iter().all(|(connection, _)| *connection == 1), "{lines:?}");
         let lines: Vec<_> = lines.iter().map(|(_, line)| line.as_str()).collect();
         let message = [
-            "MAIL FROM:<ada@a.test> SIZE=34 BODY=8BITMIME",
+            "MAIL FROM:<ada@a.test> BODY=8BITMIME",
             "RCPT TO:<b@c.test>",
             "DATA",
             "Subject: x",
@@ -277,7 +455,7 @@ mod tests {
         assert_eq!(
             outcome,
             [
-                Handoff::Refused(Reason("550 5.1.1 no such 5.1.1 user".into())),
+                Handoff::Refused(Reason("550 5.1.1 no such user".into())),
                 Handoff::Accepted,
                 Handoff::Deferred(Reason("451 4.7.1 greylisted".into())),
             ]
@@ -328,8 +506,8 @@ mod tests {
         assert!(reason.to_string().ends_with("unexpected reply: 354 more"), "{reason}");
     }
 
-    /// The relay gets the end of a message only if that could be recorded, and for the recipients
-    /// that it accepted.
+    /// The relay gets a message only if that could be recorded, and for the recipients that it
+    /// accepted.
     #[tokio::test]
     async fn a_message_that_cannot_be_recorded_is_not_sent() {
         let script = |line: &str| (line == "RCPT TO:<no@d.test>").then_some("550 no");
@@ -337,15 +515,16 @@ mod tests {
         let relay = relay(address, "");
         let recipients = to(&["c@d.test", "no@d.test"]);
         let refused = Handoff::Refused(Reason("550 no".into()));
-        let before_end = |outcomes: &[Handoff]| {
+        let before_message = |outcomes: &[Handoff]| {
             assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
             std::future::ready(Err(ApiError::internal("the disk is full")))
         };
-        let envelope = Envelope { sender: "a@b.test", recipients: &recipients, before_end };
+        let envelope = Envelope { sender: "a@b.test", recipients: &recipients, before_message };
         let outcome = relay.send(&Stop::default(), envelope, SOURCE).await.expect("no stop");
         let reason = "this server could not store that it hands over the message";
         assert_eq!(outcome[0], Handoff::Deferred(Reason(reason.to_owned())));
-        assert!(!drain(&mut lines).iter().any(|(_, line)| line == "."));
+        let sent = drain(&mut lines);
+        assert_eq!(sent.last().map(|(_, line)| line.as_str()), Some("DATA"), "{sent:?}");
     }
 
     #[tokio::test]
@@ -405,14 +584,16 @@ mod tests {
         );
     }
 
-    /// Cleartext that follows the reply to STARTTLS may have been injected.
+    /// Anyone on the way could remove the offer of STARTTLS, so a URL can demand it.
     #[tokio::test]
-    async fn rejects_cleartext_injected_before_tls() {
-        let script = |line: &str| (line == "STARTTLS").then_some("220 ready\r\n250 injected");
-        let (address, _lines) = server(script, "250-x\r\n250 STARTTLS").await;
-        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
-        let reason = Reason("the relay failed: the server did not speak SMTP".to_owned());
-        assert_eq!(outcome, [Handoff::Deferred(reason)]);
+    async fn a_url_can_demand_tls() {
+        let (address, mut lines) = server(|_| None, "250-x\r\n250 8BITMIME").await;
+        let url = format!("smtp+starttls://{address}");
+        let relay = Relay::new(RelayTarget::parse(&url).expect("a relay"));
+        let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let reason = "the relay failed: the server does not offer STARTTLS, which the URL demands";
+        assert_eq!(outcome, [Handoff::Deferred(Reason(reason.to_owned()))]);
+        assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("MAIL")));
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ impl Address {
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(AddressError::Space);
         }
+        let text = text.strip_suffix('.').unwrap_or(text);
         let at = text.rfind('@').ok_or(AddressError::NoAt)?;
         let (local, domain) = (&text[..at], &text[at + 1..]);
         if !is_local_part(local) {
@@ -52,7 +53,7 @@ impl Address {
         Ok(Self { text: text.to_owned(), at, domain: DomainName::parse(domain)? })
     }
 
-    /// The address as given in the request.
+    /// The address as given in the request, without the final dot of its domain.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
@@ -73,6 +74,14 @@ impl Address {
 
     pub(crate) fn domain(&self) -> &DomainName {
         &self.domain
+    }
+}
+
+/// A mailbox without the final dot of its domain: `Name <a@b.>` is `Name <a@b>`.
+pub(crate) fn without_final_dot(mailbox: String) -> String {
+    match mailbox.strip_suffix(".>") {
+        Some(start) => format!("{start}>"),
+        None => mailbox.strip_suffix('.').map(str::to_owned).unwrap_or(mailbox),
     }
 }
 

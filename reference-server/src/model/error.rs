@@ -63,7 +63,6 @@ codes! {
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "the content type or the content encoding of the body is not supported",
     WrongHost "wrong_host" MISDIRECTED_REQUEST "the `Host` header is not an address of this server",
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "fields are invalid; `details.fields` lists them",
-    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE "the request line or the headers are too large",
     RateLimited "rate_limited" TOO_MANY_REQUESTS "the API key exceeded its rate limit (only if the server has one)",
     Internal "internal" INTERNAL_SERVER_ERROR "the server failed; its log has the reason",
     Unavailable "unavailable" SERVICE_UNAVAILABLE "the server is temporarily unavailable",

@@ -51,7 +51,7 @@ impl Metrics {
 
     /// Formats the metrics for Prometheus. `pending` is the number of pending deliveries,
     /// `due` that of waiting emails and recipients.
-    pub(crate) fn text(&self, pending: i64, due: i64, waits: &[(&str, u64)]) -> String {
+    pub(crate) fn text(&self, pending: i64, due: i64) -> String {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -108,16 +108,6 @@ impl Metrics {
         );
         let due = [(String::new(), due.to_string())];
         family("svc_due", "gauge", "Emails and recipients waiting for their next step.", &due);
-        let waits: Vec<_> = waits
-            .iter()
-            .map(|(name, count)| (format!(r#"{{slots="{name}"}}"#), count.to_string()))
-            .collect();
-        family(
-            "svc_slot_waits_total",
-            "counter",
-            "Requests that waited because of the requests of other organizations.",
-            &waits,
-        );
         text
     }
 }
@@ -141,7 +131,7 @@ mod tests {
         metrics.request(Operation::EmailsSend, StatusCode::FORBIDDEN, took);
         metrics.emails(1);
         metrics.attempt(Service::Extraction, false);
-        let text = metrics.text(3, 4, &[("searches", 5)]);
+        let text = metrics.text(3, 4);
         for line in [
             "# TYPE svc_requests_total counter",
             r#"svc_requests_total{service="email",operation="emails.send",status="2xx"} 1"#,
@@ -155,7 +145,6 @@ mod tests {
             r#"svc_delivery_attempts_total{service="extraction",outcome="failed"} 1"#,
             "svc_deliveries_pending 3",
             "svc_due 4",
-            r#"svc_slot_waits_total{slots="searches"} 5"#,
         ] {
             assert!(text.lines().any(|known| known == line), "{line} in\n{text}");
         }

@@ -4,32 +4,27 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
-/// Performs the TLS handshake for `host` on an open connection.
-pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
-    host: &str,
-    stream: S,
-) -> io::Result<TlsStream<S>> {
-    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    TlsConnector::from(config()?).connect(name, stream).await
+/// Trusts the certificates of the platform, which are loaded once.
+pub(crate) fn config() -> io::Result<ClientConfig> {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(config.clone());
+    }
+    let config = builder()?.with_platform_verifier().map_err(io::Error::other)?;
+    Ok(CONFIG.get_or_init(|| config.with_no_client_auth()).clone())
 }
 
-fn config() -> io::Result<Arc<ClientConfig>> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(Arc::clone(config));
-    }
+/// Trusts no certificate: for a client that connects without TLS.
+pub(crate) fn without_certificates() -> io::Result<ClientConfig> {
+    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+fn builder() -> io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(io::Error::other)?
-        .with_no_client_auth();
-    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+        .map_err(io::Error::other)
 }

@@ -1,18 +1,16 @@
 //! The router, and the checks that run before every handler.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Response};
-use http_body_util::BodyExt as _;
 use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
@@ -21,9 +19,9 @@ use crate::api::app::{App, Shared};
 use crate::api::control::guard::{check_query, guard};
 use crate::api::framework::auth;
 use crate::api::framework::call::Call;
-use crate::api::framework::fault;
+use crate::api::framework::fault::{self, Cut};
 use crate::api::framework::input::Input;
-use crate::api::framework::listen::ConnectionAborter;
+use crate::api::framework::memory;
 use crate::api::framework::response;
 use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
@@ -32,7 +30,6 @@ use crate::api::tracking;
 use crate::control::live::Change;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
-use crate::model::memory;
 use crate::store::faults::{self, FaultUpdate};
 
 /// The routes of both services and of the control interface.
@@ -76,16 +73,15 @@ pub(crate) fn router(app: &Shared) -> Router {
 
 /// Handles a request to the control interface.
 async fn handle_control(
-    mut input: Input,
+    input: Input,
     route: &Route,
     handler: &impl Fn(Input) -> Handled,
 ) -> Response<Body> {
     let known = (route.query)(&input.app.settings.compatibility);
     let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
         Ok(()) => {
-            input.organization = named_in_query(&input);
             let app = Arc::clone(&input.app);
-            let response = within_memory(input.organization, handler(input)).await;
+            let response = memory::holding(handler(input)).await;
             if response.is_ok() {
                 publish_change(&app, route);
             }
@@ -129,20 +125,21 @@ async fn handle_documented(
             let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
             recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
-            let aborter = input.parts.extensions.get::<ConnectionAborter>().cloned();
             // These checks follow authentication, in the order of
             // `docs/undocumented/both-services.md#order-of-checks`.
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
-                let organization = key.organization;
-                input.organization = organization;
-                within_memory(organization, handler(Call { operation, key, input })).await
+                memory::holding(handler(Call { operation, key, input })).await
             };
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
             match fault {
-                Some(effect) => fault::apply(effect, aborter.unwrap_or_default(), process).await,
+                Some(effect) => match fault::apply(effect, process).await {
+                    Ok(response) => response,
+                    // The request stays in the log without a status.
+                    Err(Cut) => return Cut::response(),
+                },
                 None => process.await,
             }
         }
@@ -155,30 +152,6 @@ async fn handle_documented(
     };
     app.metrics.request(operation, response.status(), started.elapsed());
     recording.respond(response).await
-}
-
-/// Counts a large response toward the memory of the organization, until it has been sent
-/// (`docs/undocumented/both-services.md#bounds`).
-async fn within_memory(organization: i64, handled: Handled) -> Result<Response<Body>, ApiError> {
-    let (response, memory) = memory::reserving(handled).await;
-    let response = response?;
-    // A response without an exact size is sent piece by piece.
-    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
-    if !size.is_some_and(memory::counts) {
-        return Ok(response);
-    }
-    let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.map_err(ApiError::internal)?.to_bytes();
-    let kept = memory.keep(organization, bytes).await;
-    Ok(Response::from_parts(parts, Body::from(kept)))
-}
-
-/// A number for the organization that the query of a control request names, which no organization
-/// has: the handler alone knows which one it is.
-fn named_in_query(input: &Input) -> i64 {
-    let mut hasher = DefaultHasher::new();
-    input.query().get("organization").hash(&mut hasher);
-    -1 - (hasher.finish() >> 1) as i64
 }
 
 type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;

@@ -133,8 +133,8 @@ impl Builder {
     /// Sends outgoing mail to an SMTP server.
     ///
     /// The URL is `smtp://user:password@mail.example.com:587`, which uses `STARTTLS`
-    /// if the server offers it, or `smtps://…` for TLS from the start. Without a
-    /// relay, no mail leaves the machine. With one, the magic recipients (such as
+    /// if the server offers it, `smtp+starttls://…`, which demands `STARTTLS`, or `smtps://…`
+    /// for TLS from the start. Without a relay, no mail leaves the machine. With one, the magic recipients (such as
     /// `bounced@example.test`) still stay local.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Builder {
     }
 
     /// Sets whether a message is sent again if the relay broke off, or this server was killed,
-    /// after the relay had all of it and before its reply. Default: `false`.
+    /// after the message was begun and before the relay's reply. Default: `false`.
     ///
     /// Such a message may or may not have been accepted. By default its recipients stay
     /// `sent`, and `detail.reason` says why; sent again, it may arrive twice.

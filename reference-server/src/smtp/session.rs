@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use mail_builder::headers::date::Date;
 use smtp_proto::request::receiver::RequestReceiver;
-use smtp_proto::{Error, Request};
+use smtp_proto::{
+    Error, MAIL_BODY_7BIT, MAIL_BODY_8BITMIME, MAIL_BODY_BINARYMIME, MAIL_SMTPUTF8, MailFrom,
+    RcptTo, Request,
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -15,7 +18,6 @@ use tokio::time::timeout;
 use super::MailServer;
 use super::certificate::Tls;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
-use super::slots::Slot;
 use crate::control::messages::Authentication;
 use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
@@ -46,47 +48,24 @@ pub(super) async fn serve(
     tls: &Tls,
     mut stream: TcpStream,
     peer: SocketAddr,
-    slot: &Slot,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
     write(server.write_timeout, &mut stream, greeting.as_bytes()).await?;
-    let session = Session::new(server, client, false, slot);
-    if run_or_give_way(session, &mut stream).await? == End::StartTls {
-        let mut stream = tokio::select! {
-            stream = timeout(IDLE_TIMEOUT, tls.accept(stream)) => stream??,
-            () = slot.give_way() => return Ok(()),
-        };
+    let session = Session::new(server, client, false);
+    if run_session(session, &mut stream).await? == End::StartTls {
+        let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
         // The session starts over, since anyone could have injected the earlier
         // cleartext commands (RFC 3207 §4.2).
-        run_or_give_way(Session::new(server, client, true, slot), &mut stream).await?;
+        run_session(Session::new(server, client, true), &mut stream).await?;
     }
     Ok(())
 }
 
-/// Runs a session until it ends or has to give way to a new client.
-async fn run_or_give_way<S>(session: Session<'_>, stream: &mut S) -> io::Result<End>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let slot = session.slot;
-    tokio::select! {
-        ended = run_session(session, stream) => return ended,
-        () = slot.give_way() => {}
-    }
-    let farewell = async {
-        stream.write_all(format!("{GIVE_WAY}\r\n").as_bytes()).await?;
-        stream.shutdown().await
-    };
-    // The client may not read, and the new one waits.
-    let _ = timeout(Duration::from_millis(100), farewell).await;
-    Ok(End::Closed)
-}
+const UNKNOWN_PARAMETER: &str = "555 5.5.4 a parameter is not supported";
 
 const TEMPORARY: &str = "451 4.3.0 temporary failure, try again later";
-
-const GIVE_WAY: &str = "421 4.7.0 too many connections, try again later";
 
 /// Writes within a time limit: a client that does not read must not keep its connection.
 async fn write<S: AsyncWrite + Unpin>(
@@ -99,22 +78,6 @@ async fn write<S: AsyncWrite + Unpin>(
         stream.flush().await
     };
     timeout(limit, write).await?
-}
-
-/// Writes the replies to what was received. A connection that keeps its slot, because of a message
-/// that was stored, keeps it until the client has the reply.
-pub(super) async fn respond<S: AsyncWrite + Unpin>(
-    stream: &mut S,
-    replies: &str,
-    slot: &Slot,
-    is_kept: bool,
-    limit: Duration,
-) -> io::Result<()> {
-    write(limit, stream, replies.as_bytes()).await?;
-    if is_kept {
-        slot.end_message();
-    }
-    Ok(())
 }
 
 /// How a session ended.
@@ -158,17 +121,23 @@ where
                     }
                     session.process_message().await
                 }
-                None => match commands.ingest(&mut bytes).map(Request::into_owned) {
-                    Ok(request) => session.handle_command(request).await,
-                    Err(Error::NeedsMoreData { .. }) => break,
-                    Err(error) => session.reject_syntax(&error),
-                },
+                None => {
+                    let line = bytes.as_slice();
+                    let request = commands.ingest(&mut bytes).map(Request::into_owned);
+                    session.count(&line[..line.len() - bytes.len()]);
+                    let reply = match request {
+                        Ok(request) => session.handle_command(request).await,
+                        Err(Error::NeedsMoreData { .. }) => break,
+                        Err(error) => session.reject_syntax(&error),
+                    };
+                    session.command_size = 0;
+                    reply
+                }
             };
             replies.push_str(&reply);
             replies.push_str("\r\n");
         }
-        let is_kept = std::mem::take(&mut session.is_kept);
-        respond(stream, &replies, session.slot, is_kept, session.server.write_timeout).await?;
+        write(session.server.write_timeout, stream, replies.as_bytes()).await?;
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -198,9 +167,8 @@ struct Session<'a> {
     data: Option<Data>,
     errors: u32,
     encrypted: bool,
-    slot: &'a Slot,
-    /// The connection keeps its slot until the replies so far are written.
-    is_kept: bool,
+    /// Size of the current command without white space, in bytes.
+    command_size: usize,
     end: Option<End>,
 }
 
@@ -211,7 +179,7 @@ struct Transaction {
 }
 
 impl<'a> Session<'a> {
-    fn new(server: &'a MailServer, client: IpAddr, encrypted: bool, slot: &'a Slot) -> Self {
+    fn new(server: &'a MailServer, client: IpAddr, encrypted: bool) -> Self {
         Self {
             server,
             client,
@@ -221,8 +189,7 @@ impl<'a> Session<'a> {
             data: None,
             errors: 0,
             encrypted,
-            slot,
-            is_kept: false,
+            command_size: 0,
             end: None,
         }
     }
@@ -237,6 +204,10 @@ impl<'a> Session<'a> {
                      250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}250 ENHANCEDSTATUSCODES"
                 )
             }
+            // The parser skips what follows the word.
+            Request::StartTls if self.command_size > "STARTTLS".len() => {
+                self.reject("501 5.5.4 STARTTLS has no parameters")
+            }
             Request::StartTls if self.encrypted => self.reject("503 5.5.1 TLS is already active"),
             Request::StartTls => {
                 self.end = Some(End::StartTls);
@@ -246,8 +217,8 @@ impl<'a> Session<'a> {
                 self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
             }
-            Request::Mail { from } => self.mail(&from.address, from.size),
-            Request::Rcpt { to } => self.recipient(&to.address).await,
+            Request::Mail { from } => self.mail(from),
+            Request::Rcpt { to } => self.recipient(to).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
                     self.data = Some(Data::new(Arc::clone(&self.server.transfers)));
@@ -279,17 +250,30 @@ impl<'a> Session<'a> {
         self.transaction = None;
     }
 
-    fn mail(&mut self, address: &str, size: usize) -> String {
+    fn count(&mut self, bytes: &[u8]) {
+        self.command_size += bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+    }
+
+    fn mail(&mut self, from: MailFrom<String>) -> String {
         if self.helo.is_none() {
             return self.reject("503 5.5.1 send EHLO first");
         }
         if self.transaction.is_some() {
             return self.reject("503 5.5.1 sender already specified");
         }
+        if from.flags & MAIL_BODY_BINARYMIME != 0 {
+            return self.reject("504 5.5.4 BODY=BINARYMIME is not supported");
+        }
+        let (flags, size) =
+            (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
+        let known = MailFrom { address: from.address.clone(), flags, size, ..MailFrom::default() };
+        if from != known {
+            return self.reject(UNKNOWN_PARAMETER);
+        }
         if size > MAX_MESSAGE_SIZE {
             return too_large();
         }
-        let sender = match address {
+        let sender = match &*from.address {
             "" => None,
             address => match Address::parse(address) {
                 Ok(address) => Some(address),
@@ -300,14 +284,27 @@ impl<'a> Session<'a> {
         "250 2.1.0 sender OK".to_owned()
     }
 
-    async fn recipient(&mut self, address: &str) -> String {
+    async fn recipient(&mut self, to: RcptTo<String>) -> String {
+        if to != (RcptTo { address: to.address.clone(), ..RcptTo::default() }) {
+            return self.reject(UNKNOWN_PARAMETER);
+        }
         let Some(transaction) = &mut self.transaction else {
             return self.reject("503 5.5.1 send MAIL first");
         };
         if transaction.recipients.len() >= MAX_RECIPIENTS {
             return "452 4.5.3 too many recipients".to_owned();
         }
-        let Ok(address) = Address::parse(address) else {
+        // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
+        // for the parser, like `<>`.
+        let address = if to.address.is_empty() && self.command_size > "RCPTTO:<>".len() {
+            match self.server.store.read(domains::first_verified).await {
+                Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
+                Err(_) => return TEMPORARY.to_owned(),
+            }
+        } else {
+            to.address
+        };
+        let Ok(address) = Address::parse(&address) else {
             return self.reject("501 5.1.3 invalid recipient address");
         };
         match accepts_domain(self.server, address.domain().as_str()).await {
@@ -324,18 +321,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Processes the message whose data is complete. The connection keeps its slot until the
-    /// reply is written.
+    /// Processes the message whose data is complete.
     async fn process_message(&mut self) -> String {
-        if !self.is_kept && !self.slot.begin_message().await {
-            self.end = Some(End::Closed);
-            return GIVE_WAY.to_owned();
-        }
-        self.is_kept = true;
-        self.finish_message().await
-    }
-
-    async fn finish_message(&mut self) -> String {
         let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
             return self.reject("503 5.5.1 send MAIL first");
         };

@@ -214,6 +214,12 @@ pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<boo
     Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
 }
 
+/// The name of the oldest verified domain.
+pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
+    let sql = format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT} ORDER BY id LIMIT 1");
+    Ok(reader.find(&sql, [], |row| row.get(0))?)
+}
+
 /// The verified domains with this name, each as domain id and organization. Several
 /// organizations may have the same domain.
 pub(crate) fn owners(

@@ -12,7 +12,6 @@ mod doors;
 mod jobs;
 mod large;
 mod mail;
-mod neighbors;
 mod requests;
 mod sending;
 

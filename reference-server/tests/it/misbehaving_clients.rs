@@ -18,34 +18,18 @@ async fn read_until_closed(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&response).into_owned()
 }
 
-/// Asserts that a malformed request got the server's own error response, with a request
-/// ID, and that nothing follows it.
-fn assert_rejected(response: &str, status: u16, code: &str) {
-    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{response:?}"));
-    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{response}");
-    for field in [
-        "content-type: application/json\r\n",
-        "x-request-id: req_",
-        "connection: close\r\n",
-        &format!("content-length: {}", body.len()),
-    ] {
-        assert!(head.contains(field), "{field} in {response}");
-    }
-    assert!(body.starts_with(&format!(r#"{{"error":{{"code":"{code}","message":""#)), "{response}");
-}
-
 #[tokio::test]
-async fn slow_headers_get_408() {
+async fn slow_headers_end_the_connection() {
     let short = Duration::from_millis(500);
     let sandbox = Sandbox::with(|builder| builder.header_timeout(short)).await;
     let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connect");
     slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\n").await.expect("write");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
-    assert_rejected(&read_until_closed(&mut slow).await, 408, "request_timeout");
-    // An idle client gets no response: it could take it for the response to its next
-    // request.
-    assert_eq!(read_until_closed(&mut silent).await, "");
+    // An idle client could take a response for that to its next request.
+    for stream in [&mut slow, &mut silent] {
+        assert_eq!(read_until_closed(stream).await, "");
+    }
 }
 
 #[tokio::test]
@@ -54,41 +38,16 @@ async fn a_malformed_request_does_not_affect_earlier_responses() {
     let good = format!(
         "GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n\r\n"
     );
-    for wait_for_response in [true, false] {
-        let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
-        if wait_for_response {
-            stream.write_all(good.as_bytes()).await.expect("write");
-            assert_eq!(crate::raw::read_response(&mut stream).await.body, "[]");
-            stream.write_all(b"no HTTP\r\n\r\n").await.expect("write");
-            assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
-        } else {
-            stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("write");
-            let both = read_until_closed(&mut stream).await;
-            let (first, second) = both.split_once("[]").expect("the first response");
-            assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
-            assert_rejected(second, 400, "invalid_request");
-        }
-    }
-}
-
-#[tokio::test]
-async fn rejections_use_the_configured_error_format() {
-    let sandbox = Sandbox::with(|builder| {
-        builder.compatibility("error-format=text").expect("a valid setting")
-    })
-    .await;
     let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
-    stream.write_all(b"GET /\0 HTTP/1.1\r\n\r\n").await.expect("write");
-    let response = read_until_closed(&mut stream).await;
-    assert!(response.contains("content-type: text/plain; charset=utf-8\r\n"), "{response}");
-    assert!(
-        response.ends_with("\r\n\r\nthe request is not a valid HTTP/1.1 request"),
-        "{response}"
-    );
+    stream.write_all(format!("{good}no HTTP\r\n\r\n").as_bytes()).await.expect("write");
+    let both = read_until_closed(&mut stream).await;
+    let (first, second) = both.split_once("[]").expect("the first response");
+    assert!(first.starts_with("HTTP/1.1 200 "), "{both}");
+    assert!(second.starts_with("HTTP/1.1 400 "), "{both}");
 }
 
 #[tokio::test]
-async fn huge_headers_get_431() {
+async fn huge_headers_are_not_read() {
     let sandbox = Sandbox::start().await;
     let long = "x".repeat(200_000);
     for (query, headers) in [
@@ -99,9 +58,11 @@ async fn huge_headers_get_431() {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
         let request =
             format!("GET /api/v1/audiences?{query} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
-        // The server may reject it before it has read all of it.
+        // The server rejects it before it has read all of it, and the end of the connection may
+        // take the response with it.
         let _ = stream.write_all(request.as_bytes()).await;
-        assert_rejected(&read_until_closed(&mut stream).await, 431, "headers_too_large");
+        let response = read_until_closed(&mut stream).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 4"), "{response}");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }
@@ -112,15 +73,20 @@ async fn malformed_requests_get_400() {
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
         b"EHLO me\r\n\r\n",
-        // HTTP/2 with prior knowledge.
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET / HTTP/1.1\r\nno header\r\n\r\n",
-        b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\nconnection: close\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n",
+        // No proxy and no server may disagree about what the body is.
+        b"POST /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ] {
         let mut stream = TcpStream::connect(sandbox.addr()).await.expect("connect");
         stream.write_all(bytes).await.expect("write");
-        assert_rejected(&read_until_closed(&mut stream).await, 400, "invalid_request");
+        stream.shutdown().await.expect("the end");
+        let response = read_until_closed(&mut stream).await;
+        let request = String::from_utf8_lossy(bytes);
+        assert!(response.starts_with("HTTP/1.1 400 "), "{request}: {response}");
     }
     assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.status, 200);
 }

@@ -133,6 +133,42 @@ async fn other_domains_are_rejected_and_the_session_continues() {
 }
 
 #[tokio::test]
+async fn parameters_that_the_server_does_not_offer_are_refused() {
+    let (_sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.command("EHLO x").await;
+    for (line, reply) in [
+        ("STARTTLS foo", "501 5.5.4 STARTTLS has no parameters"),
+        ("MAIL FROM:<a@b.test> BODY=BINARYMIME", "504 5.5.4 BODY=BINARYMIME is not supported"),
+        ("MAIL FROM:<a@b.test> RET=HDRS", "555 5.5.4 a parameter is not supported"),
+        ("MAIL FROM:<a@b.test> ENVID=x", "555 5.5.4 a parameter is not supported"),
+        ("MAIL FROM:<a@b.test> SIZE=10 BODY=7BIT SMTPUTF8", "250 2.1.0 sender OK"),
+        ("RCPT TO:<c@sandbox.test> NOTIFY=SUCCESS", "555 5.5.4 a parameter is not supported"),
+        (
+            "RCPT TO:<c@sandbox.test> ORCPT=rfc822;c@d.test",
+            "555 5.5.4 a parameter is not supported",
+        ),
+        ("RCPT TO:<c@sandbox.test>", "250 2.1.5 recipient OK"),
+    ] {
+        assert_eq!(client.command(line).await, reply, "{line}");
+    }
+}
+
+/// Every server accepts mail for its postmaster (RFC 5321 §4.5.1).
+#[tokio::test]
+async fn the_postmaster_needs_no_domain() {
+    let (sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    client.command("EHLO x").await;
+    client.command("MAIL FROM:<a@b.test>").await;
+    assert_eq!(client.command("RCPT TO:<Postmaster>").await, "250 2.1.5 recipient OK");
+    client.command("DATA").await;
+    assert!(client.command("Subject: x\r\n\r\nx\r\n.").await.starts_with("250 2.0.0 queued"));
+    let wait = "GET /_sandbox/messages/wait?to=postmaster@sandbox.test";
+    assert_eq!(sandbox.control(wait, "").await.between(r#""subject":""#), "x");
+}
+
+#[tokio::test]
 async fn supports_pipelining_and_rejects_commands_out_of_order() {
     let (sandbox, address) = sandbox().await;
     let mut client = Client::connect(address).await;

@@ -107,8 +107,9 @@ pub struct Serve {
     smtp_key_file: Option<PathBuf>,
     /// SMTP server for outgoing mail
     ///
-    /// smtp://HOST:PORT or smtps://HOST. A URL with user and password is accepted only from the
-    /// environment variable SVC_SANDBOX_RELAY. Without a relay, mail stays in the local mailbox.
+    /// smtp://HOST:PORT, smtp+starttls://HOST or smtps://HOST. A URL with user and password is
+    /// accepted only from the environment variable SVC_SANDBOX_RELAY. Without a relay, mail stays
+    /// in the local mailbox.
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
     /// Send again what the relay did not confirm

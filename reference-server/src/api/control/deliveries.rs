@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::api::framework::route::{ID, Routes};
-use crate::api::framework::{ControlCall, Json};
+use crate::api::framework::{ControlCall, Json, memory};
 use crate::control::deliveries::{self as control, Attempt, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
 use crate::delivery::webhook_worker;
 use crate::model::error::{ApiError, Code};
-use crate::model::memory;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::attempts;
@@ -39,7 +38,6 @@ pub(crate) async fn list(
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
     let page = if may_scan {
-        let _slot = app.searches.acquire(organization).await;
         app.store.search(page).await?
     } else {
         app.store.read(page).await?
@@ -71,7 +69,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Delivery>, ApiError> {
     let (organization, id) = (call.organization, call.id());
     let read = id.clone();
     let size = call.app().store.read(move |reader| deliveries::body_size(reader, &read)).await?;
-    memory::reserve_response(organization, size).await;
+    memory::reserve_response(size).await;
     let found = call.app().store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;

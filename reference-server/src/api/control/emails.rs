@@ -71,7 +71,6 @@ pub(crate) async fn list(
         Ok((Page::of(found, limit.0, |last| last.id.clone()), read))
     };
     let (page, read) = if may_scan {
-        let _slot = app.searches.acquire(organization).await;
         app.store.search(find).await?
     } else {
         app.store.read(find).await?

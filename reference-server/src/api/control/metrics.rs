@@ -16,14 +16,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let counts =
         app.store.read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
     let (pending, due) = counts.await?;
-    let slots = [
-        ("templates", &app.templates),
-        ("domain_keys", &app.domain_keys),
-        ("searches", &app.searches),
-        ("verifications", &app.resolver.verifications),
-    ];
-    let waits = slots.map(|(name, slots)| (name, slots.waits()));
-    let mut response = Response::new(Body::from(app.metrics.text(pending, due, &waits)));
+    let mut response = Response::new(Body::from(app.metrics.text(pending, due)));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, format);
     Ok(response)

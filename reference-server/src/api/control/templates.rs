@@ -51,8 +51,8 @@ pub(crate) async fn list(
 pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Json<Template>, ApiError> {
     let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
     let new = call.body;
-    let slot = app.templates.acquire(organization).await;
-    let new = template::run(slot, move || {
+    let permit = app.templates.permit().await;
+    let new = template::run(permit, move || {
         let mut problems = Problems::default();
         let parts = [
             ("subject", Part::Subject, &new.subject),
@@ -86,8 +86,8 @@ pub(crate) async fn render(
 ) -> Result<Json<RenderedTemplate>, ApiError> {
     let (organization, id) = (call.organization, call.id());
     let found = call.app().store.read(move |reader| read(reader, organization, &id)).await?;
-    let slot = call.app().templates.acquire(organization).await;
-    template::run(slot, move || {
+    let permit = call.app().templates.permit().await;
+    template::run(permit, move || {
         let variables = Value::Object(call.body.variables.unwrap_or_default());
         let render =
             |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
-use crate::model::address::Address;
+use crate::model::address::{Address, without_final_dot};
 use crate::model::error::{ApiError, Problems};
 use crate::model::schema;
 use crate::model::time;
@@ -86,7 +86,7 @@ pub(crate) async fn create(
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
         Some(email) => match Address::parse(&email) {
-            Ok(_) => email,
+            Ok(address) => address.as_str().to_owned(),
             Err(error) => return Err(ApiError::field("email", error.to_string())),
         },
     };
@@ -175,7 +175,7 @@ impl Update {
     /// (`docs/undocumented/both-services.md#empty-updates`).
     fn apply(self, contact: &mut contacts::Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
-        if self.email.is_some_and(|email| email != contact.email) {
+        if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
             problems.add("email", "cannot be changed");
         }
         let before = (

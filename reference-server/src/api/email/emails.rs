@@ -11,14 +11,13 @@ use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
 use crate::api::app::Shared;
-use crate::api::framework::{Call, Created, JsonBody, Resource};
+use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
 use crate::api::tracking;
 use crate::mail::links;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
-use crate::model::memory;
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::due::{self, Due};
@@ -108,8 +107,8 @@ async fn apply_template(
         let html = template::render_part(Part::Html, html.as_deref(), &variables)?;
         Ok((html, template::render_part(Part::Text, text.as_deref(), &variables)?))
     };
-    let slot = app.templates.acquire(organization).await;
-    let (html, text) = template::run(slot, render).await?;
+    let permit = app.templates.permit().await;
+    let (html, text) = template::run(permit, render).await?;
     checked.content.html = checked.content.html.take().or(html);
     checked.content.text = checked.content.text.take().or(text);
     Ok(())
@@ -170,7 +169,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError>
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let read = id.clone();
     let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
-    memory::reserve_response(organization, size.await?).await;
+    memory::reserve_response(size.await?).await;
     let found = call.app().store.read(move |reader| {
         let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::api::framework::Object;
 use crate::mail::mime::check_content_type;
-use crate::model::address::{Mailbox, check_header, reject_line_breaks};
+use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
 use crate::model::error::{ApiError, Problems};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
@@ -99,7 +99,7 @@ impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
     pub(super) fn check(self) -> Result<Checked, ApiError> {
         let mut problems = Problems::default();
-        let from = self.from.unwrap_or_else(|| {
+        let from = self.from.map(without_final_dot).unwrap_or_else(|| {
             problems.add("from", "is required");
             String::new()
         });

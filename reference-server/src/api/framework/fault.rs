@@ -1,26 +1,41 @@
 //! Applies an injected fault to a request.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
-use super::listen::ConnectionAborter;
 use crate::store::faults::{DropPoint, Effect};
+
+/// A fault closes the connection of the request. hyper does so for an error of the service, and for
+/// one of the response's body.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("a fault closes the connection")]
+pub(crate) struct Cut;
+
+impl Cut {
+    /// Stands for no response.
+    pub(crate) fn response() -> Response<Body> {
+        let mut response = Response::default();
+        response.extensions_mut().insert(Self);
+        response
+    }
+}
 
 /// Applies the effect. `process` handles the request normally.
 pub(crate) async fn apply(
     effect: Effect,
-    aborter: ConnectionAborter,
     process: impl Future<Output = Response<Body>>,
-) -> Response<Body> {
+) -> Result<Response<Body>, Cut> {
     if !effect.latency.is_zero() {
         tokio::time::sleep(effect.latency).await;
     }
     if effect.drop == Some(DropPoint::Before) {
-        return abort(&aborter).await;
+        return Err(Cut);
     }
     let response = match effect.response {
         Some(injected) => {
@@ -35,38 +50,24 @@ pub(crate) async fn apply(
         None => process.await,
     };
     match effect.drop {
-        Some(DropPoint::After) => abort(&aborter).await,
-        Some(DropPoint::Midway) => abort_midway(response, aborter).await,
-        Some(DropPoint::Before) | None => response,
+        Some(DropPoint::After) => Err(Cut),
+        Some(DropPoint::Midway) => Ok(cut_midway(response).await),
+        Some(DropPoint::Before) | None => Ok(response),
     }
 }
 
-/// Closes the connection and never returns a response.
-async fn abort(aborter: &ConnectionAborter) -> Response<Body> {
-    aborter.abort();
-    std::future::pending().await
-}
-
 /// Announces the length of the whole body, sends half of it, then closes the connection.
-async fn abort_midway(response: Response<Body>, aborter: ConnectionAborter) -> Response<Body> {
+async fn cut_midway(response: Response<Body>) -> Response<Body> {
+    /// hyper writes what it has before it waits for more.
+    const WRITE: Duration = Duration::from_millis(50);
     let (mut parts, body) = response.into_parts();
-    let bytes = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
+    let bytes = body.collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
     // If the response has no body, announce one that never arrives.
-    let announced = bytes.len().max(2);
-    parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));
-    let half = bytes.slice(..bytes.len() / 2);
-    let chunks = stream::unfold((Some(half), aborter), |(half, aborter)| async move {
-        match half {
-            Some(half) => Some((Ok::<_, std::convert::Infallible>(half), (None, aborter))),
-            None => {
-                // hyper writes the first chunk before the connection task sees the abort.
-                aborter.abort();
-                std::future::pending().await
-            }
-        }
+    parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len().max(2)));
+    let half = stream::iter([Ok(bytes.slice(..bytes.len() / 2))]);
+    let end = stream::once(async {
+        tokio::time::sleep(WRITE).await;
+        Err(Cut)
     });
-    Response::from_parts(parts, Body::from_stream(chunks))
+    Response::from_parts(parts, Body::from_stream(half.chain(end)))
 }

@@ -2,31 +2,31 @@
 //! read on demand, with limits on its size and duration.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use axum::body::{Body, HttpBody as _};
+use bytes::Bytes;
 use http::HeaderValue;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
+use tower_http::timeout::{TimeoutBody, TimeoutError};
 
+use super::memory::{self, Reserved};
 use crate::api::app::Shared;
-use crate::model::body_budget::{self, Reserved};
 use crate::model::error::{ApiError, Code};
-use crate::store::NO_ORGANIZATION;
 use crate::store::request_log::BodyRecorder;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,
     pub(crate) parts: Parts,
     params: Vec<(String, String)>,
-    /// Whose memory the body takes.
-    pub(crate) organization: i64,
     /// `Body` is not `Sync`; the mutex makes `Input` so. It is never locked.
     body: Mutex<Body>,
+    /// Kept until the request is handled.
+    memory: Reserved,
 }
 
 impl Input {
@@ -36,8 +36,7 @@ impl Input {
         params: Vec<(String, String)>,
         body: Body,
     ) -> Self {
-        let organization = NO_ORGANIZATION;
-        Self { app, parts, params, organization, body: Mutex::new(body) }
+        Self { app, parts, params, body: Mutex::new(body), memory: None }
     }
 
     /// A path parameter, decoded.
@@ -64,77 +63,38 @@ impl Input {
 
     /// Reads the raw body and checks that the request declares it as JSON.
     pub(crate) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
-        let bytes = self.read(true).await?;
+        let bytes = self.bytes().await?;
         self.expect_json()?;
         Ok(bytes)
     }
 
     /// Reads the raw body.
     pub(crate) async fn bytes(&mut self) -> Result<Bytes, ApiError> {
-        self.read(false).await
-    }
-
-    /// Reads the raw body. One that must be JSON and is not is refused before it is read, if
-    /// it is large.
-    pub(super) async fn read(&mut self, must_be_json: bool) -> Result<Bytes, ApiError> {
         let limits = self.app.settings.limits;
         let too_large = || {
             let text = format!("the body is larger than {} bytes", limits.max_body_bytes);
             ApiError::new(Code::PayloadTooLarge, text)
                 .with(|details| details.limit = Some(limits.max_body_bytes))
         };
-        let declared = self.header(CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
-        if declared.is_some_and(|length| length > limits.max_body_bytes) {
+        let late = || ApiError::new(Code::RequestTimeout, "the body did not arrive in time");
+        let body = std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // The size of a chunked body is not known.
+        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
+        if size.is_some_and(|size| size > limits.max_body_bytes) {
             return Err(too_large());
         }
-        let is_large = declared.map_or_else(
-            || self.parts.headers.contains_key(TRANSFER_ENCODING),
-            |length| length > body_budget::FREE,
-        );
-        let check_early = must_be_json && is_large;
-        if check_early {
-            self.expect_json()?;
-        }
-        let (app, organization) = (Arc::clone(&self.app), self.organization);
-        let mut reserved = Reserved::default();
-        app.bodies.reserve(organization, &mut reserved, declared.unwrap_or(0))?;
-        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let end = Instant::now() + limits.body_timeout;
-        let mut first: Option<Bytes> = None;
-        let mut all = BytesMut::new();
-        loop {
-            let pause = Instant::now() + limits.body_idle_timeout;
-            let Ok(frame) = timeout_at(pause.min(end), body.frame()).await else {
-                return Err(ApiError::new(Code::RequestTimeout, "the body did not arrive in time"));
-            };
-            let Some(frame) = frame else { break };
-            let frame = frame.map_err(|_| {
-                ApiError::new(Code::InvalidRequest, "the body is shorter than announced")
-            })?;
-            let Ok(data) = frame.into_data() else { continue };
-            let have = first.as_ref().map_or(all.len(), Bytes::len);
-            if check_early && have == 0 {
-                check_start(&data)?;
+        self.memory = memory::reserve_request(size.unwrap_or(limits.max_body_bytes)).await;
+        let body = Limited::new(body, limits.max_body_bytes);
+        let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
+        let body = match timeout(limits.body_timeout, body).await.map_err(|_| late())? {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Err(error) if error.is::<TimeoutError>() => return Err(late()),
+            Err(_) => {
+                let message = "the body is shorter than announced";
+                return Err(ApiError::new(Code::InvalidRequest, message));
             }
-            if have + data.len() > limits.max_body_bytes {
-                return Err(too_large());
-            }
-            app.bodies.reserve(organization, &mut reserved, have + data.len())?;
-            // Most bodies arrive in one frame, which need not be copied.
-            if first.is_none() && all.is_empty() {
-                first = Some(data);
-            } else {
-                if let Some(first) = first.take() {
-                    all.reserve(declared.unwrap_or(0).max(first.len() + data.len()));
-                    all.extend_from_slice(&first);
-                }
-                all.extend_from_slice(&data);
-                // A large body arrives faster than it is read. Without a pause, its connection
-                // would keep a thread of the runtime, which looks for other events too seldom.
-                tokio::task::yield_now().await;
-            }
-        }
-        let body = reserved.keep(first.unwrap_or_else(|| all.freeze()));
+        };
         if let Some(recorder) = self.parts.extensions.get::<BodyRecorder>() {
             recorder.record(&body);
         }
@@ -152,18 +112,6 @@ impl Input {
             return Ok(());
         }
         unsupported("the body must be JSON; send `Content-Type: application/json`")
-    }
-}
-
-/// Returns 400 if a body that starts like this cannot be JSON.
-fn check_start(bytes: &[u8]) -> Result<(), ApiError> {
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first.is_none_or(|byte| b"{[\"-0123456789".contains(byte)) {
-        return Ok(());
-    }
-    match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
-        Err(error) if !error.is_eof() => Err(not_json(bytes, &error)),
-        _ => Ok(()),
     }
 }
 

@@ -108,10 +108,9 @@ fn description(document: &Document<'_>, schema: Option<&Schema>) -> String {
 }
 
 /// Errors that every request can get: malformed requests and server failures.
-const COMMON_CODES: [Code; 6] = [
+const COMMON_CODES: [Code; 5] = [
     Code::InvalidRequest,
     Code::RequestTimeout,
-    Code::HeadersTooLarge,
     Code::Internal,
     Code::Unavailable,
     Code::StorageFull,

@@ -9,8 +9,8 @@ use hickory_resolver::net::NetError;
 use tokio::time::timeout;
 
 use super::zone::{Data, Zone, is_reserved};
+use crate::model::limit::Limit;
 use crate::net::name_servers::NameServers;
-use crate::net::slots::Slots;
 
 /// Looks up names without a cache.
 pub(crate) struct Resolver {
@@ -18,14 +18,14 @@ pub(crate) struct Resolver {
     network: NameServers,
     /// Verifications of domains. The look-ups for received mail are as many as there are
     /// connections that bring it.
-    pub(crate) verifications: Slots,
+    pub(crate) verifications: Limit,
 }
 
 impl Resolver {
     /// Creates a resolver that asks `server` for names that are not reserved; without
     /// it, the system's name servers.
     pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
-        let verifications = Slots::new(MAX_VERIFICATIONS, MAX_VERIFICATIONS_EACH);
+        let verifications = Limit::new(MAX_VERIFICATIONS);
         Self { zone, network: NameServers::new(server), verifications }
     }
 
@@ -92,7 +92,6 @@ impl Resolver {
 
 /// Maximum number of verifications in progress. Each makes four look-ups at a time.
 const MAX_VERIFICATIONS: usize = 128;
-const MAX_VERIFICATIONS_EACH: usize = 16;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn data(data: &RData) -> Option<Data> {

@@ -11,18 +11,29 @@ use url::{Host, Url};
 pub(crate) struct RelayTarget {
     pub(super) host: String,
     pub(super) port: u16,
-    /// TLS from the start (`smtps`). Otherwise `STARTTLS` if the server offers it.
-    pub(super) implicit_tls: bool,
+    pub(super) tls: Tls,
     pub(super) credentials: Option<(String, String)>,
     loopback: bool,
+}
+
+/// When the connection becomes encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tls {
+    /// `smtp`: with `STARTTLS` if the server offers it.
+    IfOffered,
+    /// `smtp+starttls`: with `STARTTLS`, or there is no connection.
+    StartTls,
+    /// `smtps`.
+    FromStart,
 }
 
 impl RelayTarget {
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidRelay> {
         let url = Url::parse(text).map_err(|_| InvalidRelay)?;
-        let (implicit_tls, default_port) = match url.scheme() {
-            "smtp" => (false, 25),
-            "smtps" => (true, 465),
+        let (tls, default_port) = match url.scheme() {
+            "smtp" => (Tls::IfOffered, 25),
+            "smtp+starttls" => (Tls::StartTls, 587),
+            "smtps" => (Tls::FromStart, 465),
             _ => return Err(InvalidRelay),
         };
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
@@ -41,13 +52,7 @@ impl RelayTarget {
             ("", None) => None,
             (user, password) => Some((decode(user), decode(password.unwrap_or_default()))),
         };
-        Ok(Self {
-            port: url.port().unwrap_or(default_port),
-            host,
-            implicit_tls,
-            credentials,
-            loopback,
-        })
+        Ok(Self { port: url.port().unwrap_or(default_port), host, tls, credentials, loopback })
     }
 
     /// Whether the host is a loopback address, to which passwords may be sent without
@@ -59,7 +64,11 @@ impl RelayTarget {
 
 impl fmt::Debug for RelayTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.implicit_tls { "smtps" } else { "smtp" };
+        let scheme = match self.tls {
+            Tls::IfOffered => "smtp",
+            Tls::StartTls => "smtp+starttls",
+            Tls::FromStart => "smtps",
+        };
         write!(f, "{scheme}://{}:{}", self.host, self.port)
     }
 }
@@ -68,7 +77,7 @@ impl fmt::Debug for RelayTarget {
 /// contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a relay URL: write smtp://[user:password@]host[:port], or smtps:// for TLS from the start"
+    "not a relay URL: write smtp://[user:password@]host[:port], smtp+starttls:// to demand STARTTLS, or smtps:// for TLS from the start"
 )]
 #[non_exhaustive]
 pub struct InvalidRelay;
@@ -81,17 +90,19 @@ mod tests {
     fn parses_relay_urls_and_hides_passwords() {
         let relay = RelayTarget::parse("smtp://ada%40x:s%3Acret@mail.test:587").expect("valid");
         assert_eq!(
-            (relay.host.as_str(), relay.port, relay.implicit_tls),
-            ("mail.test", 587, false)
+            (relay.host.as_str(), relay.port, relay.tls),
+            ("mail.test", 587, Tls::IfOffered)
         );
         assert_eq!(relay.credentials, Some(("ada@x".into(), "s:cret".into())));
         assert_eq!(format!("{relay:?}"), "smtp://mail.test:587");
         assert!(!relay.is_loopback());
 
         let relay = RelayTarget::parse("smtps://[::1]/").expect("valid");
-        assert_eq!((relay.host.as_str(), relay.port, relay.implicit_tls), ("::1", 465, true));
+        assert_eq!((relay.host.as_str(), relay.port, relay.tls), ("::1", 465, Tls::FromStart));
         assert!(relay.is_loopback() && relay.credentials.is_none());
         assert!(RelayTarget::parse("smtp://127.0.0.1:1025").expect("valid").is_loopback());
+        let relay = RelayTarget::parse("smtp+starttls://mail.test").expect("valid");
+        assert_eq!((relay.port, relay.tls), (587, Tls::StartTls));
 
         for bad in
             ["", "mail.test", "http://mail.test", "smtp://", "smtp://a/b", "smtp://a?x", "smtp:a"]

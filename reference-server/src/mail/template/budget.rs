@@ -1,17 +1,11 @@
 //! What rendering may take beyond the steps of the engine, which counts a filter as one step,
 //! however large the value is.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::cell::Cell;
 
-use minijinja::value::{Enumerator, Object, ObjectRepr, Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters};
 
-/// Maximum duration of the rendering of one part, in real time. It ends at the next filter or
-/// output.
-pub(super) const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of bytes that all filters read in one part.
 pub(super) const MAX_FILTERED: usize = 64 << 20;
 /// Maximum number of bytes that the filters `join` and `replace` make in one part.
@@ -26,8 +20,6 @@ thread_local! {
     static FILTERED: Cell<usize> = const { Cell::new(0) };
     /// Maximum size of a value that a filter makes.
     static MAX_MADE: Cell<usize> = const { Cell::new(0) };
-    static UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
-    static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// Begins the rendering of one part on this thread, with variables of at most this size. The
@@ -37,34 +29,6 @@ pub(super) fn begin(largest: usize) {
     GROWTH.set(0);
     MAX_MADE.set(2 * largest.max(SMALL));
     FILTERED.set(0);
-    UNTIL.set(Some(Instant::now() + MAX_TIME));
-}
-
-/// Sets a flag when it is dropped.
-pub(super) struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A guard, and the flag that it sets when it is dropped.
-pub(super) fn cancellation() -> (CancelOnDrop, Arc<AtomicBool>) {
-    let flag = Arc::new(AtomicBool::new(false));
-    (CancelOnDrop(Arc::clone(&flag)), flag)
-}
-
-/// Ends renderings on this thread when the flag is set.
-pub(super) fn end_when(cancelled: Arc<AtomicBool>) {
-    CANCELLED.set(Some(cancelled));
-}
-
-/// Whether the rendering has taken too long, or its client has disconnected.
-pub(super) fn is_over() -> bool {
-    UNTIL.get().is_some_and(|until| Instant::now() > until)
-        || CANCELLED
-            .with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)))
 }
 
 fn exceeded() -> Error {
@@ -104,56 +68,15 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
 }
 
 /// Like the function of the engine, with fewer items.
-fn range(first: i64, end: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
+fn range(first: i64, end: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
     const MAX_RANGE: usize = 1_000;
     let (start, end) = end.map_or((0, first), |end| (first, end));
-    let step = step.unwrap_or(1);
-    let positive = usize::try_from(step).ok().filter(|step| *step > 0);
+    let positive = usize::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0);
     let Some(step) = positive else {
         return Err(Error::new(ErrorKind::InvalidOperation, "a range needs a positive step"));
     };
     let items: Vec<i64> = (start..end).step_by(step).take(MAX_RANGE + 1).collect();
-    if items.len() > MAX_RANGE { Err(exceeded()) } else { Ok(Value::from_object(Range(items))) }
-}
-
-/// The variables of a template. Reading one fails when the time is over.
-#[derive(Debug)]
-struct Timed(Value);
-
-impl Object for Timed {
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        if is_over() {
-            return Some(exceeded().into());
-        }
-        self.0.get_item(key).ok().filter(|value| !value.is_undefined())
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.try_iter().map(Iterator::collect).unwrap_or_default())
-    }
-}
-
-pub(super) fn timed(variables: Value) -> Value {
-    Value::from_object(Timed(variables))
-}
-
-/// The result of [`range`]. Reading an item fails when the time is over.
-#[derive(Debug)]
-struct Range(Vec<i64>);
-
-impl Object for Range {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Seq
-    }
-
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let item = *self.0.get(key.as_usize()?)?;
-        Some(if is_over() { exceeded().into() } else { item.into() })
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Seq(self.0.len())
-    }
+    if items.len() > MAX_RANGE { Err(exceeded()) } else { Ok(items) }
 }
 
 /// Counts what a filter is about to read.
@@ -161,7 +84,7 @@ fn count(values: &[Value]) -> Result<(), Error> {
     let mut left = MAX_FILTERED.saturating_sub(FILTERED.get());
     let within = values.iter().all(|value| take(&mut left, value, 0));
     FILTERED.set(MAX_FILTERED - left);
-    if within && !is_over() { Ok(()) } else { Err(exceeded()) }
+    if within { Ok(()) } else { Err(exceeded()) }
 }
 
 /// Takes the size of a value from what is left. Returns `false` if it is too large.

@@ -292,16 +292,16 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits_for_a_slot() {
     let sandbox = Sandbox::start().await;
     let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
-    // As many webhooks as take all slots of the organization, with 16 attempts each.
+    // As many webhooks as take all 512 attempts, with 16 each.
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
-    for _ in 0..8 {
+    for _ in 0..32 {
         assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     }
     let to: Vec<String> = (0..16).map(|n| format!(r#""r{n}@x.test""#)).collect();
     let email = format!(r#"{{"from":"a@sandbox.test","to":[{}],"subject":"s"}}"#, to.join(","));
     assert_eq!(sandbox.call("POST /api/v1/emails", &email).await.status, 202);
     let arrived = async {
-        while requests.load(Ordering::SeqCst) < 128 {
+        while requests.load(Ordering::SeqCst) < 512 {
             tokio::task::yield_now().await;
         }
     };

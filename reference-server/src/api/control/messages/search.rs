@@ -59,7 +59,6 @@ impl Search {
         let (messages, read) = if self.wanted.is_anything() {
             app.store.read(find).await?
         } else {
-            let _slot = app.searches.acquire(organization).await;
             app.store.search(find).await?
         };
         extend_after(read, app, organization, "messages", index::extend);

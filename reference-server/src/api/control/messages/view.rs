@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
-use crate::api::framework::{ControlCall, Json};
+use crate::api::framework::{ControlCall, Json, memory};
 use crate::control::messages::{
     Authentication, Direction, Message, MessageAttachment, MessageLinks,
 };
@@ -16,7 +16,6 @@ use crate::mail::links;
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::heavy;
-use crate::model::memory;
 use crate::model::time::Millis;
 use crate::store::Reader;
 use crate::store::emails;
@@ -130,7 +129,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
             None => messages::source_size(reader, &message),
         }
     });
-    memory::reserve_response(organization, size.await?).await;
+    memory::reserve_response(size.await?).await;
     let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,

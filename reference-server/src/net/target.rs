@@ -1,0 +1,192 @@
+//! Which addresses webhooks may be sent to.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use url::{Host, Url};
+
+use crate::model::network::Network;
+
+/// Checks an address before connecting to it. Without a trusted network, link-local addresses are
+/// refused, where the metadata services of clouds are; the hosts of containers may have one, too.
+pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarget> {
+    let embedded = embedded_v4(address).map(IpAddr::V4);
+    let range = RANGES.iter().find(|(name, range)| {
+        let is_refused = match network {
+            Network::Public => true,
+            Network::Loopback => *name == LINK_LOCAL,
+            Network::Trusted => false,
+        };
+        is_refused && (contains(range, address) || embedded.is_some_and(|ip| contains(range, ip)))
+    });
+    match range {
+        Some(&(name, range)) => Err(RefusedTarget { address, name, range, network }),
+        None => Ok(()),
+    }
+}
+
+/// Checks the host of a URL, if it is an address or a name of this machine. Other names are checked
+/// when they are resolved.
+pub(crate) fn check_url(network: Network, url: &Url) -> Result<(), RefusedTarget> {
+    match url.host() {
+        Some(Host::Ipv4(address)) => check(network, address.into()),
+        Some(Host::Ipv6(address)) => check(network, address.into()),
+        Some(Host::Domain(name)) if is_local(name) => check(network, Ipv4Addr::LOCALHOST.into()),
+        _ => Ok(()),
+    }
+}
+
+fn is_local(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Webhooks may not reach an address.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "{address} is a {name} address ({range}); with --network {network}, webhooks do not reach it"
+)]
+pub(crate) struct RefusedTarget {
+    address: IpAddr,
+    name: &'static str,
+    range: &'static str,
+    network: Network,
+}
+
+/// Whether a range such as `10.0.0.0/8` contains the address.
+fn contains(range: &str, address: IpAddr) -> bool {
+    let Some((base, prefix)) = range.split_once('/') else { return false };
+    let Ok(prefix) = prefix.parse::<u32>() else { return false };
+    match (base.parse(), address) {
+        (Ok(IpAddr::V4(base)), IpAddr::V4(address)) => {
+            (base.to_bits() ^ address.to_bits()).leading_zeros() >= prefix
+        }
+        (Ok(IpAddr::V6(base)), IpAddr::V6(address)) => {
+            (base.to_bits() ^ address.to_bits()).leading_zeros() >= prefix
+        }
+        _ => false,
+    }
+}
+
+/// The IPv4 address embedded in an IPv6 address: mapped, compatible, translated, NAT64
+/// or 6to4.
+fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let bits = address.to_bits();
+    let low = Ipv4Addr::from_bits(bits as u32);
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, ..]
+        | [0, 0, 0, 0, 0xffff, 0, ..]
+        | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(low),
+        [0, 0, 0, 0, 0, 0, ..] if bits > 1 => Some(low),
+        [0x2002, ..] => Some(Ipv4Addr::from_bits((bits >> 80) as u32)),
+        _ => None,
+    }
+}
+
+const LINK_LOCAL: &str = "link-local";
+
+/// The ranges that are not public. Narrow ranges come before the wide ranges that contain them.
+const RANGES: [(&str, &str); 23] = [
+    (LINK_LOCAL, "169.254.0.0/16"),
+    (LINK_LOCAL, "fe80::/10"),
+    ("loopback", "127.0.0.0/8"),
+    ("loopback", "::1/128"),
+    ("loopback", "0.0.0.0/8"),
+    ("loopback", "::/128"),
+    ("private", "10.0.0.0/8"),
+    ("private", "172.16.0.0/12"),
+    ("private", "192.168.0.0/16"),
+    ("private", "100.64.0.0/10"),
+    ("private", "fc00::/7"),
+    ("private", "fec0::/10"),
+    // The metadata service of Azure; those of other clouds are in the other ranges.
+    ("private", "168.63.129.16/32"),
+    ("reserved", "192.0.0.0/24"),
+    ("documentation", "192.0.2.0/24"),
+    ("documentation", "198.51.100.0/24"),
+    ("documentation", "203.0.113.0/24"),
+    ("documentation", "2001:db8::/32"),
+    ("reserved", "198.18.0.0/15"),
+    ("reserved", "224.0.0.0/3"),
+    ("reserved", "ff00::/8"),
+    ("reserved", "2001::/32"),
+    ("reserved", "64:ff9b:1::/48"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(network: Network, address: &str) -> Option<String> {
+        let refused = check(network, address.parse().expect("an address")).err()?;
+        Some(format!("{} {}", refused.name, refused.range))
+    }
+
+    #[test]
+    fn addresses_that_are_not_public_are_in_a_range() {
+        for (address, range) in [
+            ("127.0.0.1", "loopback 127.0.0.0/8"),
+            ("::1", "loopback ::1/128"),
+            ("::ffff:127.0.0.1", "loopback 127.0.0.0/8"),
+            ("::7f00:1", "loopback 127.0.0.0/8"),
+            ("64:ff9b::a00:1", "private 10.0.0.0/8"),
+            ("2002:c0a8:1::", "private 192.168.0.0/16"),
+            ("10.255.255.255", "private 10.0.0.0/8"),
+            ("172.31.0.1", "private 172.16.0.0/12"),
+            ("192.168.1.1", "private 192.168.0.0/16"),
+            ("100.64.0.1", "private 100.64.0.0/10"),
+            ("0.0.0.0", "loopback 0.0.0.0/8"),
+            ("::", "loopback ::/128"),
+            ("fd12::1", "private fc00::/7"),
+            ("198.19.0.1", "reserved 198.18.0.0/15"),
+            ("250.0.0.1", "reserved 224.0.0.0/3"),
+            ("fe80::1", "link-local fe80::/10"),
+            ("64:ff9b:1::1", "reserved 64:ff9b:1::/48"),
+        ] {
+            assert_eq!(refused(Network::Public, address).as_deref(), Some(range), "{address}");
+            assert_eq!(refused(Network::Trusted, address), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_allowed() {
+        for address in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1",
+            "192.1.0.1",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+        ] {
+            assert_eq!(refused(Network::Public, address), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn private_networks_have_no_link_local_addresses() {
+        for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "172.17.0.1", "fd12::1"] {
+            assert_eq!(refused(Network::Loopback, address), None, "{address}");
+        }
+        for address in
+            ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "::ffff:0:169.254.169.254"]
+        {
+            assert!(refused(Network::Loopback, address).is_some(), "{address}");
+        }
+    }
+
+    #[test]
+    fn recognizes_names_of_this_machine() {
+        for (url, local) in [
+            ("http://localhost:3000/x", true),
+            ("http://app.localhost./", true),
+            ("http://2130706433/", true),
+            ("http://[::ffff:127.0.0.1]/", true),
+            ("http://localhost.example.com/", false),
+            ("http://notlocalhost/", false),
+        ] {
+            let checked = check_url(Network::Public, &Url::parse(url).expect("a URL"));
+            assert_eq!(checked.is_err(), local, "{url}");
+        }
+    }
+}
