@@ -37,11 +37,7 @@ pub(crate) async fn list(
         let page = Page::of(found, limit.0, |last| last.id.clone());
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
-    let page = if may_scan {
-        app.store.search(page).await?
-    } else {
-        app.store.read(page).await?
-    };
+    let page = if may_scan { app.store.search(page).await? } else { app.store.read(page).await? };
     Json::of(&page)
 }
 

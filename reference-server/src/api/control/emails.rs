@@ -70,11 +70,8 @@ pub(crate) async fn list(
         let read = index::each_matching(reader, organization, &range, status, &wanted, take)?;
         Ok((Page::of(found, limit.0, |last| last.id.clone()), read))
     };
-    let (page, read) = if may_scan {
-        app.store.search(find).await?
-    } else {
-        app.store.read(find).await?
-    };
+    let (page, read) =
+        if may_scan { app.store.search(find).await? } else { app.store.read(find).await? };
     extend_after(read, &app, organization, "emails", index::extend);
     Json::of(&page)
 }
