@@ -40,20 +40,13 @@
 //!   for an in-memory server.
 //!
 //! [`Server::builder`] has the options: a data directory, other addresses, an SMTP
-//! relay, limits.
+//! relay, a seed file, limits.
 //!
-//! # Slow key generation in debug builds
+//! # Signing keys
 //!
-//! Creating a domain generates a 2048-bit RSA key, which takes more than half a
-//! minute without optimizations. (The seeded `sandbox.test` comes with a key.) If
-//! your tests create domains, optimize the two crates that do the work:
-//!
-//! ```toml
-//! [profile.dev.package.rsa]
-//! opt-level = 3
-//! [profile.dev.package.num-bigint-dig]
-//! opt-level = 3
-//! ```
+//! Domains under `.test`, `.example`, `.invalid` and `.localhost` share a ready DKIM key, which is
+//! public knowledge. For any other domain, and with [`Network::Public`], the server generates one,
+//! which takes seconds in a debug build.
 #![warn(missing_docs)]
 
 pub mod client;
@@ -83,13 +76,14 @@ mod smtp;
 #[cfg(feature = "server")]
 mod store;
 
-pub use control::organizations::Organization;
+pub use control::organizations::{Organization, OrganizationWebhook};
 #[cfg(feature = "server")]
 pub use {
     mail::relay::InvalidRelay,
     model::addresses::Addresses,
     model::compatibility::InvalidSetting,
     model::network::{InvalidNetwork, Network},
+    model::seed_file::InvalidSeed,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},
     smtp::InvalidCertificate,

@@ -22,14 +22,14 @@ pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
-use crate::api::control::seed;
+use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
 use crate::delivery::Delivery;
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::limit::Limit;
 use crate::model::network::Network;
 use crate::model::time::Millis;
@@ -148,6 +148,10 @@ impl Server {
     }
 
     pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
         &self.app
     }
 
@@ -354,7 +358,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         control_token,
         settings,
     });
-    let due = load(&app).await.map_err(|error| database(&error))?;
+    let due = load(&app).await?;
 
     let engine = engine::start(&app.delivery, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
@@ -430,10 +434,13 @@ fn mail_server(app: &App) -> MailServer {
 
 /// Seeds a new database, loads what the server keeps in memory, and returns the workers
 /// with pending work, with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
-    crashes::count_interrupted(&app.store).await?;
+async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, StartError> {
+    crashes::count_interrupted(&app.store).await.map_err(|error| database(&error))?;
     let context = Arc::clone(app);
-    app.store
+    let mistake = Arc::new(OnceLock::new());
+    let found = Arc::clone(&mistake);
+    let loaded = app
+        .store
         .write(move |tx| {
             let is_new = meta::is_new(tx)?;
             if is_new && context.settings.seed {
@@ -442,6 +449,16 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             context.keys.load(tx.reader())?;
             if !is_new && context.settings.seed {
                 seed::add_keys(tx, &context)?;
+            }
+            if let Some(file) = &context.settings.seed_file {
+                seed::file::apply(tx, &context, file, None).map_err(|error| match error {
+                    SeedError::Invalid(mistake) => {
+                        let error = ApiError::new(Code::ValidationFailed, mistake.to_string());
+                        let _ = found.set(mistake);
+                        error
+                    }
+                    SeedError::Failed(error) => error,
+                })?;
             }
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
@@ -469,7 +486,11 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, ApiError> {
             due.extend(deleted::next(tx.reader())?);
             Ok(due)
         })
-        .await
+        .await;
+    loaded.map_err(|error| match mistake.get() {
+        Some(mistake) => StartError::Seed(mistake.clone()),
+        None => database(&error),
+    })
 }
 
 fn database(error: &ApiError) -> StartError {

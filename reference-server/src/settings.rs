@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use svc_sdk::Secret;
@@ -11,6 +12,7 @@ use crate::mail::relay::RelayTarget;
 use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
 use crate::model::network::Network;
+use crate::model::seed_file::SeedFile;
 use crate::smtp::Certificate;
 use crate::store::Location;
 use crate::store::keys::SEEDED;
@@ -25,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) public_url: Option<Url>,
     pub(crate) location: Location,
     pub(crate) seed: bool,
+    /// What each start creates.
+    pub(crate) seed_file: Option<Arc<SeedFile>>,
     /// The keys of the seeded organization, by service.
     pub(crate) email_key: Secret,
     pub(crate) extraction_key: Secret,
@@ -139,6 +143,7 @@ impl Default for Settings {
             public_url: None,
             location: Location::Memory,
             seed: true,
+            seed_file: None,
             email_key: Secret::new(SEEDED[0]),
             extraction_key: Secret::new(SEEDED[1]),
             control_token: None,

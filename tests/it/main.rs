@@ -4,6 +4,8 @@
 mod bulk;
 #[cfg(unix)]
 mod bulk_queue;
+#[cfg(target_os = "linux")]
+mod containers;
 mod contract;
 mod crash;
 mod deliveries;

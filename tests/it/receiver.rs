@@ -43,7 +43,17 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Responds with each of `statuses` once, and then always with 204.
     pub(crate) async fn start(statuses: &[u16]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::listen("127.0.0.1:0", statuses).await
+    }
+
+    /// Listens on this address, and responds with 204.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn at(address: &str) -> Self {
+        Self::listen(address, &[]).await
+    }
+
+    async fn listen(address: &str, statuses: &[u16]) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let (sender, deliveries) = mpsc::unbounded_channel();
         let state =

@@ -208,6 +208,6 @@ mod tests {
         };
         assert_eq!(unauthorized("/api/v1/audiences"), "application/problem+json");
         assert_eq!(unauthorized("/v1/me"), "application/json", "the documented format");
-        assert_eq!(unauthorized("/_sandbox/clock"), "application/json");
+        assert_eq!(unauthorized("/_sandbox/keys"), "application/json");
     }
 }

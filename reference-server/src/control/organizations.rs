@@ -35,6 +35,42 @@ pub(crate) struct NewOrganization {
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     pub(crate) balance_cents: Option<i64>,
+    /// A sending domain, which is published and verified. Default: a random name under `.test`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) webhooks: Vec<NewOrganizationWebhook>,
+}
+
+/// A webhook of a new organization, with the events of one service.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewOrganizationWebhook {
+    pub(crate) url: String,
+    pub(crate) events: Vec<String>,
+    /// Default: a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+}
+
+/// A webhook of a new organization. The `Debug` output omits the secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct OrganizationWebhook {
+    /// The ID, `whk_…`.
+    pub id: String,
+    /// Where it delivers.
+    pub url: String,
+    /// The events that it subscribes to.
+    pub events: Vec<String>,
+    /// The signing secret.
+    pub secret: String,
+}
+
+impl fmt::Debug for OrganizationWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrganizationWebhook").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// A new organization with one API key for each service.
@@ -55,6 +91,10 @@ pub struct Organization {
     pub email_key: String,
     /// A key of the extraction service with the scope `full`.
     pub extraction_key: String,
+    /// A sending domain, published and verified.
+    pub domain: String,
+    /// The webhooks that it was created with.
+    pub webhooks: Vec<OrganizationWebhook>,
 }
 
 impl fmt::Debug for Organization {
@@ -110,8 +150,7 @@ impl Tenant {
     /// Adds a sending domain under `.test`, `.example`, `.invalid` or `.localhost`, publishes
     /// its DNS records and verifies it.
     ///
-    /// This generates an RSA key, which takes more than half a minute in a debug build,
-    /// unless two crates are optimized: see the [crate](crate#slow-key-generation-in-debug-builds).
+    /// The organization has one already, [`Organization::domain`].
     ///
     /// # Errors
     ///
@@ -139,7 +178,11 @@ impl Organizations<'_> {
     /// Creates an organization with keys that have all scopes. The name is by default the
     /// ID, the balance 0.
     pub fn create(&self, name: Option<&str>, balance_cents: Option<i64>) -> Request<Organization> {
-        let body = NewOrganization { name: name.map(str::to_owned), balance_cents };
+        let body = NewOrganization {
+            name: name.map(str::to_owned),
+            balance_cents,
+            ..NewOrganization::default()
+        };
         self.0.send(&CREATE, &[], &body)
     }
 

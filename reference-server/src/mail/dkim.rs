@@ -13,7 +13,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use canonical::Form;
-pub(crate) use keys::new_key;
+pub(crate) use keys::{generate_key, new_key, ready_key};
 pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key.

@@ -14,6 +14,7 @@ use crate::control::requests::RequestHandled;
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
+use crate::model::seed_file::{InvalidSeed, SeedFile};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
@@ -64,6 +65,19 @@ impl Builder {
             return Err(InvalidUrl);
         }
         self.settings.public_url = Some(parsed);
+        Ok(self)
+    }
+
+    /// Creates what a seed file in TOML declares, at each start: organizations with keys, domains,
+    /// templates, audiences and webhooks. What exists is changed to what the file says, and what
+    /// the file does not name stays. See `docs/control-interface.md#seed-file`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidSeed`] if the text is not TOML, or has an unknown field or a value of the
+    /// wrong type. [`start`](Self::start) checks the values themselves.
+    pub fn seed_file(mut self, toml: &str) -> Result<Self, InvalidSeed> {
+        self.settings.seed_file = Some(Arc::new(SeedFile::parse(toml)?));
         Ok(self)
     }
 

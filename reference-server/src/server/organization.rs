@@ -5,6 +5,7 @@ use svc_sdk::{EmailClient, ExtractionClient};
 use crate::Server;
 use crate::api::control::organizations;
 use crate::client::{Client, Error, Organization, Tenant};
+use crate::control::organizations::NewOrganization;
 
 impl Server {
     /// Creates an organization, like `POST /_sandbox/organizations`.
@@ -18,7 +19,8 @@ impl Server {
         &self,
         name: impl Into<String>,
     ) -> Result<Organization, CreateOrganizationError> {
-        let created = organizations::create_with_keys(self.app(), Some(name.into()), 0).await;
+        let new = NewOrganization { name: Some(name.into()), ..NewOrganization::default() };
+        let created = organizations::create_with_keys(self.shared(), new).await;
         created.map_err(|error| CreateOrganizationError(error.message().to_owned()))
     }
 

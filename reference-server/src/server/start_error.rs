@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::model::seed_file::InvalidSeed;
 use crate::store::data_dir::RunningServer;
 
 /// The reason why a server did not start.
@@ -46,6 +47,9 @@ pub enum StartError {
         /// The listen address.
         addr: SocketAddr,
     },
+    /// There is a mistake in the seed file. Nothing of it was applied.
+    #[error("the seed file is not valid: {0}")]
+    Seed(#[source] InvalidSeed),
     /// The listen address of a public server was not given.
     #[error("a public server needs a listen address")]
     NoAddress,

@@ -114,6 +114,16 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Co
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("contact"))
 }
 
+/// Finds the contact of an audience with this address.
+pub(crate) fn find_by_email(
+    reader: Reader<'_>,
+    audience: &str,
+    email: &str,
+) -> Result<Option<Contact>, ApiError> {
+    let sql = format!("SELECT {COLUMNS} FROM contact WHERE audience = ?1 AND email_key = ?2");
+    Ok(reader.find(&sql, (audience, email.to_lowercase()), read)?)
+}
+
 /// Stores a changed contact.
 pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError> {
     contact.updated_at = tx.now;

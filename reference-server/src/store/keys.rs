@@ -145,6 +145,19 @@ pub(crate) fn create(
     Ok(key)
 }
 
+/// Finds the key with this secret, whose organization it names.
+pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiError> {
+    let sql = "SELECT id, organization, service, scopes FROM api_key WHERE hash = ?1";
+    Ok(reader.find(sql, [hash(secret.as_bytes())], |row| {
+        Ok(Key {
+            id: row.get(0)?,
+            organization: row.get(1)?,
+            service: service_from(&row.get::<_, String>(2)?),
+            scopes: scopes_from(&row.get::<_, String>(3)?),
+        })
+    })?)
+}
+
 /// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
 /// the transaction commits.
 pub(crate) fn delete(

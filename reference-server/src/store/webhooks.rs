@@ -256,12 +256,14 @@ pub(crate) fn update(
     webhook: &Webhook,
 ) -> Result<(), ApiError> {
     tx.execute(
-        "UPDATE webhook SET url = ?2, events = ?3, active = ?4, updated_at = ?5 WHERE id = ?1",
+        "UPDATE webhook SET url = ?2, events = ?3, active = ?4, secret = ?5, updated_at = ?6
+         WHERE id = ?1",
         (
             &webhook.id,
             &webhook.url,
             event_names(&webhook.events),
             webhook.active,
+            &webhook.secret,
             webhook.updated_at,
         ),
     )?;

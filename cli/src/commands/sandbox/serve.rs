@@ -8,8 +8,8 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_reference_server::Network;
 use svc_reference_server::client::RequestHandled;
+use svc_reference_server::{InvalidSeed, Network};
 
 use crate::context::{Context, SANDBOX_EMAIL_KEY};
 use crate::failure::Failure;
@@ -75,6 +75,14 @@ pub struct Serve {
     #[arg(long, env = "SVC_SANDBOX_NO_SEED", hide_env = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     no_seed: bool,
+    /// TOML file of what to create
+    ///
+    /// Organizations with keys, domains, templates, audiences with contacts, and webhooks with their
+    /// secrets. It is applied at each start: what exists is changed to what the file says, and the rest
+    /// stays. A mistake in it is reported with line and field, and nothing is applied.
+    #[arg(long, value_name = "FILE", env = "SVC_SANDBOX_SEED", hide_env = true)]
+    #[arg(value_hint = ValueHint::FilePath)]
+    seed: Option<PathBuf>,
     /// DNS listen address [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_DNS", hide_env = true)]
     #[arg(value_parser = address::parse_listen)]
@@ -221,6 +229,12 @@ impl Serve {
                 .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
         }
         builder = builder.relay_again(self.relay_again);
+        if let Some(path) = &self.seed {
+            let toml = context.inputs.bytes(&context.out, "--seed", path)?;
+            let toml = String::from_utf8(toml)
+                .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
+            builder = builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))?;
+        }
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);
         }
@@ -235,6 +249,9 @@ impl Serve {
             None => builder.on_request(log),
         };
         let server = builder.start().await.map_err(|error| match &error {
+            StartError::Seed(mistake) => {
+                in_seed_file(self.seed.as_deref().unwrap_or(Path::new("")), mistake)
+            }
             StartError::InUse { .. } => Failure::other(error.to_string())
                 .code("data_directory_in_use")
                 .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
@@ -300,6 +317,14 @@ impl Serve {
             None => Ok(context.settings.variable("SVC_SANDBOX_RELAY").map(|url| url.value)),
         }
     }
+}
+
+fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {
+    let InvalidSeed { line, field, message, .. } = mistake;
+    let field = if field.is_empty() { String::new() } else { format!("{field}: ") };
+    Failure::input(format!("{}:{line}: {field}{message}", path.display()))
+        .code("invalid_seed_file")
+        .hint("correct the file; nothing of it was applied")
 }
 
 /// The log entry of a request to a documented operation.

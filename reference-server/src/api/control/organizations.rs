@@ -3,19 +3,22 @@
 
 use std::sync::Arc;
 
-use svc_sdk::{Scope, Service};
+use svc_sdk::Service;
 
-use crate::api::app::App;
+use super::seed::file::{self, SeedError};
+use super::seed::{check_name, insert_keys};
+use crate::api::app::Shared;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::organizations::{
-    self as control, MAX_NAME_LENGTH, NewOrganization, Organization, OrganizationSummary,
+    self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
 };
 use crate::model::error::{ApiError, Code};
-use crate::model::scope::EMAIL_SCOPES;
-use crate::store::Tx;
-use crate::store::keys::{self, Keys, Mode};
+use crate::model::seed_file::{SeedFile, SeedOrganization};
+use crate::store::domains;
+use crate::store::keys::{self, Mode, random_hex};
 use crate::store::organizations::{self, SANDBOX};
+use crate::store::webhooks::{self, Webhook};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox organizations");
@@ -23,40 +26,70 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(control::LIST, list);
 }
 
+impl From<Webhook> for OrganizationWebhook {
+    fn from(webhook: Webhook) -> Self {
+        let events = webhook.events.iter().map(|event| event.as_str().to_owned()).collect();
+        Self { id: webhook.id, url: webhook.url, events, secret: webhook.secret }
+    }
+}
+
 pub(crate) async fn create(
     call: ControlCall<NewOrganization>,
 ) -> Result<Json<Organization, 201>, ApiError> {
     let (app, new) = (Arc::clone(call.app()), call.body);
-    if let Some(name) = &new.name {
-        let length = name.chars().count();
-        if !(1..=MAX_NAME_LENGTH).contains(&length) || name.chars().any(char::is_control) {
-            let message =
-                format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters");
-            return Err(ApiError::field("name", message));
-        }
+    if let Some(message) = new.name.as_deref().and_then(check_name) {
+        return Err(ApiError::field("name", message));
     }
     if app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
         let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    let created = create_with_keys(&app, new.name, new.balance_cents.unwrap_or(0)).await?;
-    Json::of(&created)
+    Json::of(&create_with_keys(&app, new).await?)
 }
 
-/// Creates an organization with a key of each service that has all scopes.
+/// Creates an organization with a key of each service that has all scopes, a verified domain and
+/// webhooks.
 pub(crate) async fn create_with_keys(
-    app: &App,
-    name: Option<String>,
-    balance_cents: i64,
+    app: &Shared,
+    new: NewOrganization,
 ) -> Result<Organization, ApiError> {
-    let keys = Arc::clone(&app.keys);
+    let NewOrganization { name, balance_cents, domain, webhooks } = new;
+    let context = Arc::clone(app);
     let created = app.store.write(move |tx| {
-        let organization = organizations::insert(tx, name.as_deref(), balance_cents)?;
+        let app = &context;
+        let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
-        insert_keys(tx, &keys, organization.seq, email_key.clone(), extraction_key.clone())?;
+        let number = organization.seq;
+        insert_keys(tx, &app.keys, number, email_key.clone(), extraction_key.clone())?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
-        Ok(Organization { id, name, balance_cents, email_key, extraction_key })
+        let domain = match domain {
+            Some(domain) => domain,
+            None => format!("{}.test", random_hex::<4>()?),
+        };
+        let seed = SeedOrganization::with(
+            name.clone(),
+            domain,
+            webhooks.into_iter().map(|webhook| (webhook.url, webhook.events, webhook.secret)),
+        );
+        file::apply_to(tx, app, &SeedFile::default(), number, &seed, "").map_err(|error| {
+            match error {
+                SeedError::Invalid(mistake) => {
+                    let field = mistake.field.trim_start_matches('.');
+                    let field = if field == "domains[0].name" { "domain" } else { field };
+                    ApiError::field(field, mistake.message)
+                }
+                SeedError::Failed(error) => error,
+            }
+        })?;
+        let domain = domains::list(tx.reader(), number)?.into_iter().next();
+        let domain = domain.map(|domain| domain.name).unwrap_or_default();
+        let webhooks = [Service::Email, Service::Extraction]
+            .map(|service| webhooks::list(tx.reader(), number, service));
+        let [email, extraction] = webhooks;
+        let webhooks = email?.into_iter().chain(extraction?).map(OrganizationWebhook::from);
+        let webhooks = webhooks.collect();
+        Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });
     created.await
 }
@@ -72,19 +105,4 @@ impl From<organizations::Organization> for OrganizationSummary {
         let organizations::Organization { id, name, balance_cents, .. } = organization;
         Self { id, name, balance_cents }
     }
-}
-
-/// Inserts a key of each service, with all scopes.
-pub(crate) fn insert_keys(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    organization: i64,
-    email_key: String,
-    extraction_key: String,
-) -> Result<(), ApiError> {
-    let scopes = EMAIL_SCOPES.to_vec();
-    keys::create(tx, keys, email_key, organization, Service::Email, scopes, Mode::Test)?;
-    let scopes = vec![Scope::Full];
-    keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
-    Ok(())
 }

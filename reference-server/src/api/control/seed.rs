@@ -1,21 +1,24 @@
 //! Seed data of a new database, and resetting an organization or the whole server
 //! (`docs/control-interface.md#seeds`).
 
+pub(crate) mod file;
+
 use std::sync::Arc;
 
 use svc_sdk::{Scope, Service};
 
+use self::file::SeedError;
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
-use crate::api::control::organizations::insert_keys;
 use crate::control::live::{Reset, ResetReason};
+use crate::control::organizations::MAX_NAME_LENGTH;
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
 use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::EMAIL_SCOPES;
-use crate::store::domains::{self, Flags, NewDomain};
-use crate::store::keys::Mode;
+use crate::store::domains::{self, Domain, Flags, NewDomain};
+use crate::store::keys::{Keys, Mode};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys, reset};
 
@@ -79,7 +82,7 @@ pub(crate) fn reset_organization(
     if name == SANDBOX && app.settings.seed {
         create_keys_and_domain(tx, app, renumbered)?;
     }
-    Ok(())
+    apply_file(tx, app, Some(&name))
 }
 
 /// Deletes all data of the server and creates the seed data again.
@@ -102,7 +105,16 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     if app.settings.seed {
         create(tx, app)?;
     }
-    Ok(())
+    apply_file(tx, app, None)
+}
+
+/// Applies the seed file again, in which the start found no mistake.
+fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(), ApiError> {
+    let Some(seed) = &app.settings.seed_file else { return Ok(()) };
+    file::apply(tx, app, seed, only).map_err(|error| match error {
+        SeedError::Invalid(mistake) => ApiError::internal(format!("the seed file: {mistake}")),
+        SeedError::Failed(error) => error,
+    })
 }
 
 /// Creates the seeded domain: its records are published, and it is verified.
@@ -115,6 +127,11 @@ fn seed_domain(tx: &mut Tx<'_>, app: &App, organization: i64) -> Result<(), ApiE
         public_key: key.record(),
     };
     let mut domain = domains::insert(tx, organization, new)?;
+    verify_domain(tx, app, &mut domain)
+}
+
+/// Publishes the records of a domain in the built-in zone, and marks it as verified.
+fn verify_domain(tx: &mut Tx<'_>, app: &App, domain: &mut Domain) -> Result<(), ApiError> {
     let flags = Flags {
         mx_verified: true,
         spf_verified: true,
@@ -122,6 +139,29 @@ fn seed_domain(tx: &mut Tx<'_>, app: &App, organization: i64) -> Result<(), ApiE
         dmarc_verified: true,
         verified: true,
     };
-    domains::set_flags(tx, &app.verified, &mut domain, flags)?;
-    publish_records(tx, &app.zone, &domain, &RecordKind::ALL)
+    domains::set_flags(tx, &app.verified, domain, flags)?;
+    publish_records(tx, &app.zone, domain, &RecordKind::ALL)
+}
+
+/// Inserts a key of each service, with all scopes.
+pub(crate) fn insert_keys(
+    tx: &mut Tx<'_>,
+    keys: &Arc<Keys>,
+    organization: i64,
+    email_key: String,
+    extraction_key: String,
+) -> Result<(), ApiError> {
+    let scopes = EMAIL_SCOPES.to_vec();
+    keys::create(tx, keys, email_key, organization, Service::Email, scopes, Mode::Test)?;
+    let scopes = vec![Scope::Full];
+    keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
+    Ok(())
+}
+
+/// What is wrong with the name of an organization.
+pub(crate) fn check_name(name: &str) -> Option<String> {
+    let length = name.chars().count();
+    let is_valid = (1..=MAX_NAME_LENGTH).contains(&length) && !name.chars().any(char::is_control);
+    (!is_valid)
+        .then(|| format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"))
 }

@@ -220,6 +220,17 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
         .await
 }
 
+/// Returns an error if a contact with these values would be too large.
+pub(crate) fn check_contact(
+    name: Option<&str>,
+    metadata: Option<&Map<String, Value>>,
+    topics: Option<&[String]>,
+) -> Result<(), ApiError> {
+    let (mut problems, none) = (Problems::default(), Map::new());
+    check_sizes(&mut problems, name, metadata.unwrap_or(&none), topics.unwrap_or_default())?;
+    problems.check()
+}
+
 /// Removes keys with a null value.
 fn without_nulls(mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.retain(|_, value| !value.is_null());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::audiences::required_name;
 use crate::api::framework::{Call, Created, IgnoredBody, Json, JsonBody, List, Resource};
 use crate::mail::dkim::{self, SigningKey};
-use crate::mail::dns::{self, Check};
+use crate::mail::dns::{self, Check, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
@@ -80,7 +80,10 @@ pub(crate) async fn create(
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
     };
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    let key = {
+    let exposed = call.app().settings.is_exposed();
+    let key = if let Some(key) = dkim::ready_key(is_reserved(name.as_str()), exposed) {
+        key
+    } else {
         let _permit = call.app().domain_keys.permit().await;
         dkim::new_key().await.map_err(ApiError::internal)?
     };

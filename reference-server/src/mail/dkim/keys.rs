@@ -4,6 +4,8 @@ use rsa::RsaPrivateKey;
 use rsa::pkcs8::EncodePrivateKey as _;
 use zeroize::Zeroizing;
 
+use super::SANDBOX_KEY;
+
 /// A key in its stored form, a PKCS#8 document.
 pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
 
@@ -12,8 +14,18 @@ pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
 /// Generating one takes 200 to 450 ms of CPU time, so it happens on a blocking thread, and the
 /// caller bounds how many are generated at the same time.
 pub(crate) async fn new_key() -> Result<StoredKey, KeyGenerationFailed> {
-    let key = tokio::task::spawn_blocking(generate).await.map_err(|_| KeyGenerationFailed)?;
-    key.ok_or(KeyGenerationFailed)
+    tokio::task::spawn_blocking(generate_key).await.map_err(|_| KeyGenerationFailed)?
+}
+
+/// As [`new_key`], on this thread.
+pub(crate) fn generate_key() -> Result<StoredKey, KeyGenerationFailed> {
+    generate().ok_or(KeyGenerationFailed)
+}
+
+/// A ready key for a domain with a reserved name, which no public zone has: making one takes
+/// seconds in a debug build. It is not secret, so a server that others can reach has none.
+pub(crate) fn ready_key(is_reserved: bool, exposed: bool) -> Option<StoredKey> {
+    (is_reserved && !exposed).then(|| Zeroizing::new(SANDBOX_KEY.to_vec()))
 }
 
 /// No thread could be started, or the system provided no random numbers.

@@ -1,0 +1,174 @@
+//! Seed files (`docs/control-interface.md#seed-file`), and what a new organization can have.
+
+use svc_reference_server::{Network, Server, StartError};
+
+use crate::harness::{KEY, Sandbox, private_dir};
+use crate::receiver::Receiver;
+use crate::webhooks::hmac;
+
+const FILE: &str = r#"
+[[organizations]]
+name = "Sandbox"
+
+[[organizations.webhooks]]
+url = "http://127.0.0.1:9/hooks"
+events = ["email.bounced"]
+secret = "whsec_known"
+
+[[organizations]]
+name = "Shop"
+balance_cents = 500
+domains = [{ name = "shop.test" }, { name = "later.test", verified = false }]
+
+[[organizations.keys]]
+key = "mk_test_shop"
+service = "email"
+
+[[organizations.keys]]
+key = "sk_test_shop"
+service = "extraction"
+scopes = ["extract_only"]
+
+[[organizations.templates]]
+id = "welcome"
+subject = "Hi {{ name }}"
+text = "Hello {{ name }}"
+
+[[organizations.audiences]]
+name = "News"
+
+[[organizations.audiences.contacts]]
+email = "ada@example.test"
+name = "Ada"
+topics = ["a"]
+subscribed = false
+metadata = { plan = "pro", seats = 5 }
+
+[[organizations.webhooks]]
+url = "URL"
+events = ["email.delivered"]
+secret = "whsec_shop"
+"#;
+
+#[tokio::test]
+async fn a_server_comes_up_with_what_its_file_declares() {
+    let directory = private_dir();
+    let receiver = Receiver::start(&[]).await;
+    let file = FILE.replace("URL", &receiver.url());
+    let start = async || {
+        let builder = Server::builder().data_dir(directory.path());
+        let builder = builder.seed_file(&file).expect("a valid file");
+        Sandbox::of(builder.start().await.expect("started"))
+    };
+    // Twice, because each start applies the file.
+    for round in 1..=2 {
+        let sandbox = start().await;
+        let shop = async |line: &str, body: &str| {
+            let response = sandbox.with_key("mk_test_shop", line, body).await;
+            assert!(response.status < 300, "{line}: {response:?}");
+            response
+        };
+        let me = sandbox.with_key("sk_test_shop", "GET /v1/me", "").await;
+        assert!(me.body.contains("Shop") && me.body.contains("extract_only"), "{me:?}");
+        assert!(me.body.contains("500"), "{me:?}");
+        let email = r#"{"from":"a@shop.test","to":"b@x.test","subject":"s","templateId":"welcome","variables":{"name":"Ada"}}"#;
+        shop("POST /api/v1/emails", email).await;
+        sandbox.settle().await;
+        let received = receiver.until(round).await;
+        let last = received.last().expect("a delivery");
+        assert_eq!(last.header("mail-signature"), hmac("whsec_shop", &last.body));
+        let domains = shop("GET /api/v1/domains", "").await.body;
+        assert_eq!(domains.matches(r#""verified":true"#).count(), 1, "{domains}");
+        assert_eq!(domains.matches(r#""id":"dom_"#).count(), 2, "{domains}");
+        let audiences = shop("GET /api/v1/audiences", "").await;
+        assert_eq!(audiences.body.matches("News").count(), 1, "{audiences:?}");
+        let line = format!("GET /api/v1/audiences/{}/contacts", audiences.id());
+        let contacts = shop(&line, "").await.body;
+        assert_eq!(contacts.matches("ada@example.test").count(), 1, "{contacts}");
+        assert!(contacts.contains(r#""subscribed":false"#), "{contacts}");
+        assert!(contacts.contains(r#"{"plan":"pro","seats":5}"#), "{contacts}");
+        let webhooks = sandbox.call("GET /api/v1/webhooks", "").await.body;
+        assert_eq!(webhooks.matches("http://127.0.0.1:9/hooks").count(), 1, "{webhooks}");
+
+        // A reset puts the seeds back.
+        assert_eq!(sandbox.control("POST /_sandbox/reset", "").await.status, 204);
+        assert!(shop("GET /api/v1/audiences", "").await.body.contains("News"));
+        assert_eq!(sandbox.call("GET /api/v1/domains", "").await.status, 200);
+        let line = "POST /_sandbox/reset?organization=Shop";
+        assert_eq!(sandbox.control(line, "").await.status, 204);
+        assert!(shop("GET /api/v1/webhooks", "").await.body.contains(&receiver.url()));
+        sandbox.server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
+    let directory = private_dir();
+    for (from, to, expected) in [
+        (
+            "http://127.0.0.1:9/hooks",
+            "127.0.0.1/hooks",
+            "line 6: organizations[0].webhooks[0].url: must",
+        ),
+        ("email.bounced", "email.bonced", "line 7: organizations[0].webhooks[0].events: "),
+        ("whsec_known", "a b", "line 8: organizations[0].webhooks[0].secret: must"),
+        (
+            "extract_only",
+            "emails:send",
+            "line 22: organizations[1].keys[1].scopes: must be scopes of",
+        ),
+        ("mk_test_shop", KEY, "line 16: organizations[1].keys[0].key: belongs to another"),
+        ("Hi {{ name }}", "Hi {{ name", "line 26: organizations[1].templates[0].subject: "),
+        ("ada@example.test", "ada", "line 33: organizations[1].audiences[0].contacts[0].email: "),
+        ("shop.test", "shop", "line 13: organizations[1].domains[0].name: must"),
+        ("\"Shop\"", "\"\"", "line 11: organizations[1].name: must"),
+    ] {
+        let file = FILE.replace("URL", "http://127.0.0.1:9/").replace(from, to);
+        let builder = Server::builder().data_dir(directory.path());
+        let error = builder.seed_file(&file).expect("TOML").start().await.expect_err("refused");
+        let StartError::Seed(mistake) = &error else { panic!("{error:?}") };
+        assert!(mistake.to_string().starts_with(expected), "{mistake}\n{expected}");
+    }
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    assert_eq!(sandbox.call("GET /api/v1/webhooks", "").await.body, "[]");
+    let organizations = sandbox.control("GET /_sandbox/organizations", "").await.body;
+    assert!(!organizations.contains("Shop"), "{organizations}");
+
+    // What is allowed depends on the network.
+    let builder = Server::builder().network(Network::Public).addr(([127, 0, 0, 1], 0).into());
+    let builder = builder.seed_file(&FILE.replace("URL", "https://a.test/")).expect("TOML");
+    let error = builder.start().await.expect_err("refused").to_string();
+    assert!(
+        error.contains("line 6: organizations[0].webhooks[0].url: must be an https"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_new_organization_has_a_domain_and_webhooks() {
+    let sandbox = Sandbox::start().await;
+    let body = r#"{"domain":"shop.test","webhooks":[{"url":"http://127.0.0.1:9/","events":["email.sent"],"secret":"known"},{"url":"http://127.0.0.1:9/x","events":["extraction.failed"]}]}"#;
+    let created = sandbox.control("POST /_sandbox/organizations", body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(created.body.contains(r#""domain":"shop.test""#), "{created:?}");
+    assert!(created.body.contains(r#""secret":"known""#), "{created:?}");
+    let key = created.between(r#""email_key":""#);
+    let email = r#"{"from":"a@shop.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.with_key(&key, "POST /api/v1/emails", email).await.status, 202);
+    let key = created.between(r#""extraction_key":""#);
+    let webhooks = sandbox.with_key(&key, "GET /v1/webhooks", "").await;
+    assert!(webhooks.body.contains("http://127.0.0.1:9/x"), "{webhooks:?}");
+    // By default, the domain is its own.
+    let tenant = sandbox.server.tenant("Lovelace").await.expect("a tenant");
+    let domain = &tenant.organization.domain;
+    let email = svc_sdk::email::Email::new(format!("a@{domain}"), "b@x.test", "s").text("t");
+    tenant.email.emails().send(&email).await.expect("sent");
+    for (body, field) in [
+        (r#"{"domain":"shop"}"#, "domain"),
+        (r#"{"webhooks":[{"url":"x","events":["email.sent"]}]}"#, "webhooks[0].url"),
+    ] {
+        let refused = sandbox.control("POST /_sandbox/organizations", body).await;
+        let named = refused.between(r#""field":""#);
+        assert_eq!((refused.status, named.as_str()), (422, field), "{refused:?}");
+    }
+}
