@@ -184,6 +184,7 @@ impl Server {
     pub async fn stop(mut self) {
         self.app.stop.request();
         let Some(tasks) = self.tasks.take() else { return };
+        tracing::info!("stopping");
         let Tasks { web, engine, smtp, dns, data_dir } = tasks;
         let handles: Vec<_> = [web, engine].into_iter().chain(smtp).collect();
         let aborts: Vec<_> = handles.iter().map(JoinHandle::abort_handle).collect();
@@ -213,6 +214,7 @@ impl Server {
             }
         };
         tokio::join!(hang_up, close(Arc::clone(&self.app), data_dir));
+        tracing::info!("stopped");
     }
 }
 

@@ -221,18 +221,11 @@ pub(crate) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
 
 /// One text, a list of texts, or `null`.
 pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        None(()),
-        One(String),
-        Many(Vec<String>),
+    match Value::deserialize(d)? {
+        Value::Null => Ok(Vec::new()),
+        Value::String(one) => Ok(vec![one]),
+        many => serde_json::from_value(many).map_err(D::Error::custom),
     }
-    Ok(match OneOrMany::deserialize(d)? {
-        OneOrMany::None(()) => Vec::new(),
-        OneOrMany::One(one) => vec![one],
-        OneOrMany::Many(many) => many,
-    })
 }
 
 /// A secret is read from any value, so that it never gets into `extra`.

@@ -168,15 +168,10 @@ impl Delivery {
         self.tenant.as_deref()
     }
 
-    /// The `created` field as it was received.
-    pub fn created(&self) -> Option<&str> {
-        self.created.as_deref()
-    }
-
     /// The `created` field as a point in time, if it is an ISO 8601 date-time. Without an offset it
     /// is taken as UTC.
     pub fn created_at(&self) -> Option<DateTime<Utc>> {
-        let text = self.created()?;
+        let text = self.created.as_deref()?;
         let without_offset = || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f");
         text.parse().ok().or_else(|| Some(without_offset().ok()?.and_utc()))
     }
@@ -434,7 +429,7 @@ mod tests {
     fn keeps_undocumented_values() {
         let delivery = parse(r#"{"event":"extraction.paused","id":17,"created":"soon"}"#).unwrap();
         assert_eq!(*delivery.event(), Event::Other("extraction.paused".into()));
-        assert_eq!((delivery.id(), delivery.created()), (Some("17"), Some("soon")));
+        assert_eq!((delivery.id(), delivery.created.as_deref()), (Some("17"), Some("soon")));
         assert_eq!((delivery.created_at(), delivery.data_json()), (None, "null"));
         assert_eq!(delivery.data::<Option<u8>>().unwrap(), None);
         let error = delivery.data::<u8>().unwrap_err();

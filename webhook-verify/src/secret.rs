@@ -1,7 +1,6 @@
 //! The signing secret: never empty, never printed, zeroized on drop.
 
 use std::fmt;
-use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
@@ -90,22 +89,6 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
-    }
-}
-
-impl FromStr for Secret {
-    type Err = SecretError;
-
-    fn from_str(secret: &str) -> Result<Self, SecretError> {
-        Self::new(secret)
-    }
-}
-
-impl TryFrom<String> for Secret {
-    type Error = SecretError;
-
-    fn try_from(secret: String) -> Result<Self, SecretError> {
-        Self::new(secret)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::zone::Zone;
 
 /// The variables that decide where requests go, with which key, and how results are printed.
-const VARIABLES: [&str; 28] = [
+const VARIABLES: [&str; 29] = [
     "SVC_SANDBOX",
     "SVC_SANDBOX_ADDR",
     "SVC_SANDBOX_CONTROL_TOKEN",
@@ -33,6 +33,7 @@ const VARIABLES: [&str; 28] = [
     "SVC_SANDBOX_SMTP",
     "SVC_SANDBOX_SMTP_CERT_FILE",
     "SVC_SANDBOX_SMTP_KEY_FILE",
+    "SVC_SANDBOX_UNTIL_STDIN_CLOSES",
     "SVC_PROFILE",
     "SVC_EMAIL_URL",
     "SVC_EMAIL_KEY",

@@ -14,6 +14,7 @@ use svc_sdk::email::Attachment;
 
 use crate::calls::{ACCEPTED, body, email, resend, resend_email, svc};
 use crate::counting::{peak, reset_peak};
+use crate::hyper_fs::{PREFIX, SUFFIX};
 use crate::latency::cpu;
 use crate::mock_server::MockServer;
 
@@ -135,9 +136,6 @@ struct Streamed {
     ended: bool,
 }
 
-pub const PREFIX: &str =
-    r#"{"from":"a@b","to":["c@d"],"subject":"s","attachments":[{"filename":"a.bin","content":""#;
-pub const SUFFIX: &str = r#""}]}"#;
 const CHUNK_SIZE: usize = 96 * 1024;
 
 impl Streamed {

@@ -10,7 +10,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::attachment::{PREFIX, SUFFIX};
+pub const PREFIX: &str =
+    r#"{"from":"a@b","to":["c@d"],"subject":"s","attachments":[{"filename":"a.bin","content":""#;
+pub const SUFFIX: &str = r#""}]}"#;
 
 const CHUNK_SIZE: usize = 96 * 1024;
 

@@ -101,7 +101,7 @@ fn unusable_secrets_are_refused() {
         assert_eq!(Secret::from_bytes(vec![0; zeros]).unwrap_err(), SecretError::Empty);
     }
     assert_eq!(Secret::new("whsec_5a6b\n").unwrap_err(), SecretError::SurroundingWhitespace);
-    assert!("".parse::<Secret>().is_err() && Secret::try_from(String::new()).is_err());
+    assert!(Secret::new("").is_err());
     let no_secrets = Verifier::with_secrets(Service::Email, []).unwrap_err();
     assert_eq!(no_secrets, SecretError::NoSecrets);
     let five = Verifier::with_secrets(Service::Email, (0..=MAX_SECRETS).map(secret));
