@@ -29,7 +29,7 @@ pub trait Pooled: Clone + Send + Sync + 'static {
     type Transaction<'c>: Statements;
 
     /// How many connections it has at most.
-    fn size(&self) -> usize;
+    fn max_size(&self) -> usize;
 
     fn acquire(&self) -> impl Future<Output = Result<Self::Connection, Error>> + Send;
 
@@ -60,7 +60,7 @@ impl<P: Pooled> Operations for P {
     const SCHEMA: &str = include_str!("schema.postgres.sql");
 
     fn connections(&self) -> usize {
-        self.size()
+        self.max_size()
     }
 
     async fn create(&self) -> Result<(), Error> {
@@ -170,6 +170,8 @@ impl<P: Pooled> Borrowed<P> {
 
 impl<P: Pooled> Drop for Borrowed<P> {
     fn drop(&mut self) {
-        self.0.take().map(P::close);
+        if let Some(connection) = self.0.take() {
+            P::close(connection);
+        }
     }
 }

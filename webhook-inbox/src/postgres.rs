@@ -158,7 +158,7 @@ impl Pooled for Pool {
     type Connection = Object;
     type Transaction<'c> = Transaction<'c>;
 
-    fn size(&self) -> usize {
+    fn max_size(&self) -> usize {
         self.status().max_size
     }
 

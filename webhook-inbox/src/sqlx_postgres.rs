@@ -173,7 +173,7 @@ impl Pooled for PgPool {
     type Connection = PoolConnection<Postgres>;
     type Transaction<'c> = Transaction<'c, Postgres>;
 
-    fn size(&self) -> usize {
+    fn max_size(&self) -> usize {
         self.options().get_max_connections() as usize
     }
 

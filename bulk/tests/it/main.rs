@@ -3,4 +3,5 @@
 
 mod clock;
 mod jobs;
+mod kills;
 mod mock_server;

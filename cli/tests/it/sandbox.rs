@@ -32,12 +32,12 @@ impl RunningServer {
     }
 
     fn start_at(home: &Home, address: &str, args: &[&str]) -> Self {
-        let mut child = home
-            .command(&[&["sandbox", "serve", "--addr", address], args].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("svc starts");
+        Self::of(home.command(&[&["sandbox", "serve", "--addr", address], args].concat()))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("svc starts");
         let watchdog = Watchdog::start(&child);
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");

@@ -144,6 +144,12 @@ pub struct Serve {
     #[arg(long, value_name = "NAME=VALUE", env = "SVC_SANDBOX_SET", hide_env = true)]
     #[arg(value_delimiter = ',')]
     set: Vec<String>,
+    /// Stop when standard input is closed
+    ///
+    /// The server ends with the program that has started it, however that ends.
+    #[arg(long, env = "SVC_SANDBOX_UNTIL_STDIN_CLOSES", hide_env = true, hide_short_help = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
+    until_stdin_closes: bool,
     /// Format of the log: text or json [default: text]
     ///
     /// With json, each request is a log entry on a terminal, too.
@@ -194,7 +200,11 @@ impl Serve {
         use crate::failure::with_causes;
 
         context.out.show_log(self.log_format == Some(LogFormat::Json));
-        let dir = self.data.clone().unwrap_or_else(|| context.settings.sandbox_dir.clone());
+        let dir = self
+            .data
+            .as_ref()
+            .map(|dir| context.settings.path(dir))
+            .unwrap_or_else(|| context.settings.sandbox_dir.clone());
         let mut builder = Server::builder().network(self.network).seed(!self.no_seed);
         builder = builder.addr(self.addr()?);
         builder = match self.in_memory {
@@ -290,7 +300,13 @@ impl Serve {
             "press Ctrl-C to stop; try in another terminal: {svc} emails send \\\n  \
              --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello"
         ));
-        stop.recv().await;
+        match self.until_stdin_closes {
+            true => tokio::select! {
+                _ = stop.recv() => {}
+                () = stdin_closed() => {}
+            },
+            false => drop(stop.recv().await),
+        }
         // The last write to a slow disk may take longer: the next start recovers the database.
         let _ = tokio::time::timeout(STOP_TIMEOUT, server.stop()).await;
         Ok(())
@@ -317,6 +333,16 @@ impl Serve {
             None => Ok(context.settings.variable("SVC_SANDBOX_RELAY").map(|url| url.value)),
         }
     }
+}
+
+/// Completes at the end of standard input. It is read on a thread that nothing waits for.
+async fn stdin_closed() {
+    let (closed, end) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = closed.send(());
+    });
+    let _ = end.await;
 }
 
 fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {

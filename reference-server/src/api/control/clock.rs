@@ -1,107 +1,53 @@
 //! `/_sandbox/clock`: freezes, advances and resumes the server's clock
 //! (`docs/control-interface.md#the-clock`).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::api::framework::{Input, Json, JsonBody};
-use crate::engine::State;
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::clock::{self, Clock, ClockChange};
+use crate::engine::{Command, State};
 use crate::model::error::ApiError;
-use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
-use crate::store::meta;
 
-/// Exactly one of the fields.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ClockChange")]
-#[schemars(extend("oneOf" = [
-    {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},
-    {"properties": {"advance": {"type": "string"}}, "required": ["advance"]},
-    {"properties": {"resume": {"const": true}}, "required": ["resume"]},
-]))]
-pub(crate) struct Change {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = [true, null]))]
-    pub(crate) freeze: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::Duration>")]
-    pub(crate) advance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = [true, null]))]
-    pub(crate) resume: Option<bool>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox server");
+    r.control(clock::CLOCK, get);
+    r.control(clock::CHANGE, set);
 }
 
-/// The state of the server's clock.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Clock {
-    /// Its time.
-    pub now: Timestamp,
-    /// Whether it stands still.
-    pub frozen: bool,
-    /// Whether no work is in progress and none is due at or before `now`.
-    pub settled: bool,
-    /// When the next work is due.
-    pub next_due: Option<Timestamp>,
+pub(crate) async fn get(call: ControlCall) -> Result<Json<Clock>, ApiError> {
+    show(&call.app().engine.send(Command::State).await?)
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<Clock>, ApiError> {
-    let state = input.app.engine.state().await?;
-    show(&state)
-}
-
-pub(crate) async fn set(mut input: Input, body: JsonBody<Change>) -> Result<Json<Clock>, ApiError> {
-    let change = body.read(&mut input).await?;
-    let engine = &input.app.engine;
-    // Fail before the change if the database is not writable: an advance cannot be undone.
-    save(&input).await?;
-    let state = match (change.freeze, change.advance, change.resume) {
-        (Some(true), None, None) => engine.freeze().await?,
+pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Json<Clock>, ApiError> {
+    let (app, change) = (call.app(), &call.body);
+    let command = match (change.freeze, &change.advance, change.resume) {
+        (Some(true), None, None) => Command::Freeze,
         (None, Some(duration), None) => {
-            let by = time::parse_duration(&duration).ok_or_else(|| {
+            let by = time::parse_duration(duration).ok_or_else(|| {
                 ApiError::field("advance", "must be a number with ms, s, m, h or d, such as 90s")
             })?;
-            if !time::is_representable(input.app.clock.now().saturating_add(by)) {
-                return Err(ApiError::field(
-                    "advance",
-                    "must not move the clock beyond the year 9999",
-                ));
+            if !time::is_representable(app.clock.now().saturating_add(by)) {
+                let message = "must not move the clock beyond the year 9999";
+                return Err(ApiError::field("advance", message));
             }
-            engine.advance(by).await?
+            Command::Advance(by)
         }
-        (None, None, Some(true)) => engine.resume().await?,
+        (None, None, Some(true)) => Command::Resume,
         _ => {
             let message =
                 "must be one of {\"freeze\":true}, {\"advance\":\"90s\"}, {\"resume\":true}";
             return Err(ApiError::field("", message));
         }
     };
-    // The clock has changed, even if that cannot be saved.
-    save(&input).await.map_err(|error| {
-        let now = time::rfc3339(state.now);
-        let why = error.message();
-        ApiError::new(
-            error.code(),
-            format!("the clock is now at {now}, but this was not saved: {why}"),
-        )
-    })?;
-    show(&state)
-}
-
-/// Saves the state of the clock, so that it continues from there after a restart.
-async fn save(input: &Input) -> Result<(), ApiError> {
-    let mode = input.app.clock.mode();
-    input.app.store.write(move |tx| meta::set_clock(tx, mode)).await
+    show(&app.engine.send(command).await?)
 }
 
 fn show(state: &State) -> Result<Json<Clock>, ApiError> {
-    let clock = Clock {
+    Json::of(&Clock {
         now: state.now.into(),
         frozen: state.frozen,
         settled: state.settled,
         next_due: state.next_due.map(Timestamp::from),
-    };
-    Json::of(&clock)
+    })
 }

@@ -1,0 +1,122 @@
+//! How a server is started: its network, its variables, its seed file and its log.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::RunningServer;
+use crate::support::{Home, Run, Watchdog};
+
+#[test]
+fn an_address_beyond_loopback_names_both_networks() {
+    let home = Home::new();
+    for address in ["0.0.0.0:0", ":0"] {
+        let run = home.run(&["sandbox", "serve", "--in-memory", "--addr", address]);
+        let hint = run.error()["hint"].as_str().expect("a hint").to_owned();
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(hint.contains("--network trusted") && hint.contains("--network public"), "{hint}");
+    }
+    let run = home.run(&["sandbox", "serve", "--in-memory", "--network", "public"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("--addr"), "{run:?}");
+}
+
+#[test]
+fn options_come_from_the_environment() {
+    let home = Home::new();
+    let seed = home.file(
+        "seed.toml",
+        "[[organizations]]\nname = \"Shop\"\n[[organizations.keys]]\nkey = \"mk_test_shop\"\nservice = \"email\"\n",
+    );
+    let mut command = home.command(&["sandbox", "serve"]);
+    command.envs([
+        ("SVC_SANDBOX_NETWORK", "trusted"),
+        ("SVC_SANDBOX_ADDR", "127.0.0.1:0"),
+        ("SVC_SANDBOX_IN_MEMORY", "TRUE"),
+        ("SVC_SANDBOX_SMTP", "127.0.0.1:0"),
+        ("SVC_SANDBOX_PUBLIC_URL", "http://mail.dev.example/"),
+        ("SVC_SANDBOX_SET", "create-status=200,list-shape=wrapped"),
+        ("SVC_SANDBOX_SEED", &seed),
+        ("SVC_SANDBOX_EMAIL_KEY", "mk_test_ours"),
+        ("SVC_SANDBOX_LOG_FORMAT", "json"),
+        ("SVC_SANDBOX_UNTIL_STDIN_CLOSES", "1"),
+        ("SVC_SANDBOX_CONTROL_TOKEN", "our-token"),
+    ]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("svc starts");
+    let _watchdog = Watchdog::start(&child);
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let ready: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(ready["http"], "http://mail.dev.example", "{ready}");
+    assert_eq!((&ready["data"], &ready["control_token"]), (&Value::Null, &json!("our-token")));
+    assert!(ready["smtp"].is_string(), "{ready}");
+
+    // It is found although it has no data directory, and the page of its health needs no token.
+    let status = home.run(&["sandbox", "status"]);
+    assert_eq!(status.code, 0, "{status:?}");
+    assert_eq!(status.json()["addresses"]["http"], "http://mail.dev.example");
+    let dns = ready["dns"].as_str().expect("an address");
+    assert_eq!(status.json()["addresses"]["dns"], dns);
+    assert_eq!(status.json()["data"], Value::Null);
+
+    // At the end of standard input.
+    drop(child.stdin.take());
+    let mut log = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
+    assert!(child.wait().expect("ends").success());
+    let messages = log.lines().map(|line| {
+        let entry: Value = serde_json::from_str(line).expect(line);
+        entry["message"].as_str().unwrap_or_default().to_owned()
+    });
+    let messages = messages.collect::<Vec<_>>();
+    for expected in ["ready", "stopping", "stopped"] {
+        assert!(messages.iter().any(|message| message == expected), "{messages:?}");
+    }
+    assert!(!log.contains("mk_test_") && !log.contains("our-token"), "{log}");
+}
+
+#[test]
+fn a_mistake_in_the_seed_file_names_file_line_and_field() {
+    let home = Home::new();
+    let webhook = "[[organizations]]\nname = \"Sandbox\"\n[[organizations.webhooks]]\nurl = \"x\"\nevents = [\"email.sent\"]\n";
+    let seed = home.file("seed.toml", webhook);
+    let run = home.run(&["sandbox", "serve", "--in-memory", "--addr", "127.0.0.1:0", "--seed", &seed]);
+    assert_eq!((run.code, run.error()["code"].as_str()), (2, Some("invalid_seed_file")), "{run:?}");
+    let message = run.error()["message"].as_str().expect("a message").to_owned();
+    let expected = format!("{seed}:4: organizations[0].webhooks[0].url: must be");
+    assert!(message.starts_with(&expected), "{message}");
+}
+
+#[test]
+fn the_sandbox_commands_use_the_keys_of_the_server() {
+    let home = Home::new();
+    let mut command = home.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    command.env("SVC_SANDBOX_EMAIL_KEY", "mk_test_ours");
+    let _serving = RunningServer::of(command);
+    // Another terminal, which does not know them.
+    assert_eq!(home.sandbox_json(&["domains", "list"])[0]["name"], "sandbox.test");
+    let who = home.run(&["--sandbox", "whoami"]);
+    assert_eq!((who.code, who.stderr.as_str()), (0, ""), "{who:?}");
+}
+
+#[test]
+fn a_command_says_that_it_started_a_server_of_its_own() {
+    let home = Home::new();
+    let who = home.run(&["--sandbox", "whoami"]);
+    assert_eq!(who.code, 0, "{who:?}");
+    assert!(who.stderr.contains("this command started its own"), "{who:?}");
+    let doctor = home.run(&["--sandbox", "doctor"]);
+    assert!(doctor.stdout.contains("this command started its own"), "{doctor:?}");
+}
+
+/// A variable that is not text, or a switch that is neither on nor off, is wrong usage.
+#[test]
+fn a_switch_of_the_environment_is_true_or_false() {
+    let home = Home::new();
+    let mut command = home.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    command.env("SVC_SANDBOX_IN_MEMORY", "maybe");
+    let run = Run::complete(command);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+}
