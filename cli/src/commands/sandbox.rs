@@ -11,6 +11,7 @@ pub mod messages;
 pub mod open;
 pub mod organizations;
 pub mod requests;
+pub mod seed;
 pub mod serve;
 pub mod server;
 pub mod simulate;
@@ -25,6 +26,7 @@ group! {
         Open(open::Open),
         Stop(server::Stop),
         Reset(server::Reset),
+        Seed(seed::Seed),
         /// Manage isolated organizations
         Organizations(organizations::Command),
         /// Manage the API keys of the local server
