@@ -2,32 +2,30 @@
 //! into a mailbox of this server, events go to webhooks.
 
 pub(crate) mod authentication;
+pub(crate) mod emit;
 pub(crate) mod events;
 pub(crate) mod inbound;
 pub(crate) mod local;
 pub(crate) mod payload;
-pub(crate) mod post;
 pub(crate) mod relaying;
-mod shared_bodies;
-mod sign;
 pub(crate) mod source;
-mod unrecorded;
-pub(crate) mod webhook_worker;
+pub(crate) mod webhook;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use shared_bodies::SharedBodies;
-pub(crate) use unrecorded::Unrecorded;
+use tokio::sync::Semaphore;
 
 use crate::mail::dns::Resolver;
 use crate::mail::relay::Relay;
 use crate::model::clock::Clock;
+use crate::model::error::{ApiError, Code};
 use crate::model::metrics::Metrics;
 use crate::model::stop::Stop;
 use crate::net::outbound::Outbound;
-use crate::store::Store;
 use crate::store::domains::VerifiedDomains;
 use crate::store::webhooks::Webhooks;
+use crate::store::{Store, Tx};
 
 /// What deliveries need of the server.
 pub(crate) struct Delivery {
@@ -39,8 +37,8 @@ pub(crate) struct Delivery {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) outbound: Outbound,
-    pub(crate) bodies: SharedBodies,
-    pub(crate) unrecorded: Unrecorded,
+    /// The memory that the bodies of attempts may take together, in KiB.
+    pub(crate) body_memory: Semaphore,
     /// Whether a message is sent again if the relay did not confirm it.
     pub(crate) relay_again: bool,
     /// The SMTP server for outgoing mail, if one is configured.
@@ -48,3 +46,31 @@ pub(crate) struct Delivery {
     /// Whether clients beyond this machine can reach the server.
     pub(crate) is_exposed: bool,
 }
+
+/// The value of [`Delivery::body_memory`].
+pub(crate) const BODY_MEMORY: usize = 128 << 10;
+
+impl Delivery {
+    /// Stores what has happened outside of this server, and must not happen again. If the disk is
+    /// full, waits until there is room, or the server stops.
+    pub(crate) async fn record(
+        &self,
+        write: impl Fn(&mut Tx<'_>) -> Result<(), ApiError> + Clone + Send + 'static,
+    ) -> Result<(), ApiError> {
+        loop {
+            match self.store.write_relaxed(write.clone()).await {
+                Err(error)
+                    if matches!(error.code(), Code::StorageFull | Code::Unavailable)
+                        && !self.stop.is_requested() => {}
+                recorded => return recorded,
+            }
+            tracing::warn!("an outcome waits for the database");
+            tokio::select! {
+                () = tokio::time::sleep(RECORD_PAUSE) => {}
+                () = self.stop.requested() => {}
+            }
+        }
+    }
+}
+
+const RECORD_PAUSE: Duration = Duration::from_millis(200);

@@ -1,78 +1,67 @@
-//! The engine: runs scheduled work when it is due by the server's clock.
+//! The engine: does the work in the table `job` when it is due by the server's clock.
 //!
-//! One task owns the schedule. It runs steps, each of which processes a batch of due
-//! emails in one transaction, and keeps one delivery worker per webhook with due
-//! deliveries. Only this task moves the clock, so that an advance can go from due time
-//! to due time and complete when nothing is left
-//! (`docs/control-interface.md#the-clock`).
+//! One task takes what is due from each queue and runs it, a limited number of jobs at once. Only
+//! this task moves the clock, so that an advance can go from due time to due time and complete
+//! when nothing is left (`docs/control-interface.md#the-clock`).
 
 pub(crate) mod activity;
-mod back_off;
 mod handle;
-mod step;
+mod mail;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::Instant;
 
-use crate::delivery::{Delivery, local, post, relaying, webhook_worker};
-use crate::model::clock::ClockMode;
-use crate::model::error::ApiError;
-use crate::model::time::Millis;
-use crate::model::worker::Worker;
-use crate::store::{crashes, deleted};
-use back_off::BackOff;
-use handle::Command;
-pub(crate) use handle::{EngineHandle, State};
-use step::StepResult;
+use crate::delivery::{Delivery, local, relaying, webhook};
+use crate::model::error::{ApiError, Code};
+use crate::model::job::{Due, Job, Queue};
+use crate::model::time::{self, Millis};
+use crate::store::deliveries::{self, Pending, State as DeliveryState};
+use crate::store::{Reader, Tx, emails, jobs, meta};
+use handle::Reply;
+pub(crate) use handle::{Command, EngineHandle, State};
 
-/// State of the engine task. `Millis::MAX` means that nothing is scheduled.
+/// Maximum number of attempts in progress: of all webhooks, and of each, so that a slow endpoint
+/// delays only its own deliveries.
+const MAX_ATTEMPTS: usize = 64;
+const MAX_ATTEMPTS_EACH: usize = 16;
+/// Maximum number of messages that are announced at the same time.
+const MAX_ANNOUNCED: usize = 8;
+
 struct Engine {
     delivery: Arc<Delivery>,
-    commands: mpsc::UnboundedReceiver<Command>,
-    /// The earliest time in the table `due`.
-    next_step: Millis,
-    /// Only of workers with pending work.
-    routes: HashMap<Worker, Route>,
-    workers: JoinSet<WorkerDone>,
-    step: Option<oneshot::Receiver<Result<StepResult, ApiError>>>,
-    /// After steps that failed.
-    step_back_off: BackOff,
-    pending_advances: VecDeque<(Millis, AdvanceSender)>,
+    commands: mpsc::UnboundedReceiver<(Command, Reply)>,
+    /// Those that have work.
+    queues: HashMap<Queue, Schedule>,
+    tasks: JoinSet<Result<Done, ApiError>>,
+    /// The job of each task.
+    running: HashMap<Id, Job>,
+    pending_advances: VecDeque<(Millis, Reply)>,
     advancing: Option<Advancing>,
-    settled_waiters: Vec<oneshot::Sender<()>>,
-    state_waiters: Vec<StateSender>,
+    settled_waiters: Vec<Reply>,
 }
 
-type StateSender = oneshot::Sender<State>;
-type AdvanceSender = oneshot::Sender<Result<State, ApiError>>;
-
-/// Schedule of one worker.
-#[derive(Debug)]
-struct Route {
-    /// The earliest due time.
+/// What is known about the work of a queue.
+struct Schedule {
+    /// When the first of its jobs that do not run is due; `Millis::MAX` for never.
     next: Millis,
-    running: Option<Running>,
-    /// After failures. Workers do not wait for each other's.
-    back_off: BackOff,
+    running: HashMap<Job, AbortHandle>,
+    /// Whether jobs were added since the last end of one: the same one may be due again.
+    is_changed: bool,
+    /// The number of failures in a row, and when the next job may begin, in real time.
+    failures: u32,
+    not_before: Option<Instant>,
 }
 
-#[derive(Debug)]
-struct Running {
-    task: AbortHandle,
-    /// Tells the worker that more deliveries are due.
-    more: Arc<Notify>,
-    /// Whether `more` was notified. The worker may have finished without seeing it.
-    notified: bool,
-}
-
-/// Result of a finished worker: when its next work is due.
-struct WorkerDone {
-    worker: Worker,
-    next: Result<Millis, ApiError>,
+/// The end of a job.
+#[derive(Default)]
+struct Done {
+    /// When the next step of [`Queue::Mail`] is due, and the time that this one has reached.
+    step: Option<mail::Step>,
 }
 
 /// The advance of the clock in progress.
@@ -80,280 +69,250 @@ struct Advancing {
     target: Millis,
     /// Whether the clock runs on after the advance.
     was_running: bool,
-    reply: AdvanceSender,
+    reply: Reply,
 }
 
-/// Starts the engine with the pending work found in the database.
+/// Starts the engine with the jobs in the database, which are in these queues.
 pub(crate) fn start(
     delivery: &Arc<Delivery>,
-    commands: mpsc::UnboundedReceiver<Command>,
-    due: Vec<(Worker, Millis)>,
+    commands: mpsc::UnboundedReceiver<(Command, Reply)>,
+    due: Vec<(Queue, Millis)>,
 ) -> tokio::task::JoinHandle<()> {
     let mut engine = Engine {
         delivery: Arc::clone(delivery),
         commands,
-        // Makes the first step read the table at once.
-        next_step: Millis::MIN,
-        routes: HashMap::new(),
-        workers: JoinSet::new(),
-        step: None,
-        step_back_off: BackOff::default(),
+        queues: HashMap::new(),
+        tasks: JoinSet::new(),
+        running: HashMap::new(),
         pending_advances: VecDeque::new(),
         advancing: None,
         settled_waiters: Vec::new(),
-        state_waiters: Vec::new(),
     };
-    for (worker, at) in due {
-        engine.route(worker, at);
-    }
+    engine.schedule(due);
     tokio::spawn(engine.run())
-}
-
-/// Does the work of a worker that is due. Returns when its next work is due.
-async fn run_worker(
-    delivery: &Arc<Delivery>,
-    worker: &Worker,
-    more: &Notify,
-) -> Result<Millis, ApiError> {
-    let work = async {
-        match worker {
-            Worker::Webhook(id) => webhook_worker::run(delivery, id, more).await,
-            Worker::Relay => relaying::run(delivery).await,
-            Worker::Local => local::run(delivery).await,
-            Worker::Events => post::run(delivery).await,
-            Worker::Deleted => deleted::run(&delivery.store, &delivery.stop).await,
-        }
-    };
-    let next = tokio::select! {
-        next = work => next,
-        // The relay records which messages it may have handed over.
-        () = delivery.stop.until_cut(), if *worker != Worker::Relay => Ok(Millis::MAX),
-    };
-    after_defects(delivery, next, Millis::MIN).await
-}
-
-/// Counts the jobs that met a defect of this server. If that made the work fail, it is done
-/// again at once: either the job succeeds, or after a few times it is set aside, and the others
-/// go on.
-async fn after_defects<T>(
-    delivery: &Delivery,
-    result: Result<T, ApiError>,
-    again: T,
-) -> Result<T, ApiError> {
-    if crashes::count_failed(&delivery.store).await? && result.is_err() {
-        Ok(again)
-    } else {
-        result
-    }
 }
 
 impl Engine {
     async fn run(mut self) {
-        let stop = Arc::clone(&self.delivery.stop);
+        let (stop, wake) = (Arc::clone(&self.delivery.stop), Arc::clone(&self.delivery.store.wake));
         let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
-            self.drain_wakeups();
-            self.start_due_work();
-            self.send_state();
-            if self.is_settled() && self.finish_or_advance() {
+            self.schedule(wake.take());
+            self.start_due().await;
+            if self.is_settled() && self.finish_or_advance().await {
                 continue;
             }
             let sleep = self.sleep();
-            let wake = Arc::clone(&self.delivery.store.wake);
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
-                Some(done) = self.workers.join_next_with_id() => self.on_worker_done(done),
-                result = async { self.step.as_mut().expect("the branch requires a step").await }, if self.step.is_some() => {
-                    self.on_step_done(result.unwrap_or_else(|_| Err(ApiError::internal("a step ended without a result"))));
-                }
-                Some(command) = self.commands.recv() => self.handle_command(command).await,
+                Some(ended) = self.tasks.join_next_with_id() => match ended {
+                    Ok((task, result)) => self.on_end(task, result).await,
+                    Err(error) => {
+                        let panicked = || ApiError::internal("a job panicked");
+                        self.on_end(error.id(), Err(panicked())).await;
+                    }
+                },
+                Some((command, reply)) = self.commands.recv() => self.handle(command, reply).await,
                 () = tokio::time::sleep(sleep) => {}
             }
         }
         // What is in progress is completed and recorded, or cut and done again by the next
         // server.
-        while self.workers.join_next().await.is_some() {}
+        while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Takes over the work that recent commits made due.
-    fn drain_wakeups(&mut self) {
-        let (step, workers) = self.delivery.store.wake.take();
-        self.next_step = self.next_step.min(step);
-        for (worker, at) in workers {
-            self.route(worker, at);
-        }
-    }
-
-    fn route(&mut self, worker: Worker, at: Millis) {
-        let new = || Route { next: Millis::MAX, running: None, back_off: BackOff::default() };
-        let route = self.routes.entry(worker).or_insert_with(new);
-        route.next = route.next.min(at);
-    }
-
-    /// Starts all due work that is not running yet.
-    fn start_due_work(&mut self) {
-        let now = self.delivery.clock.now();
-        if self.step.is_none() && self.next_step <= now && self.step_back_off.is_over() {
-            self.step = Some(self.start_step(now));
-        }
-        for (worker, route) in &mut self.routes {
-            if route.next > now || !route.back_off.is_over() {
+    /// Takes over work that became due.
+    fn schedule(&mut self, due: Vec<(Queue, Millis)>) {
+        for (queue, at) in due {
+            // Without a relay, its jobs wait for a server that has one.
+            if queue == Queue::Relay && self.delivery.relay.is_none() {
                 continue;
             }
-            route.next = Millis::MAX;
-            if let Some(running) = &mut route.running {
-                running.notified = true;
-                running.more.notify_one();
+            let schedule = self.queues.entry(queue).or_insert_with(Schedule::new);
+            schedule.next = schedule.next.min(at);
+            schedule.is_changed = true;
+        }
+    }
+
+    /// Starts the jobs that are due, within the limits. Queues with few running jobs come first.
+    async fn start_due(&mut self) {
+        let (now, instant) = (self.delivery.clock.now(), Instant::now());
+        let is_due = |(queue, schedule): &(&Queue, &Schedule)| {
+            let limit = limit(queue);
+            schedule.next <= now
+                && schedule.running.len() < limit
+                && schedule.not_before.is_none_or(|not_before| not_before <= instant)
+        };
+        let due = self.queues.iter().filter(is_due);
+        let mut due: Vec<_> =
+            due.map(|(queue, schedule)| (schedule.running.len(), queue.clone())).collect();
+        due.sort_by_key(|(running, _)| *running);
+        for (running, queue) in due {
+            let free = match &queue {
+                Queue::Webhook(_) => {
+                    (limit(&queue) - running).min(MAX_ATTEMPTS.saturating_sub(self.attempts()))
+                }
+                _ => limit(&queue) - running,
+            };
+            if free == 0 {
                 continue;
             }
-            let (delivery, worker) = (Arc::clone(&self.delivery), worker.clone());
-            let more = Arc::new(Notify::new());
-            let notified = Arc::clone(&more);
-            let task = self.workers.spawn(async move {
-                let next = run_worker(&delivery, &worker, &notified).await;
-                WorkerDone { worker, next }
-            });
-            route.running = Some(Running { task, more, notified: false });
+            if let Err(error) = self.start_jobs(&queue, now, free).await {
+                self.fail(&queue, &error);
+            }
         }
     }
 
-    /// Sends the state to those who wait for it, unless a running step is about to change it.
-    fn send_state(&mut self) {
-        if self.step.is_some() {
-            return;
+    /// The number of attempts in progress.
+    fn attempts(&self) -> usize {
+        self.running.values().filter(|job| matches!(job.queue, Queue::Webhook(_))).count()
+    }
+
+    /// Starts up to `free` jobs of a queue.
+    async fn start_jobs(
+        &mut self,
+        queue: &Queue,
+        now: Millis,
+        free: usize,
+    ) -> Result<(), ApiError> {
+        if *queue == Queue::Mail {
+            let until = self.step_end(now);
+            self.set_next(queue, Millis::MAX);
+            let step = mail::step(Arc::clone(&self.delivery), until);
+            let step = async { step.await.map(|step| Done { step: Some(step) }) };
+            self.spawn(Job::new(Queue::Mail, ""), step);
+            return Ok(());
         }
-        for waiter in std::mem::take(&mut self.state_waiters) {
-            let _ = waiter.send(self.state());
+        let running = self.queues.get(queue).map_or(0, |schedule| schedule.running.len());
+        let (wanted, limit) = (queue.clone(), running + free);
+        let found = self.delivery.store.read(move |reader: Reader<'_>| {
+            let due = jobs::due(reader, &wanted, now, limit)?;
+            let next = match due.len() == limit {
+                true => Some(now),
+                false => jobs::next_after(reader, &wanted, now)?,
+            };
+            let with_delivery = |due: Due| match &wanted {
+                Queue::Webhook(_) => Ok((deliveries::pending(reader, &due)?, due.job)),
+                _ => Ok((None, due.job)),
+            };
+            let due = due.into_iter().map(with_delivery).collect::<Result<Vec<_>, ApiError>>()?;
+            Ok((due, next))
+        });
+        let (due, next) = found.await?;
+        let is_new = |job: &Job| {
+            !self.queues.get(queue).is_some_and(|schedule| schedule.running.contains_key(job))
+        };
+        let mut new: Vec<_> = due.into_iter().filter(|(_, job)| is_new(job)).collect();
+        // Jobs that have ended, but are still counted, leave fewer to start than are due.
+        let is_cut = new.len() > free;
+        new.truncate(free);
+        self.set_next(queue, if is_cut { now } else { next.unwrap_or(Millis::MAX) });
+        for (pending, job) in new {
+            let work = run(Arc::clone(&self.delivery), job.clone(), pending);
+            self.spawn(job, work);
+        }
+        self.queues.retain(|_, schedule| !schedule.is_idle());
+        Ok(())
+    }
+
+    fn set_next(&mut self, queue: &Queue, next: Millis) {
+        if let Some(schedule) = self.queues.get_mut(queue) {
+            schedule.next = next;
         }
     }
 
-    /// Starts a step. During an advance, one step goes through many due times in one
-    /// transaction, as long as no delivery is due in between.
-    fn start_step(&mut self, now: Millis) -> oneshot::Receiver<Result<StepResult, ApiError>> {
-        self.next_step = Millis::MAX;
-        let until = match &self.advancing {
-            Some(advancing) if self.workers.is_empty() => {
-                advancing.target.min(self.next_delivery())
+    fn spawn(
+        &mut self,
+        job: Job,
+        work: impl Future<Output = Result<Done, ApiError>> + Send + 'static,
+    ) {
+        let task = self.tasks.spawn(work);
+        self.running.insert(task.id(), job.clone());
+        let schedule = self.queues.entry(job.queue.clone()).or_insert_with(Schedule::new);
+        schedule.running.insert(job, task);
+    }
+
+    /// How far a step of [`Queue::Mail`] may go: during an advance, through many due times in one
+    /// transaction, as long as nothing else is due in between.
+    fn step_end(&self, now: Millis) -> Millis {
+        match &self.advancing {
+            Some(advancing) if self.tasks.is_empty() => {
+                let others = self.queues.iter().filter(|(queue, _)| **queue != Queue::Mail);
+                let next = others.map(|(_, schedule)| schedule.next).min();
+                advancing.target.min(next.unwrap_or(Millis::MAX))
             }
             _ => now,
-        };
-        let (sender, receiver) = oneshot::channel();
-        let delivery = Arc::clone(&self.delivery);
-        tokio::spawn(async move {
-            let context = Arc::clone(&delivery);
-            let step = delivery.store.write_relaxed(move |tx| step::run(tx, &context, until)).await;
-            let again = StepResult { next: Millis::MIN, reached: Millis::MIN };
-            let _ = sender.send(after_defects(&delivery, step, again).await);
-        });
-        receiver
-    }
-
-    fn on_step_done(&mut self, result: Result<StepResult, ApiError>) {
-        self.step = None;
-        match result {
-            Ok(result) => {
-                self.step_back_off.reset();
-                self.next_step = self.next_step.min(result.next);
-                if self.advancing.is_some() && result.reached > self.delivery.clock.now() {
-                    self.delivery.clock.freeze(result.reached);
-                }
-            }
-            Err(error) => {
-                tracing::error!(message = error.message(), "a step failed and will be retried");
-                self.next_step = Millis::MIN;
-                self.step_back_off.fail();
-                self.fail_advances(&error);
-            }
         }
     }
 
-    /// Fails all pending advances. The clock stays at the time that it has reached.
-    fn fail_advances(&mut self, error: &ApiError) {
-        if let Some(advancing) = self.advancing.take() {
+    async fn on_end(&mut self, task: Id, result: Result<Done, ApiError>) {
+        // None if the job was aborted.
+        let Some(job) = self.running.remove(&task) else { return };
+        let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
+        schedule.running.remove(&job);
+        if std::mem::take(&mut schedule.is_changed) {
+            schedule.next = Millis::MIN;
+        }
+        let result = match result {
+            Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
+                set_aside(&self.delivery, job.clone()).await.map(|()| Done::default())
+            }
+            result => result,
+        };
+        let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
+        match result {
+            Ok(Done { step }) => {
+                (schedule.failures, schedule.not_before) = (0, None);
+                if let Some(mail::Step { next, reached }) = step {
+                    schedule.next = schedule.next.min(next);
+                    if self.advancing.is_some() && reached > self.delivery.clock.now() {
+                        self.delivery.clock.freeze(reached);
+                    }
+                }
+                if schedule.is_idle() {
+                    self.queues.remove(&job.queue);
+                }
+            }
+            Err(error) => self.fail(&job.queue, &error),
+        }
+    }
+
+    /// Holds back a queue after a failure, such as a full disk. Fails all pending advances: the
+    /// clock stays at the time that it has reached.
+    fn fail(&mut self, queue: &Queue, error: &ApiError) {
+        tracing::error!(message = error.message(), "work failed and will be tried again");
+        if let Some(schedule) = self.queues.get_mut(queue) {
+            schedule.failures = schedule.failures.saturating_add(1);
+            let wait = Duration::from_millis(100 << schedule.failures.min(6));
+            schedule.not_before = Some(Instant::now() + wait);
+            schedule.next = Millis::MIN;
+        }
+        let advancing = self.advancing.take().map(|advancing| {
             if advancing.was_running {
                 self.delivery.clock.run(self.delivery.clock.now());
             }
-            let _ = advancing.reply.send(Err(error.clone()));
-        }
-        for (_, reply) in self.pending_advances.drain(..) {
+            advancing.reply
+        });
+        let pending = self.pending_advances.drain(..).map(|(_, reply)| reply);
+        for reply in advancing.into_iter().chain(pending) {
             let _ = reply.send(Err(error.clone()));
-        }
-    }
-
-    fn on_worker_done(&mut self, done: Result<(Id, WorkerDone), JoinError>) {
-        match done {
-            Ok((task, WorkerDone { worker, next })) => {
-                let Some(route) = self.routes.get_mut(&worker) else { return };
-                let Some(running) = route.running.take_if(|running| running.task.id() == task)
-                else {
-                    return;
-                };
-                if running.notified {
-                    route.next = Millis::MIN;
-                }
-                let failed = match next {
-                    Ok(next) => {
-                        route.back_off.reset();
-                        route.next = route.next.min(next);
-                        None
-                    }
-                    Err(error) => {
-                        route.back_off.fail();
-                        route.next = Millis::MIN;
-                        Some(error)
-                    }
-                };
-                if route.next == Millis::MAX {
-                    self.routes.remove(&worker);
-                }
-                if let Some(error) = failed {
-                    tracing::error!(
-                        message = error.message(),
-                        "deliveries are waiting for the database"
-                    );
-                    self.fail_advances(&error);
-                }
-            }
-            Err(error) if error.is_cancelled() => {}
-            Err(error) => {
-                tracing::error!(%error, "a delivery worker failed; starting another one");
-                let is_failed_worker = |running: &mut Running| running.task.id() == error.id();
-                for route in self.routes.values_mut() {
-                    if route.running.take_if(is_failed_worker).is_some() {
-                        route.back_off.fail();
-                        route.next = Millis::MIN;
-                    }
-                }
-            }
         }
     }
 
     fn is_settled(&self) -> bool {
         let now = self.delivery.clock.now();
-        self.step.is_none()
-            && self.workers.is_empty()
-            && self.next_step > now
-            && self.next_delivery() > now
-    }
-
-    fn next_delivery(&self) -> Millis {
-        self.routes.values().map(|route| route.next).min().unwrap_or(Millis::MAX)
-    }
-
-    fn next_due(&self) -> Option<Millis> {
-        let next = self.next_step.min(self.next_delivery());
-        (next != Millis::MAX).then_some(next)
+        self.tasks.is_empty() && self.queues.values().all(|schedule| schedule.next > now)
     }
 
     /// Called when everything is settled. Moves an advance to the next due time, starts
     /// the next advance, or notifies those that wait for the engine to settle. Returns
     /// whether there may be more work now.
-    fn finish_or_advance(&mut self) -> bool {
-        let clock = &self.delivery.clock;
+    async fn finish_or_advance(&mut self) -> bool {
+        let clock = Arc::clone(&self.delivery.clock);
         if let Some(advancing) = &self.advancing {
-            match self.next_due() {
+            match self.queues.values().map(|schedule| schedule.next).min() {
                 Some(next) if next <= advancing.target => clock.freeze(next),
                 _ if clock.now() < advancing.target => clock.freeze(advancing.target),
                 _ => {
@@ -361,24 +320,20 @@ impl Engine {
                     if advancing.was_running {
                         clock.run(advancing.target);
                     }
-                    let _ = advancing.reply.send(Ok(self.state()));
+                    self.reply_saved(advancing.reply).await;
                 }
             }
             return true;
         }
         if let Some((by, reply)) = self.pending_advances.pop_front() {
             let now = clock.now();
-            let advancing = Advancing {
-                target: now.saturating_add(by),
-                was_running: !clock.is_frozen(),
-                reply,
-            };
+            let was_running = !clock.is_frozen();
             clock.freeze(now);
-            self.advancing = Some(advancing);
+            self.advancing = Some(Advancing { target: now.saturating_add(by), was_running, reply });
             return true;
         }
-        for waiter in self.settled_waiters.drain(..) {
-            let _ = waiter.send(());
+        for waiter in std::mem::take(&mut self.settled_waiters) {
+            let _ = waiter.send(self.state().await);
         }
         false
     }
@@ -386,90 +341,171 @@ impl Engine {
     /// How long the engine can sleep if nothing wakes it.
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let now = self.delivery.clock.now();
-        let runs = matches!(self.delivery.clock.mode(), ClockMode::Running { .. });
-        let until = |next: Millis, back_off: &BackOff| {
-            if next == Millis::MAX || next > now && !runs {
+        let (now, instant) = (self.delivery.clock.now(), Instant::now());
+        let runs = !self.delivery.clock.is_frozen();
+        let attempts = self.attempts();
+        let until = |(queue, schedule): (&Queue, &Schedule)| {
+            // The end of a job wakes the engine.
+            let is_full = schedule.running.len() >= limit(queue)
+                || matches!(queue, Queue::Webhook(_)) && attempts >= MAX_ATTEMPTS;
+            if is_full || schedule.next == Millis::MAX || schedule.next > now && !runs {
                 return LONG;
             }
-            let wait = Duration::from_millis(next.saturating_sub(now).max(1).unsigned_abs());
-            wait.max(back_off.remaining())
+            let back_off = schedule.not_before.map(|not_before| not_before - instant);
+            let wait = Duration::from_millis(schedule.next.saturating_sub(now).max(1) as u64);
+            wait.max(back_off.unwrap_or_default()).min(LONG)
         };
-        let step = match self.step {
-            Some(_) => LONG,
-            None => until(self.next_step, &self.step_back_off),
-        };
-        let workers = self.routes.values().map(|route| until(route.next, &route.back_off));
-        workers.min().unwrap_or(LONG).min(step).min(LONG)
+        self.queues.iter().map(until).min().unwrap_or(LONG)
     }
 
-    async fn handle_command(&mut self, command: Command) {
-        self.drain_wakeups();
+    async fn handle(&mut self, command: Command, reply: Reply) {
+        let clock = Arc::clone(&self.delivery.clock);
         match command {
-            // Answered after the next step, which determines what is due next.
-            Command::State(reply) => self.state_waiters.push(reply),
-            Command::Settled(reply) => self.settled_waiters.push(reply),
-            Command::Advance(by, reply) => self.pending_advances.push_back((by, reply)),
-            Command::Freeze(reply) => {
-                self.delivery.clock.freeze(self.delivery.clock.now());
-                if let Some(advancing) = &mut self.advancing {
-                    advancing.was_running = false;
+            Command::State => drop(reply.send(self.state().await)),
+            Command::Settle => self.settled_waiters.push(reply),
+            Command::Reload => drop(reply.send(self.reload().await)),
+            Command::Freeze | Command::Resume | Command::Advance(_) => {
+                // Fail before the change if the database is not writable: an advance cannot be
+                // undone.
+                if let Err(error) = self.save_clock().await {
+                    let _ = reply.send(Err(error));
+                    return;
                 }
-                let _ = reply.send(self.state());
-            }
-            Command::Resume(reply) => {
-                match &mut self.advancing {
-                    Some(advancing) => advancing.was_running = true,
-                    None if self.delivery.clock.is_frozen() => {
-                        self.delivery.clock.run(self.delivery.clock.now());
+                match (command, &mut self.advancing) {
+                    (Command::Advance(by), _) => {
+                        self.pending_advances.push_back((by, reply));
+                        return;
                     }
-                    None => {}
+                    (Command::Freeze, advancing) => {
+                        clock.freeze(clock.now());
+                        if let Some(advancing) = advancing {
+                            advancing.was_running = false;
+                        }
+                    }
+                    (_, Some(advancing)) => advancing.was_running = true,
+                    (_, None) if clock.is_frozen() => clock.run(clock.now()),
+                    (_, None) => {}
                 }
-                let _ = reply.send(self.state());
-            }
-            Command::Reload(reply) => {
-                self.reload().await;
-                let _ = reply.send(self.state());
+                self.reply_saved(reply).await;
             }
         }
     }
 
-    /// Aborts the workers of deleted webhooks, and reads the table `due` again. Other
+    /// Saves the state of the clock, so that it continues from there after a restart.
+    async fn save_clock(&self) -> Result<(), ApiError> {
+        let mode = self.delivery.clock.mode();
+        self.delivery.store.write(move |tx| meta::set_clock(tx, mode)).await
+    }
+
+    /// Replies after a change of the clock. It has changed, even if that cannot be saved.
+    async fn reply_saved(&self, reply: Reply) {
+        let state = match self.save_clock().await {
+            Ok(()) => self.state().await,
+            Err(error) => Err(ApiError::new(
+                error.code(),
+                format!(
+                    "the clock is now at {}, but this was not saved: {}",
+                    time::rfc3339(self.delivery.clock.now()),
+                    error.message()
+                ),
+            )),
+        };
+        let _ = reply.send(state);
+    }
+
+    /// Aborts the attempts to deleted webhooks, and reads the queues again. Other
     /// webhooks, including those of other organizations, are not affected.
-    async fn reload(&mut self) {
-        let webhooks = Arc::clone(&self.delivery.webhooks);
-        let mut aborted = Vec::new();
-        self.routes.retain(|worker, route| {
-            let keep = match worker {
-                Worker::Webhook(id) => webhooks.get(id).is_some(),
-                Worker::Relay | Worker::Local | Worker::Events | Worker::Deleted => {
-                    // What it waited for may be deleted, or the clock set back.
-                    route.next = Millis::MIN;
-                    true
+    async fn reload(&mut self) -> Result<State, ApiError> {
+        for (queue, schedule) in &mut self.queues {
+            schedule.next = Millis::MAX;
+            if let Queue::Webhook(id) = queue
+                && self.delivery.webhooks.get(id).is_none()
+            {
+                for (_, task) in schedule.running.drain() {
+                    self.running.remove(&task.id());
+                    task.abort();
                 }
-            };
-            if let Some(running) = route.running.take_if(|_| !keep) {
-                running.task.abort();
-                aborted.push(running.task);
             }
-            keep
-        });
-        self.next_step = Millis::MIN;
-        while aborted.iter().any(|task| !task.is_finished())
-            && let Some(done) = self.workers.join_next_with_id().await
-        {
-            self.on_worker_done(done);
         }
+        self.queues.retain(|_, schedule| !schedule.is_idle());
+        self.delivery.store.wake.take();
+        let due = self.delivery.store.read(jobs::queues).await?;
+        self.schedule(due);
+        self.state().await
     }
 
-    fn state(&self) -> State {
-        let mut settled = self.is_settled() && self.advancing.is_none();
-        settled &= self.pending_advances.is_empty();
-        State {
-            now: self.delivery.clock.now(),
+    async fn state(&self) -> Result<State, ApiError> {
+        let now = self.delivery.clock.now();
+        let next_due = self.delivery.store.read(move |reader| jobs::first_after(reader, now));
+        let is_settled = self.is_settled() && self.advancing.is_none();
+        Ok(State {
+            now,
             frozen: self.delivery.clock.is_frozen(),
-            settled,
-            next_due: self.next_due().filter(|at| *at != Millis::MIN),
-        }
+            settled: is_settled && self.pending_advances.is_empty(),
+            next_due: next_due.await?,
+        })
     }
+}
+
+impl Schedule {
+    fn new() -> Self {
+        let (running, is_changed) = (HashMap::new(), false);
+        Self { next: Millis::MAX, running, is_changed, failures: 0, not_before: None }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.next == Millis::MAX && self.running.is_empty()
+    }
+}
+
+/// How many jobs of a queue run at the same time.
+fn limit(queue: &Queue) -> usize {
+    match queue {
+        Queue::Mail | Queue::Relay => 1,
+        Queue::Received => MAX_ANNOUNCED,
+        Queue::Webhook(_) => MAX_ATTEMPTS_EACH,
+    }
+}
+
+/// Does a job, until the server cuts what is in progress.
+async fn run(
+    delivery: Arc<Delivery>,
+    job: Job,
+    pending: Option<Pending>,
+) -> Result<Done, ApiError> {
+    // The relay records which messages it may have handed over.
+    let may_cut = job.queue != Queue::Relay;
+    let work = async {
+        match (&job.queue, pending) {
+            (Queue::Relay, _) => relaying::hand_over(&delivery, job.subject.clone()).await,
+            (Queue::Received, _) => local::announce(&delivery, job.clone()).await,
+            (_, Some(pending)) => webhook::deliver(&delivery, pending).await,
+            // The delivery was deleted.
+            (_, None) => {
+                let job = job.clone();
+                delivery.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await
+            }
+        }
+    };
+    tokio::select! {
+        done = work => done.map(|()| Done::default()),
+        () = delivery.stop.until_cut(), if may_cut => Ok(Done::default()),
+    }
+}
+
+/// Gives up a job that the server cannot do because of a defect, so that it is not repeated for
+/// ever.
+async fn set_aside(delivery: &Delivery, job: Job) -> Result<(), ApiError> {
+    delivery.metrics.set_aside();
+    tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
+    let write = move |tx: &mut Tx<'_>| match &job.queue {
+        Queue::Webhook(id) => deliveries::end(tx, id, &job.subject, DeliveryState::Failed),
+        queue => {
+            if *queue != Queue::Received {
+                emails::fail(tx, &job.subject)?;
+            }
+            jobs::done(tx, &job).map(drop)
+        }
+    };
+    delivery.store.write_relaxed(write).await
 }

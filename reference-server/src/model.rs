@@ -26,6 +26,8 @@ pub(crate) mod heavy;
 #[cfg(feature = "server")]
 pub(crate) mod id;
 #[cfg(feature = "server")]
+pub(crate) mod job;
+#[cfg(feature = "server")]
 pub(crate) mod limit;
 #[cfg(feature = "server")]
 pub(crate) mod memory;
@@ -41,5 +43,3 @@ pub(crate) mod seed_file;
 pub(crate) mod stop;
 #[cfg(feature = "server")]
 pub(crate) mod tracking;
-#[cfg(feature = "server")]
-pub(crate) mod worker;

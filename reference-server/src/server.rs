@@ -24,27 +24,24 @@ use crate::api::app::{App, Shared};
 use crate::api::control::faults::parse_definition;
 use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
-use crate::delivery::Delivery;
+use crate::delivery::{BODY_MEMORY, Delivery};
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::{ApiError, Code};
+use crate::model::job::Queue;
 use crate::model::limit::Limit;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
-use crate::model::worker::Worker;
 use crate::net::outbound::Outbound;
 use crate::settings::Settings;
 use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
+use crate::store::jobs;
 use crate::store::keys::random_hex;
-use crate::store::{Location, OpenError, Store};
-use crate::store::{
-    crashes, deleted, deliveries, dns_records, large, local_deliveries, meta, pending_events,
-    relay_queue,
-};
+use crate::store::{Location, Store, deliveries, dns_records, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -286,10 +283,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let max_bytes = settings.limits.max_database_bytes;
     let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes)).await;
     let (store, clock) = match opened {
-        Ok(opened) => opened.map_err(|error| match error {
-            OpenError::Newer { .. } => StartError::NewerDatabase,
-            other => StartError::Database(other.reason()),
-        })?,
+        Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),
     };
 
@@ -329,8 +323,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         metrics: Arc::clone(&metrics),
         stop: Arc::clone(&stop),
         outbound: Outbound::new(settings.network, settings.resolver),
-        bodies: Default::default(),
-        unrecorded: Default::default(),
+        body_memory: Semaphore::new(BODY_MEMORY),
         relay_again: settings.relay_again,
         relay: settings.relay.clone().map(Relay::new),
         is_exposed: settings.is_exposed(),
@@ -354,7 +347,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
         domain_keys: Limit::new(processors),
-        indexing: std::sync::Mutex::default(),
         tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token,
@@ -434,10 +426,9 @@ fn mail_server(app: &App) -> MailServer {
     }
 }
 
-/// Seeds a new database, loads what the server keeps in memory, and returns the workers
-/// with pending work, with the time when the first is due.
-async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, StartError> {
-    crashes::count_interrupted(&app.store).await.map_err(|error| database(&error))?;
+/// Seeds a new database, loads what the server keeps in memory, and returns the queues with work,
+/// with the time when the first is due.
+async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
     let context = Arc::clone(app);
     let mistake = Arc::new(OnceLock::new());
     let found = Arc::clone(&mistake);
@@ -467,7 +458,6 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, StartError> {
                 crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
             }
             deliveries::fail_interrupted(tx)?;
-            large::remove_staged(tx)?;
             context.webhooks.load(tx.reader())?;
             context.faults.load(tx.reader(), parse_definition)?;
             context.verified.load(tx.reader())?;
@@ -475,18 +465,7 @@ async fn load(app: &Shared) -> Result<Vec<(Worker, Millis)>, StartError> {
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
             }
-            let mut due = deliveries::next_by_webhook(tx.reader())?;
-            // The deliveries to deleted webhooks are dropped or removed by `Worker::Deleted`.
-            due.retain(|(worker, _)| match worker {
-                Worker::Webhook(id) => context.webhooks.get(id).is_some(),
-                _ => true,
-            });
-            let relay = relay_queue::first(tx.reader())?;
-            due.extend(relay.map(|(_, at)| (Worker::Relay, at)));
-            due.extend(local_deliveries::next(tx.reader())?);
-            due.extend(pending_events::next(tx.reader())?);
-            due.extend(deleted::next(tx.reader())?);
-            Ok(due)
+            jobs::queues(tx.reader())
         })
         .await;
     loaded.map_err(|error| match mistake.get() {

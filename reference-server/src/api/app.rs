@@ -1,6 +1,6 @@
 //! [`App`]: what the handlers of requests share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -45,8 +45,6 @@ pub(crate) struct App {
     pub(crate) templates: Limit,
     /// The keys of new domains that are generated at the same time.
     pub(crate) domain_keys: Limit,
-    /// What is being added to the indexes for searches.
-    pub(crate) indexing: Mutex<Indexing>,
     /// The opens and clicks that may be recorded at the same time.
     pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.
@@ -58,9 +56,6 @@ pub(crate) struct App {
     /// Required for `/_sandbox/` if the server listens beyond loopback.
     pub(crate) control_token: Option<String>,
 }
-
-/// Kinds of items, with the organizations whose items of that kind are being added to an index.
-pub(crate) type Indexing = HashSet<(&'static str, i64)>;
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ pub(crate) mod faults;
 pub(crate) mod guard;
 mod health;
 mod inbound;
-mod indexing;
 mod keys;
 mod lease;
 mod live;

@@ -12,7 +12,6 @@ use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
 use crate::net::target;
-use crate::store::deleted;
 use crate::store::webhooks::{self, Webhook};
 
 /// Registers a webhook. `reply` makes the response, which contains the secret.
@@ -45,7 +44,7 @@ pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let (app, service) = (call.app(), call.operation.service());
-    deleted::webhook(&app.store, &app.webhooks, id, organization, service).await?;
+    webhooks::delete(&app.store, &app.webhooks, id, organization, service).await?;
     Ok(NoContent)
 }
 

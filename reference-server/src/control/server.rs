@@ -56,9 +56,9 @@ pub struct Health {
     pub addresses: HealthAddresses,
     /// When a delivery that failed is attempted again, by service.
     pub retry_delays_ms: RetryDelays,
-    /// The number of jobs that were set aside, because the server failed or ended several times
-    /// while it processed them. The log names them.
-    pub set_aside: i64,
+    /// The number of jobs that were set aside since the start, because the server failed while it
+    /// processed them. The log names them.
+    pub set_aside: u64,
 }
 
 /// The delays between the attempts of a delivery, in milliseconds.

@@ -1,11 +1,9 @@
 //! The authentication results of a message that arrives: SPF, DKIM and DMARC.
 
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::control::messages::{Authentication, DkimVerdict, DmarcVerdict, SpfVerdict};
@@ -14,9 +12,8 @@ use crate::mail::dns::{self, Resolver};
 use crate::mail::mime::authors;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
+use crate::model::heavy;
 use crate::model::time::Millis;
-use crate::store::Store;
-use crate::store::in_progress::Job;
 
 impl Authentication {
     /// As it is stored with a message.
@@ -37,12 +34,10 @@ pub(crate) struct Peer<'a> {
     pub(crate) domain: &'a str,
 }
 
-/// Checks a message as a part of `job`. Without a peer, the SPF result is `none`; if the message
+/// Checks a message. Without a peer, the SPF result is `none`; if the message
 /// has no signature either, DMARC is not checked.
 pub(crate) async fn check(
-    store: &Arc<Store>,
     resolver: &Resolver,
-    job: &Job,
     peer: Option<Peer<'_>>,
     source: &Arc<Vec<u8>>,
     now: Millis,
@@ -51,13 +46,10 @@ pub(crate) async fn check(
         None => SpfVerdict::None,
         Some(Peer { ip, helo, local, domain }) => {
             let spf = dns::evaluate_spf(resolver, *ip, helo, local, domain);
-            let spf = timeout(CHECK_TIMEOUT, store.in_progress.run_async(job, spf));
-            let spf = AssertUnwindSafe(spf).catch_unwind().await;
-            let spf = spf.map_err(|_| ApiError::internal("the check of SPF panicked"))?;
-            spf.unwrap_or(SpfVerdict::TempError)
+            timeout(CHECK_TIMEOUT, spf).await.unwrap_or(SpfVerdict::TempError)
         }
     };
-    let dkim = timeout(CHECK_TIMEOUT, dkim::verify(store, job, resolver, source, now)).await;
+    let dkim = timeout(CHECK_TIMEOUT, dkim::verify(resolver, source, now)).await;
     let (dkim, signers) = dkim.unwrap_or(Ok((DkimVerdict::TempError, Vec::new())))?;
     let dmarc = if peer.is_none() && dkim == DkimVerdict::None {
         DmarcVerdict::None
@@ -65,30 +57,25 @@ pub(crate) async fn check(
         // The domain that SPF has checked.
         let sender = peer.map(|peer| if peer.domain.is_empty() { peer.helo } else { peer.domain });
         let sender = sender.filter(|_| spf == SpfVerdict::Pass);
-        check_dmarc(store, resolver, job, source, sender, &signers).await?
+        check_dmarc(resolver, source, sender, &signers).await?
     };
     Ok(Authentication { spf, dkim, dmarc })
 }
 
 async fn check_dmarc(
-    store: &Arc<Store>,
     resolver: &Resolver,
-    job: &Job,
     source: &Arc<Vec<u8>>,
     sender: Option<&str>,
     signers: &[String],
 ) -> Result<DmarcVerdict, ApiError> {
     let message = Arc::clone(source);
     let authors = move || Ok(authors(&message));
-    let authors = store.run_background(job, source.len(), authors).await?;
+    let authors = heavy::run(authors).await?;
     let [author] = &authors[..] else {
         return Ok(if authors.is_empty() { DmarcVerdict::None } else { DmarcVerdict::PermError });
     };
     let Ok(author) = Mailbox::parse(author) else { return Ok(DmarcVerdict::PermError) };
     let domain = author.address.domain().as_str();
     let dmarc = dns::evaluate_dmarc(resolver, domain, sender, signers);
-    let dmarc = timeout(CHECK_TIMEOUT, store.in_progress.run_async(job, dmarc));
-    let dmarc = AssertUnwindSafe(dmarc).catch_unwind().await;
-    let dmarc = dmarc.map_err(|_| ApiError::internal("the check of DMARC panicked"))?;
-    Ok(dmarc.unwrap_or(DmarcVerdict::TempError))
+    Ok(timeout(CHECK_TIMEOUT, dmarc).await.unwrap_or(DmarcVerdict::TempError))
 }

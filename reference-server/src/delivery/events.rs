@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::post::{self, Part};
+use super::emit::{Part, emit};
 use super::{Delivery, local, payload};
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
@@ -60,11 +60,12 @@ pub(crate) fn change(
         let (organization, detail) = (email.organization, detail.filter(|_| last));
         email.note(now, status, Some(event.as_str()), Some(position));
         let of = Some(email.id.as_str());
-        post::emit(tx, &delivery.webhooks, organization, event, of, |tx| {
+        emit(tx, &delivery.webhooks, organization, event, of, |tx| {
             let recipient = &email.recipients[position];
             let data = payload::outgoing(email, recipient, event, detail, now)?;
             Part::new(data).store(tx, b"")
-        })?;
+        })
+        .map(drop)?;
         email.last_event = Some(event.as_str().to_owned());
     }
     email.updated_at = tx.now;

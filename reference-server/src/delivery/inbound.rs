@@ -10,20 +10,19 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
-use crate::delivery::post::{self, Part};
+use crate::delivery::emit::{Part, emit};
 use crate::mail::mime::Incoming;
 use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
+use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::memory;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::bodies::{self, NewBody};
-use crate::store::in_progress::{Job, Kind};
 use crate::store::messages::{self, NewIncoming};
 use crate::store::webhooks::Webhooks;
 use crate::store::{Store, Tx, domains};
@@ -46,18 +45,15 @@ pub(crate) struct Received {
 }
 
 /// Stores a message for each of its recipients; durable when this returns. Skips
-/// recipients whose domain is not verified here. `job` identifies the message as its sender
-/// would send it again.
+/// recipients whose domain is not verified here.
 pub(crate) async fn receive(
     store: &Arc<Store>,
     webhooks: &Arc<Webhooks>,
     incoming: IncomingMessage,
-    job: &Job,
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, results, source } = incoming;
     let _reserved = memory::reserve(source.len()).await;
-    let mut message = parse(store, job, source, results).await?;
-    message.stage(store, webhooks, true).await?;
+    let message = parse(source, results).await?;
     let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
@@ -74,12 +70,6 @@ pub(crate) async fn receive(
     stored.await
 }
 
-/// The job of a message that arrives. Do not call it on an async thread if the message may be
-/// large.
-pub(crate) fn job(source: &[u8]) -> Job {
-    Job::new(Kind::Incoming, hex::encode(Sha256::digest(source)))
-}
-
 /// A parsed message with its authentication results.
 pub(crate) struct AuthenticatedMessage {
     /// Empty if the source cannot be parsed as a message, like `subject`.
@@ -93,33 +83,11 @@ pub(crate) struct AuthenticatedMessage {
     source: NewBody,
 }
 
-impl AuthenticatedMessage {
-    /// Stores what is large before the transaction that announces the message, and stores it for
-    /// a recipient if `is_stored` is set.
-    pub(crate) async fn stage(
-        &mut self,
-        store: &Store,
-        webhooks: &Webhooks,
-        is_stored: bool,
-    ) -> Result<(), ApiError> {
-        if is_stored {
-            self.source.stage(store).await?;
-        }
-        if webhooks.has_subscriber(Event::EmailReceived) {
-            self.content.stage(store).await?;
-        }
-        Ok(())
-    }
-}
-
 /// Parses a message.
 pub(crate) async fn parse(
-    store: &Arc<Store>,
-    job: &Job,
     source: Vec<u8>,
     results: Authentication,
 ) -> Result<AuthenticatedMessage, ApiError> {
-    let size = source.len();
     let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
         let mut json = match &message {
@@ -133,7 +101,7 @@ pub(crate) async fn parse(
         let (content, source) = (Part::new(json), NewBody::new(source));
         Ok(AuthenticatedMessage { from, subject, content, has_content, results, source })
     };
-    store.run_background(job, size, read).await
+    heavy::run(read).await
 }
 
 /// Stores a message in a mailbox of the domain with this id, and emits
@@ -171,7 +139,7 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    post::emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
+    let emitted = emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf: message.results.spf,
@@ -188,7 +156,8 @@ pub(crate) fn notify_received(
             rest.remove(0);
         }
         message.content.store(tx, &rest)
-    })
+    });
+    emitted.map(drop)
 }
 
 /// The data of `email.received`.

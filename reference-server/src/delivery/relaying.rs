@@ -1,20 +1,20 @@
-//! Hands mail over to the relay. An email waits in the table `relay` until its
-//! recipients are accepted, rejected, or given up.
+//! Hands mail over to the relay. An email is a job until its recipients are accepted, rejected,
+//! or given up.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::unrecorded::Relayed;
 use super::{Delivery, events};
 use crate::delivery::source::Message;
 use crate::mail::relay::{Envelope, Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
+use crate::model::heavy;
+use crate::model::job::{Job, Queue};
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
-use crate::store::in_progress::{Job, Kind};
-use crate::store::{Tx, crashes, emails, relay_queue};
+use crate::store::{Tx, emails, jobs};
 
 /// The pause before each retry after a temporary failure (4xx), in milliseconds of the
 /// server's clock.
@@ -25,68 +25,40 @@ pub(crate) fn is_for_relay(address: &str) -> bool {
     Outcome::of(address) == Outcome::Delivered
 }
 
-/// Hands over due messages, one after the other over one connection. Returns when the
-/// next one is due.
-pub(crate) async fn run(delivery: &Arc<Delivery>) -> Result<Millis, ApiError> {
-    let Some(relay) = &delivery.relay else { return Ok(Millis::MAX) };
-    while !delivery.stop.is_requested() {
-        let now = delivery.clock.now();
-        match delivery.store.read(relay_queue::first).await? {
-            Some((email, due_at)) if due_at <= now => {
-                let job = Job::new(Kind::Relay, &email);
-                if let Err(error) = hand_over(delivery, relay, email).await {
-                    delivery.store.in_progress.note(&job, &error);
-                    return Err(error);
-                }
-            }
-            Some((_, due_at)) => return Ok(due_at),
-            None => return Ok(Millis::MAX),
-        }
-    }
-    Ok(Millis::MAX)
+/// What became of the messages of an email.
+#[derive(Clone, Default)]
+struct Relayed {
+    /// The outcome of each recipient, by position.
+    outcomes: Vec<(usize, Handoff)>,
+    /// A stop came before the other messages were handed over.
+    is_cut: bool,
 }
 
-async fn hand_over(delivery: &Arc<Delivery>, relay: &Relay, id: String) -> Result<(), ApiError> {
-    let kept = delivery.unrecorded.relayed().get(&id).cloned();
-    let sent = match kept {
-        // Handed over before, but the outcomes could not be stored.
-        Some(sent) => sent,
-        None => {
-            let sent = send(delivery, relay, &id).await?;
-            delivery.unrecorded.relayed().insert(id.clone(), sent.clone());
-            sent
-        }
-    };
-    record(delivery, id.clone(), sent).await?;
-    delivery.unrecorded.relayed().remove(&id);
-    Ok(())
+/// Hands over an email, and records the outcomes.
+pub(crate) async fn hand_over(delivery: &Arc<Delivery>, email: String) -> Result<(), ApiError> {
+    let Some(relay) = &delivery.relay else { return Ok(()) };
+    let sent = send(delivery, relay, &email).await?;
+    record(delivery, email, sent).await
 }
 
 /// Sends the messages of an email.
 async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relayed, ApiError> {
-    let job = Job::new(Kind::Relay, id);
-    let wanted = job.clone();
+    let wanted = id.to_owned();
     let read = delivery.store.read(move |reader| {
-        let is_set_aside = crashes::is_set_aside(reader, &wanted)?;
-        let unconfirmed = relay_queue::handed_over(reader, &wanted.id)?;
-        Ok((Message::load(reader, &wanted.id)?, is_set_aside, unconfirmed))
+        let unconfirmed = jobs::handed_over(reader, &wanted)?;
+        Ok((Message::load(reader, &wanted)?, unconfirmed))
     });
-    let (Some(message), is_set_aside, unconfirmed) = read.await? else {
-        return Ok(Relayed::default());
-    };
+    let (Some(message), unconfirmed) = read.await? else { return Ok(Relayed::default()) };
     let mut sent = Relayed::default();
     let (unconfirmed, positions): (Vec<usize>, Vec<usize>) =
         pending_positions(&message.email).partition(|position| unconfirmed.contains(position));
-    sent.add(unconfirmed, &Handoff::Unknown(Reason::new(ENDED)));
-    if is_set_aside {
-        sent.add(positions, &Handoff::Refused(Reason::new(DEFECT)));
-        return Ok(sent);
-    }
+    let unknown = Handoff::Unknown(Reason::new(ENDED));
+    sent.outcomes.extend(unconfirmed.into_iter().map(|position| (position, unknown.clone())));
     // One message for all recipients, or one for each.
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
     for positions in positions.chunks(chunk_size) {
-        let handed_over = match hand_to(delivery, relay, &message, positions, &job, &sent).await {
+        let handed_over = match hand_to(delivery, relay, &message, positions, &sent).await {
             Ok(Some(handed_over)) => handed_over,
             Ok(None) => {
                 sent.is_cut = true;
@@ -112,7 +84,6 @@ async fn hand_to(
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
-    job: &Job,
     sent: &Relayed,
 ) -> Result<Option<Vec<Handoff>>, ApiError> {
     let email = &message.email;
@@ -120,18 +91,18 @@ async fn hand_to(
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
+    let id = email.id.clone();
     let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
-    let size = message.size();
     let render = move || message.source(&message.email.recipients[first].address, open);
     let source = tokio::select! {
-        source = delivery.store.run_background(job, size, render) => source?,
+        source = heavy::run(render) => source?,
         () = delivery.stop.until_cut() => return Ok(None),
     };
     let before_message = |outcomes: &[Handoff]| {
         let with_outcome = positions.iter().copied().zip(outcomes);
         let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
         let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
-        record_handover(delivery, job.id.clone(), sent.clone(), accepted)
+        record_handover(delivery, id.clone(), sent.clone(), accepted)
     };
     let envelope = Envelope { sender: &sender, recipients: &recipients, before_message };
     Ok(relay.send(&delivery.stop, envelope, &source).await)
@@ -148,15 +119,16 @@ async fn record_handover(
 ) -> Result<(), ApiError> {
     let context = Arc::clone(delivery);
     let recorded = delivery.store.write(move |tx| {
-        let retry = relay_queue::retries(tx, &id)?;
+        let job = Job::new(Queue::Relay, &id);
+        let retry = jobs::attempt(tx.reader(), &job)?;
         let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
             return Err(ApiError::not_found("email"));
         };
         if !sent.outcomes.is_empty() {
-            apply(tx, &context, &mut email, sent.outcomes, pause(retry))?;
+            apply(tx, &context, &mut email, &sent.outcomes, pause(retry))?;
             emails::update(tx, &email)?;
         }
-        relay_queue::set_handed_over(tx, &id, &positions)
+        jobs::set_handed_over(tx, &id, &positions)
     });
     recorded.await
 }
@@ -182,21 +154,22 @@ fn envelope_address(address: &str) -> Result<String, ApiError> {
 /// Records the outcome of each recipient, and schedules the retry of deferred ones.
 async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(), ApiError> {
     let context = Arc::clone(delivery);
-    let recorded = delivery.store.write_relaxed(move |tx| {
-        let retry = relay_queue::retries(tx, &id)?;
+    let recorded = delivery.record(move |tx| {
+        let job = Job::new(Queue::Relay, &id);
+        let retry = jobs::attempt(tx.reader(), &job)?;
         let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
-            relay_queue::delete(tx, &id)?;
+            jobs::done(tx, &job)?;
             return Ok(());
         };
         let pause = pause(retry);
-        let any_deferred = apply(tx, &context, &mut email, sent.outcomes, pause)?;
+        let any_deferred = apply(tx, &context, &mut email, &sent.outcomes, pause)?;
         emails::update(tx, &email)?;
-        relay_queue::set_handed_over(tx, &id, &[])?;
+        jobs::set_handed_over(tx, &id, &[])?;
         match pause.filter(|_| any_deferred) {
             // The next server hands over the rest at once.
             _ if sent.is_cut => {}
-            Some(pause) => relay_queue::retry(tx, &id, tx.now + pause, retry + 1)?,
-            None => relay_queue::delete(tx, &id)?,
+            Some(pause) => jobs::retry(tx, &job, tx.now + pause, retry + 1)?,
+            None => drop(jobs::done(tx, &job)?),
         }
         Ok(())
     });
@@ -209,13 +182,13 @@ fn apply(
     tx: &mut Tx<'_>,
     delivery: &Delivery,
     email: &mut emails::Stored,
-    outcomes: Vec<(usize, Handoff)>,
+    outcomes: &[(usize, Handoff)],
     pause: Option<Millis>,
 ) -> Result<bool, ApiError> {
     let mut any_deferred = false;
     for (position, outcome) in outcomes {
         // The control interface may have changed the recipient in the meantime.
-        if email.recipients[position].status != Status::Sending {
+        if email.recipients[*position].status != Status::Sending {
             continue;
         }
         let (change, detail) = match (outcome, pause) {
@@ -231,12 +204,12 @@ fn apply(
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
                 let reason = json!({"reason": reason.to_string()});
-                email.recipients[position].detail = Some(reason);
+                email.recipients[*position].detail = Some(reason);
                 any_deferred = true;
                 continue;
             }
         };
-        events::apply(tx, delivery, email, position, change, detail.as_ref())?;
+        events::apply(tx, delivery, email, *position, change, detail.as_ref())?;
     }
     Ok(any_deferred)
 }

@@ -29,11 +29,6 @@ impl Message {
         Ok(Some(Self { email, content, signer }))
     }
 
-    /// About the size of its source, in bytes.
-    pub(crate) fn size(&self) -> usize {
-        self.content.size()
-    }
-
     /// Whether every recipient gets a different message, because it is tracked.
     pub(crate) fn is_individual(&self) -> bool {
         self.email.meta.tracking.is_some() && self.content.html.is_some()

@@ -19,6 +19,8 @@ pub(crate) struct Metrics {
     durations: [AtomicU64; 9],
     duration_micros: AtomicU64,
     emails: AtomicU64,
+    /// Jobs that the server gave up because of a defect.
+    set_aside: AtomicU64,
     /// By service (email, extraction) and outcome (delivered, failed).
     attempts: [[AtomicU64; 2]; 2],
 }
@@ -42,6 +44,15 @@ impl Metrics {
 
     pub(crate) fn emails(&self, accepted: u64) {
         self.emails.fetch_add(accepted, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_aside(&self) {
+        self.set_aside.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of jobs that were set aside since the server started.
+    pub(crate) fn count_set_aside(&self) -> u64 {
+        self.set_aside.load(Ordering::Relaxed)
     }
 
     pub(crate) fn attempt(&self, service: Service, delivered: bool) {

@@ -22,7 +22,6 @@ use url::Url;
 use super::name_servers::NameServers;
 use super::target::{self, RefusedTarget};
 use super::{is_out_of_descriptors, tls};
-use crate::model::limit::{Limit, Permit};
 use crate::model::network::Network;
 
 /// HTTP client for webhook deliveries, with pooled connections.
@@ -33,12 +32,8 @@ pub(crate) struct Outbound {
     http: OnceLock<Client>,
     https: OnceLock<Client>,
     timeout: Duration,
-    limit: Limit,
 }
 
-/// Maximum number of attempts in progress. Each takes a file descriptor, or two while its
-/// host name is looked up.
-const MAX_ATTEMPTS: usize = 512;
 /// The whole attempt, from the look-up to the end of the response or its first 4 KiB.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For all addresses of a host together, so that one that does not respond leaves time for the
@@ -54,13 +49,7 @@ impl Outbound {
             http: OnceLock::new(),
             https: OnceLock::new(),
             timeout: ATTEMPT_TIMEOUT,
-            limit: Limit::new(MAX_ATTEMPTS),
         }
-    }
-
-    /// Waits until another attempt may start. The wait is not part of the attempt.
-    pub(crate) async fn permit(&self) -> Permit {
-        self.limit.permit().await
     }
 
     /// Posts the parts of the body, unchanged. Redirects are not followed. Takes at most ten
@@ -202,8 +191,6 @@ pub(crate) enum AttemptError {
     /// The attempt did not reach the network.
     #[error("this machine has no free file descriptor")]
     NoDescriptor,
-    #[error("the attempt failed on this machine; see the log of the server")]
-    Internal,
     #[error("cannot connect: {0}")]
     NoConnection(&'static str),
     #[error("the TLS handshake failed: {0}")]

@@ -28,12 +28,6 @@ pub enum StartError {
         /// The underlying error.
         source: std::io::Error,
     },
-    /// A newer version wrote the database. It was not changed.
-    #[error(
-        "the database was written by a newer version of svc and was not changed; \
-         update svc, or use another data directory"
-    )]
-    NewerDatabase,
     /// The database cannot be opened. The message contains the reason.
     #[error("cannot open the database: {0}")]
     Database(String),

@@ -26,8 +26,7 @@ use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
-use crate::store::in_progress::Job;
-use crate::store::{Reader, crashes, domains};
+use crate::store::domains;
 
 const MAX_RECIPIENTS: usize = 100;
 /// Number of invalid commands after which the connection is closed.
@@ -336,16 +335,9 @@ impl<'a> Session<'a> {
         let source = Arc::new(data.source);
         let inspected = Arc::clone(&source);
         let inspect = move || Ok(inspect(&inspected));
-        let job = match heavy::run_on(source.len(), inspect).await {
-            Ok(Ok(job)) => job,
+        match heavy::run_on(source.len(), inspect).await {
+            Ok(Ok(())) => {}
             Ok(Err(reply)) => return reply,
-            Err(_) => return TEMPORARY.to_owned(),
-        };
-        let known = job.clone();
-        let is_set_aside = move |reader: Reader<'_>| crashes::is_set_aside(reader, &known);
-        match self.server.store.read(is_set_aside).await {
-            Ok(false) => {}
-            Ok(true) => return "554 5.6.0 this server cannot process the message".to_owned(),
             Err(_) => return TEMPORARY.to_owned(),
         }
         // The server is busy until the message's events have been emitted.
@@ -358,7 +350,7 @@ impl<'a> Session<'a> {
         let peer = Peer { ip: self.client, helo: &helo, local, domain };
         let (store, now) = (&self.server.store, self.server.clock.now());
         let resolver = &self.server.resolver;
-        let results = authentication::check(store, resolver, &job, Some(peer), &source, now).await;
+        let results = authentication::check(resolver, Some(peer), &source, now).await;
         let id = id::new(Prefix::Request);
         let received = match results {
             Ok(results) => {
@@ -368,7 +360,7 @@ impl<'a> Session<'a> {
                 let recipients = transaction.recipients;
                 let message =
                     IncomingMessage { organization: None, recipients, results, source: traced };
-                inbound::receive(store, &self.server.webhooks, message, &job).await
+                inbound::receive(store, &self.server.webhooks, message).await
             }
             Err(error) => Err(error),
         };
@@ -377,11 +369,7 @@ impl<'a> Session<'a> {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
             Ok(_) => format!("250 2.0.0 queued as {id}"),
-            Err(_) => {
-                // A sender tries again for days.
-                let _ = crashes::count_failed(store).await;
-                TEMPORARY.to_owned()
-            }
+            Err(_) => TEMPORARY.to_owned(),
         }
     }
 
@@ -455,8 +443,8 @@ fn too_large() -> String {
     format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
 }
 
-/// The job of a message, or the reply that rejects it.
-fn inspect(source: &[u8]) -> Result<Job, String> {
+/// Returns the reply that rejects a message.
+fn inspect(source: &[u8]) -> Result<(), String> {
     let size = header_size(source);
     if size > MAX_HEADER_SIZE {
         return Err(format!(
@@ -466,7 +454,7 @@ fn inspect(source: &[u8]) -> Result<Job, String> {
     if hops(&source[..size]) > MAX_HOPS {
         return Err("554 5.4.6 too many hops: mail loop detected".to_owned());
     }
-    Ok(inbound::job(source))
+    Ok(())
 }
 
 fn header_size(source: &[u8]) -> usize {

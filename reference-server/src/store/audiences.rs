@@ -54,18 +54,11 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Au
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("audience"))
 }
 
-/// Deletes an audience, without its contacts.
-pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes an audience with its contacts.
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
     Ok(())
-}
-
-/// Deletes an audience of an organization. Returns its size, or `None` if there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM audience WHERE id =
-                   (SELECT id FROM audience WHERE organization = ?1 LIMIT 1)";
-    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }
 
 /// How many contacts an audience has.
@@ -74,7 +67,7 @@ pub(crate) fn count(reader: Reader<'_>, id: &str) -> Result<i64, ApiError> {
     Ok(reader.statement(sql)?.query_row([id], |row| row.get(0))?)
 }
 
-/// Changes the stored number of contacts, which a count would have to read one by one.
+/// Changes the stored number of contacts.
 pub(super) fn add_to_count(tx: &Tx<'_>, id: &str, difference: i64) -> rusqlite::Result<()> {
     tx.execute("UPDATE audience SET contacts = contacts + ?2 WHERE id = ?1", (id, difference))?;
     Ok(())

@@ -57,12 +57,11 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<
         updated_at: tx.now,
     };
     tx.execute(
-        "INSERT INTO contact (id, organization, audience, email, email_key, name, metadata,
-                              topics, subscribed, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?9)",
+        "INSERT INTO contact (id, audience, email, email_key, name, metadata, topics, subscribed,
+                              created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?8)",
         (
             &contact.id,
-            organization,
             &contact.audience,
             &contact.email,
             &key,
@@ -106,10 +105,9 @@ pub(crate) fn list_after(
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Contact, ApiError> {
-    // The contacts of a deleted audience are removed later.
     let sql = format!(
-        "SELECT {COLUMNS} FROM contact WHERE id = ?1 AND organization = ?2
-         AND audience IN (SELECT id FROM audience)"
+        "SELECT {COLUMNS} FROM contact WHERE id = ?1
+         AND audience IN (SELECT id FROM audience WHERE organization = ?2)"
     );
     reader.find(&sql, (id, organization), read)?.ok_or_else(|| ApiError::not_found("contact"))
 }
@@ -147,23 +145,6 @@ pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), Api
     tx.execute("DELETE FROM contact WHERE id = ?1", [id])?;
     audiences::add_to_count(tx, &contact.audience, -1)?;
     Ok(())
-}
-
-/// Deletes a contact of an organization. Returns its size, or `None` if there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM contact WHERE id =
-                   (SELECT id FROM contact WHERE organization = ?1 LIMIT 1)";
-    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
-}
-
-/// The same for a contact of an audience.
-pub(super) fn delete_next_of_audience(
-    tx: &mut Tx<'_>,
-    audience: &str,
-) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM contact WHERE id =
-                   (SELECT id FROM contact WHERE audience = ?1 LIMIT 1)";
-    Ok((tx.execute(sql, [audience])? > 0).then_some(0))
 }
 
 const COLUMNS: &str =

@@ -103,11 +103,9 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
-/// The background jobs in progress.
-pub(super) const JOBS_FILE: &str = "jobs";
 /// The files that a server opens.
-const FILES: [&str; 7] =
-    [LOCK_FILE, SERVER_FILE, JOBS_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
+const FILES: [&str; 6] =
+    [LOCK_FILE, SERVER_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
 
 /// A locked data directory. The lock ends when this value is dropped or the
 /// process ends.

@@ -38,7 +38,7 @@ pub(crate) fn owners(
     organization: i64,
     domain: Option<&str>,
 ) -> Result<Vec<String>, ApiError> {
-    let mut statement = tx.statement(
+    let mut statement = tx.reader().statement(
         "SELECT DISTINCT owner FROM dns_record
          WHERE organization = ?1 AND (?2 IS NULL OR domain = ?2 OR owner = ?2)",
     )?;
@@ -48,10 +48,8 @@ pub(crate) fn owners(
 
 /// All records, each with its owner.
 pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError> {
-    let mut statement = reader.statement(
-        "SELECT owner, kind, name, value, priority FROM dns_record
-             WHERE organization IN (SELECT seq FROM organization)",
-    )?;
+    let mut statement =
+        reader.statement("SELECT owner, kind, name, value, priority FROM dns_record")?;
     let rows = statement.query_map([], |row| {
         let kind: String = row.get(1)?;
         let record = |kind| -> rusqlite::Result<Record> {
@@ -66,12 +64,4 @@ pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError>
         }
     }
     Ok(records)
-}
-
-/// Deletes the records of a domain of an organization. Returns their size, or `None` if there are
-/// none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM dns_record WHERE owner =
-                   (SELECT owner FROM dns_record WHERE organization = ?1 LIMIT 1)";
-    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
 }

@@ -12,7 +12,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, bodies};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -151,19 +151,11 @@ pub(crate) fn set_flags(
     Ok(())
 }
 
-/// Deletes a domain, without its messages.
-pub(super) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+/// Deletes a domain with its mailboxes and their messages.
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    Ok(())
-}
-
-/// Deletes a domain of an organization, without its messages. Returns its size, or `None` if there
-/// is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM domain WHERE id =
-                   (SELECT id FROM domain WHERE organization = ?1 LIMIT 1)";
-    Ok((tx.execute(sql, [organization])? > 0).then_some(0))
+    bodies::delete_unused(tx)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {
@@ -210,13 +202,13 @@ pub(crate) fn verified_among(
 
 /// Whether any organization receives mail for this domain.
 pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<bool, ApiError> {
-    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} AND {PRESENT} LIMIT 1");
+    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
     Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
 }
 
 /// The name of the oldest verified domain.
 pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
-    let sql = format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT} ORDER BY id LIMIT 1");
+    let sql = format!("SELECT name FROM domain WHERE {VERIFIED} ORDER BY id LIMIT 1");
     Ok(reader.find(&sql, [], |row| row.get(0))?)
 }
 
@@ -229,7 +221,7 @@ pub(crate) fn owners(
 ) -> Result<Vec<(String, i64)>, ApiError> {
     let sql = format!(
         "SELECT id, organization FROM domain
-         WHERE name = ?1 AND {VERIFIED} AND {PRESENT} AND (?2 IS NULL OR organization = ?2)
+         WHERE name = ?1 AND {VERIFIED} AND (?2 IS NULL OR organization = ?2)
          ORDER BY id"
     );
     let mut statement = reader.statement(&sql)?;
@@ -279,7 +271,7 @@ impl VerifiedDomains {
     }
 
     pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
-        let sql = format!("SELECT name FROM domain WHERE {VERIFIED} AND {PRESENT}");
+        let sql = format!("SELECT name FROM domain WHERE {VERIFIED}");
         let mut statement = reader.statement(&sql)?;
         let names = statement.query_map([], |row| row.get(0))?;
         let names = names.collect::<rusqlite::Result<_>>()?;
@@ -287,9 +279,6 @@ impl VerifiedDomains {
         Ok(())
     }
 }
-
-/// Whether the organization exists: the domains of one that was reset are removed later.
-const PRESENT: &str = "organization IN (SELECT seq FROM organization)";
 
 const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";
 

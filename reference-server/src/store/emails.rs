@@ -1,23 +1,20 @@
 //! [`Stored`]: an email in the database, with its status and its history.
 
-pub(crate) mod index;
 mod list;
 
-use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::control::emails::EmailSummary;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
-use crate::store::large::{self, Staged};
-use crate::store::{Reader, Store, Tx, due, relay_queue, word_index};
+use crate::store::{Reader, Tx};
 
-pub(crate) use crate::control::emails::EmailSummary;
-pub(crate) use list::{PAST_EVERY_ID, Range, may_scan};
+pub(crate) use list::{PAST_EVERY_ID, Range, Wanted, each};
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,9 +30,6 @@ pub(crate) struct Meta {
     pub(crate) template_id: Option<String>,
     /// The domain of `from` in normalized form.
     pub(crate) domain: String,
-    /// The ID of the request that sent it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
 }
@@ -47,9 +41,10 @@ pub(crate) struct Stored {
     pub(crate) status: Status,
     pub(crate) last_event: Option<String>,
     pub(crate) scheduled_at: Option<Millis>,
-    pub(crate) due_at: Option<Millis>,
     pub(crate) created_at: Millis,
     pub(crate) updated_at: Millis,
+    /// The ID of the request that sent it, as in the request log.
+    pub(crate) request: Option<String>,
     pub(crate) meta: Meta,
     pub(crate) recipients: Vec<RecipientState>,
     /// Oldest first.
@@ -84,50 +79,6 @@ pub(crate) struct Content {
     pub(crate) attachments: Vec<Attachment>,
     /// The targets of the tracked links; only of a new email. See [`link`].
     pub(crate) links: Vec<String>,
-    /// The parts of a new email that are stored already: see [`stage`].
-    pub(crate) staged: Vec<(i64, Staged)>,
-}
-
-/// The parts of the content in the table `email_large`, except attachments.
-const HTML: i64 = -1;
-const TEXT: i64 = -2;
-/// Parts up to this size, in bytes, are stored with their email in any case.
-const SMALL: usize = 4 << 10;
-
-/// Stores the parts of new emails of one request, if they are large together, before the
-/// transaction that accepts the emails (see [`large`]).
-pub(crate) async fn stage(store: &Store, contents: &mut [&mut Content]) -> Result<(), ApiError> {
-    if !large::is_large(contents.iter().map(|content| content.size()).sum()) {
-        return Ok(());
-    }
-    let (mut parts, mut values) = (Vec::new(), Vec::new());
-    for (number, content) in contents.iter_mut().enumerate() {
-        for (part, text) in [(HTML, &mut content.html), (TEXT, &mut content.text)] {
-            if let Some(text) = text.take_if(|text| text.len() > SMALL) {
-                parts.push((number, part));
-                values.push(Bytes::from(text));
-            }
-        }
-        for (part, attachment) in (0..).zip(&mut content.attachments) {
-            if attachment.content.len() > SMALL {
-                parts.push((number, part));
-                values.push(std::mem::take(&mut attachment.content).into());
-            }
-        }
-    }
-    for ((number, part), staged) in parts.into_iter().zip(store.stage(values).await?) {
-        contents[number].staged.push((part, staged));
-    }
-    Ok(())
-}
-
-impl Content {
-    /// In bytes, without what is stored already.
-    pub(crate) fn size(&self) -> usize {
-        let attached = self.attachments.iter().map(|attachment| attachment.content.len());
-        let texts = [&self.html, &self.text].into_iter().flatten().map(String::len);
-        texts.chain(attached).sum()
-    }
 }
 
 /// An attachment, without its content.
@@ -218,57 +169,57 @@ fn publish(tx: &Tx<'_>, email: &Stored) {
 pub(crate) fn insert(tx: &mut Tx<'_>, email: &Stored, content: Content) -> Result<(), ApiError> {
     publish(tx, email);
     tx.execute(
-        "INSERT INTO email (id, organization, status, last_event, scheduled_at, due_at, created_at,
-                            updated_at, meta, recipients)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO email (id, organization, status, last_event, scheduled_at, created_at,
+                            updated_at, request, meta, recipients, history)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         (
             &email.id,
             email.organization,
             email.status.as_str(),
             &email.last_event,
             email.scheduled_at,
-            email.due_at,
             email.created_at,
             email.updated_at,
+            &email.request,
             json(&email.meta)?,
             json(&email.recipients)?,
+            json(&email.history)?,
         ),
     )?;
-    let headers = (!content.headers.is_empty()).then(|| json(&content.headers)).transpose()?;
-    let attachments =
-        (!content.attachments.is_empty()).then(|| json(&content.attachments)).transpose()?;
+    let Content { html, text, headers, attachments, links } = content;
+    let headers = (!headers.is_empty()).then(|| json(&headers)).transpose()?;
+    let described = (!attachments.is_empty()).then(|| json(&attachments)).transpose()?;
+    let links = (!links.is_empty()).then(|| json(&links)).transpose()?;
     tx.execute(
-        "INSERT INTO email_content VALUES (?1, ?2, ?3, ?4, ?5)",
-        (&email.id, &content.html, &content.text, headers, attachments),
+        "INSERT INTO email_content (email, headers, attachments, links, html, text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (&email.id, headers, described, links, html, text),
     )?;
-    for (position, attachment) in content.attachments.iter().enumerate() {
+    for (position, attachment) in attachments.iter().enumerate() {
         tx.execute(
             "INSERT INTO email_attachment VALUES (?1, ?2, ?3)",
             (&email.id, position as i64, &attachment.content),
         )?;
     }
-    for (number, url) in content.links.iter().enumerate() {
-        let sql = "INSERT INTO email_link VALUES (?1, ?2, ?3)";
-        tx.execute(sql, (&email.id, number as i64, url))?;
-    }
-    for (part, staged) in content.staged {
-        let large = staged.keep(tx)?;
-        tx.execute("INSERT INTO email_large VALUES (?1, ?2, ?3)", (&email.id, part, large))?;
-    }
+    Ok(())
+}
+
+/// Marks an email as failed that the server cannot send because of a defect.
+pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
+    let sql = "UPDATE email SET status = 'failed', updated_at = ?2 WHERE id = ?1";
+    tx.execute(sql, (id, tx.now))?;
     Ok(())
 }
 
 /// Updates the status of an email.
 pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
     tx.execute(
-        "UPDATE email SET status = ?2, last_event = ?3, due_at = ?4, updated_at = ?5, recipients = ?6,
-                          history = ?7
+        "UPDATE email SET status = ?2, last_event = ?3, updated_at = ?4, recipients = ?5, history = ?6
          WHERE id = ?1",
         (
             &email.id,
             email.status.as_str(),
             &email.last_event,
-            email.due_at,
             email.updated_at,
             json(&email.recipients)?,
             json(&email.history)?,
@@ -279,15 +230,13 @@ pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiError> {
-    // The organization may have been reset: its emails are removed later.
-    let sql = "SELECT id, organization, status, last_event, scheduled_at, due_at, created_at,
-                      updated_at, meta, recipients, history FROM email
-               WHERE id = ?1 AND organization IN (SELECT seq FROM organization)";
+    let sql = "SELECT id, organization, status, last_event, scheduled_at, created_at, updated_at,
+                      request, meta, recipients, history FROM email WHERE id = ?1";
     let found = reader.find(sql, [id], |row| {
         let parsed = (
             serde_json::from_str(row.get_ref(8)?.as_str()?),
             serde_json::from_str(row.get_ref(9)?.as_str()?),
-            serde_json::from_str(row.get_ref(10)?.as_str_or_null()?.unwrap_or("[]")),
+            serde_json::from_str(row.get_ref(10)?.as_str()?),
         );
         let (Ok(meta), Ok(recipients), Ok(history)) = parsed else {
             return Ok(Err("the database row of an email is corrupt"));
@@ -298,9 +247,9 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
             status: Status::from_text(row.get_ref(2)?.as_str()?),
             last_event: row.get(3)?,
             scheduled_at: row.get(4)?,
-            due_at: row.get(5)?,
-            created_at: row.get(6)?,
-            updated_at: row.get(7)?,
+            created_at: row.get(5)?,
+            updated_at: row.get(6)?,
+            request: row.get(7)?,
             meta,
             recipients,
             history,
@@ -315,42 +264,9 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
                       + coalesce(octet_length(headers), 0)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
-                      + (SELECT coalesce(sum(size), 0) FROM email_large JOIN large ON id = large
-                         WHERE email = ?1)
                FROM email_content WHERE email = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
-}
-
-/// The organization of an email.
-pub(super) fn organization(reader: Reader<'_>, id: &str) -> Result<Option<i64>, ApiError> {
-    Ok(reader.find("SELECT organization FROM email WHERE id = ?1", [id], |row| row.get(0))?)
-}
-
-/// Deletes an email of an organization, with its content and its scheduled work. Returns its size
-/// in bytes, or `None` if there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "SELECT id, due_at FROM email WHERE organization = ?1 LIMIT 1";
-    let read =
-        |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<Millis>>(1)?));
-    let Some((id, due_at)) = tx.find(sql, [organization], read)? else { return Ok(None) };
-    let size = content_size(tx.reader(), &id)?;
-    due::delete(tx, &id, due_at)?;
-    relay_queue::delete(tx, &id)?;
-    word_index::EMAILS.remove(tx, organization, &id)?;
-    for sql in [
-        "DELETE FROM email_content WHERE email = ?1",
-        "DELETE FROM email_link WHERE email = ?1",
-        "DELETE FROM email_attachment WHERE email = ?1",
-        "DELETE FROM email WHERE id = ?1",
-    ] {
-        tx.execute(sql, [&id])?;
-    }
-    for (_, large) in large_parts(tx.reader(), &id)? {
-        large::remove(tx, large)?;
-    }
-    tx.execute("DELETE FROM email_large WHERE email = ?1", [&id])?;
-    Ok(Some(size as i64))
 }
 
 /// The target of the tracked link with this number.
@@ -359,8 +275,8 @@ pub(crate) fn link(
     email: &str,
     number: u32,
 ) -> Result<Option<String>, ApiError> {
-    let sql = "SELECT url FROM email_link WHERE email = ?1 AND number = ?2";
-    Ok(reader.find(sql, (email, number), |row| row.get(0))?)
+    let sql = "SELECT links ->> ?2 FROM email_content WHERE email = ?1";
+    Ok(reader.find(sql, (email, number), |row| row.get(0))?.flatten())
 }
 
 /// Loads the content of an email, with or without the bytes of its attachments.
@@ -384,28 +300,7 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
             attachment.content = bytes.unwrap_or_default();
         }
     }
-    for (part, large) in large_parts(reader, id)? {
-        let text = |bytes| String::from_utf8(bytes).map_err(ApiError::internal);
-        match usize::try_from(part) {
-            Ok(position) if with_bytes => {
-                if let Some(attachment) = content.attachments.get_mut(position) {
-                    attachment.content = large::read(reader, large)?;
-                }
-            }
-            Ok(_) => {}
-            Err(_) if part == HTML => content.html = Some(text(large::read(reader, large)?)?),
-            Err(_) => content.text = Some(text(large::read(reader, large)?)?),
-        }
-    }
     Ok(content)
-}
-
-/// The large parts of an email, each with the id of its value.
-fn large_parts(reader: Reader<'_>, email: &str) -> Result<Vec<(i64, i64)>, ApiError> {
-    let sql = "SELECT part, large FROM email_large WHERE email = ?1";
-    let mut statement = reader.statement(sql)?;
-    let rows = statement.query_map([email], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn json(value: &impl Serialize) -> Result<String, ApiError> {

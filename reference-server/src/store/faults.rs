@@ -101,7 +101,8 @@ impl Faults {
                 .with(|details| details.limit = Some(MAX_FAULTS)));
         }
         tx.execute(
-            "INSERT INTO fault (id, organization, definition, skip, times) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO fault (id, organization, definition, skip, times, hits)
+             VALUES (?1, ?2, ?3, ?4, ?5, '[]')",
             (&fault.id, fault.organization, definition, fault.skip, fault.times),
         )?;
         let (faults, fault) = (Arc::clone(self), fault.clone());
@@ -153,13 +154,10 @@ impl Faults {
         organization: i64,
         id: Option<String>,
     ) -> Result<bool, ApiError> {
-        let which = "organization = ?1 AND (?2 IS NULL OR id = ?2)";
-        tx.execute(
-            &format!("DELETE FROM fault_hit WHERE fault IN (SELECT id FROM fault WHERE {which})"),
+        let removed = tx.execute(
+            "DELETE FROM fault WHERE organization = ?1 AND (?2 IS NULL OR id = ?2)",
             (organization, &id),
         )?;
-        let removed =
-            tx.execute(&format!("DELETE FROM fault WHERE {which}"), (organization, &id))?;
         let faults = Arc::clone(self);
         tx.after_commit(move || {
             faults.lock().retain(|fault| {
@@ -186,27 +184,21 @@ impl Faults {
         parse: impl Fn(&str) -> Result<(Option<Operation>, Effect), ApiError>,
     ) -> Result<(), ApiError> {
         let mut loaded = Vec::new();
-        let mut statement = reader.statement(
-            "SELECT id, organization, definition, skip, times FROM fault
-                 WHERE organization IN (SELECT seq FROM organization) ORDER BY id",
-        )?;
+        let sql = "SELECT id, organization, definition, skip, times, hits FROM fault ORDER BY id";
+        let mut statement = reader.statement(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let (id, asked): (String, String) = (row.get(0)?, row.get(2)?);
-            let definition = serde_json::from_str(&asked).map_err(ApiError::internal)?;
+            let (asked, hits): (String, String) = (row.get(2)?, row.get(5)?);
             let (operation, effect) = parse(&asked)?;
-            let (skip, times) = (row.get(3)?, row.get(4)?);
-            let hits = hits(reader, &id)?;
-            let organization = row.get(1)?;
             loaded.push(Fault {
-                id,
-                organization,
+                id: row.get(0)?,
+                organization: row.get(1)?,
                 operation,
                 effect,
-                skip,
-                times,
-                hits,
-                definition,
+                skip: row.get(3)?,
+                times: row.get(4)?,
+                hits: hits_from(&hits),
+                definition: serde_json::from_str(&asked).map_err(ApiError::internal)?,
             });
         }
         *self.lock() = loaded;
@@ -216,19 +208,6 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Deletes a fault of an organization from the database. Returns its size in bytes, or `None` if
-/// there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM fault WHERE id =
-                   (SELECT id FROM fault WHERE organization = ?1 LIMIT 1)
-               RETURNING id, octet_length(definition)";
-    let deleted =
-        tx.find(sql, [organization], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
-    let Some((id, size)) = deleted else { return Ok(None) };
-    tx.execute("DELETE FROM fault_hit WHERE fault = ?1", [&id])?;
-    Ok(Some(size))
 }
 
 /// Saves the updates of a request. An error is only logged: faults must also work
@@ -243,11 +222,11 @@ pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
                 tx.execute("UPDATE fault SET skip = skip - 1 WHERE id = ?1", [&fault])?;
                 continue;
             };
-            tx.execute("UPDATE fault SET times = times - 1 WHERE id = ?1", [&fault])?;
             tx.execute(
-                "INSERT INTO fault_hit (fault, at, operation) SELECT ?1, ?2, ?3
-                 WHERE EXISTS (SELECT 1 FROM fault WHERE id = ?1)
-                 AND (SELECT COUNT(*) FROM fault_hit WHERE fault = ?1) < ?4",
+                "UPDATE fault SET times = times - 1, hits = CASE
+                     WHEN json_array_length(hits) < ?4
+                     THEN json_insert(hits, '$[#]', json_array(?2, ?3)) ELSE hits END
+                 WHERE id = ?1",
                 (&fault, hit.at, hit.operation.to_string(), MAX_HITS as i64),
             )?;
         }
@@ -258,19 +237,12 @@ pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
     }
 }
 
-fn hits(reader: Reader<'_>, fault: &str) -> rusqlite::Result<Vec<FaultHit>> {
-    let sql = "SELECT at, operation FROM fault_hit WHERE fault = ?1 ORDER BY seq";
-    let mut statement = reader.statement(sql)?;
-    let rows = statement.query_map([fault], |row| {
-        let name: String = row.get(1)?;
+/// Reads the column `hits`: times, each with the name of an operation.
+fn hits_from(json: &str) -> Vec<FaultHit> {
+    let hits: Vec<(Millis, String)> = serde_json::from_str(json).unwrap_or_default();
+    let hit = |(at, name): (Millis, String)| {
         let operation = Operation::ALL.iter().copied().find(|known| known.to_string() == name);
-        Ok(operation.map(|operation| (row.get(0), operation)))
-    })?;
-    let mut hits = Vec::new();
-    for row in rows {
-        if let Some((at, operation)) = row? {
-            hits.push(FaultHit { at: at?, operation });
-        }
-    }
-    Ok(hits)
+        operation.map(|operation| FaultHit { at, operation })
+    };
+    hits.into_iter().filter_map(hit).collect()
 }

@@ -42,14 +42,12 @@ pub(crate) fn put(
     status: u16,
     body: &[u8],
 ) -> Result<(), ApiError> {
-    let sql = "SELECT organization, service, key FROM idempotency WHERE expires_at <= ?1 LIMIT 8";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let expired = tx.statement(sql)?.query_map([tx.now], read)?.collect::<Result<Vec<_>, _>>()?;
-    for row in expired {
-        let row: (i64, String, String) = row;
-        let sql = "DELETE FROM idempotency WHERE organization = ?1 AND service = ?2 AND key = ?3";
-        tx.execute(sql, row)?;
-    }
+    // The oldest rows are the first to expire.
+    tx.execute(
+        "DELETE FROM idempotency WHERE expires_at <= ?1
+         AND rowid IN (SELECT rowid FROM idempotency ORDER BY rowid LIMIT 8)",
+        [tx.now],
+    )?;
     tx.execute(
         "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (
@@ -63,16 +61,4 @@ pub(crate) fn put(
         ),
     )?;
     Ok(())
-}
-
-/// Deletes the response to a key of an organization. Returns its size in bytes, or `None` if there
-/// is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "SELECT service, key FROM idempotency WHERE organization = ?1 LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let found: Option<(String, String)> = tx.find(sql, [organization], read)?;
-    let Some((service, key)) = found else { return Ok(None) };
-    let sql = "DELETE FROM idempotency WHERE organization = ?1 AND service = ?2 AND key = ?3
-               RETURNING octet_length(body)";
-    Ok(tx.find(sql, (organization, service, key), |row| row.get(0))?)
 }

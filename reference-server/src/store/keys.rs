@@ -96,14 +96,6 @@ impl Keys {
         keys.retain(|_, key| key.organization != organization);
     }
 
-    /// Gives the keys of an organization its new number.
-    fn renumber(&self, from: i64, to: i64) {
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for key in keys.values_mut().filter(|key| key.organization == from) {
-            *key = Arc::new(Key { organization: to, ..Key::clone(key) });
-        }
-    }
-
     pub(crate) fn clear(&self) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -182,25 +174,6 @@ pub(crate) fn delete_all(
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
     let keys = Arc::clone(keys);
     tx.after_commit(move || keys.remove_organization(organization));
-    Ok(())
-}
-
-/// Gives the keys of an organization its new number.
-pub(super) fn renumber(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    from: i64,
-    to: i64,
-) -> Result<(), ApiError> {
-    tx.execute("UPDATE api_key SET organization = ?2 WHERE organization = ?1", (from, to))?;
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.renumber(from, to));
-    Ok(())
-}
-
-/// Deletes the keys of all organizations from the database.
-pub(super) fn clear(tx: &Tx<'_>) -> Result<(), ApiError> {
-    tx.execute("DELETE FROM api_key", [])?;
     Ok(())
 }
 

@@ -1,15 +1,14 @@
-//! The tables `message` and `message_source`: delivered messages, one for each recipient. The
-//! sources of received messages are in the table `body`.
+//! The table `message`: delivered messages, one for each recipient. The sources of received
+//! messages are in the table `body`.
 
-pub(crate) mod index;
+use rusqlite::Row;
 
 pub(crate) use crate::control::messages::{Direction, MessageSummary};
+use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
-use crate::model::id::Prefix;
 use crate::model::time::Millis;
 use crate::store::emails::{Meta, Stored};
-use crate::store::{Reader, Tx, bodies, word_index};
-use rusqlite::Row;
+use crate::store::{Reader, Tx, bodies};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -63,13 +62,20 @@ pub(crate) fn insert_incoming(
     new: &NewIncoming<'_>,
 ) -> Result<(), ApiError> {
     tx.execute(
-        "INSERT INTO message (organization, id, recipient, domain, created_at, authentication)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (organization, new.id, new.recipient, new.domain, tx.now, new.authentication),
-    )?;
-    tx.execute(
-        "INSERT INTO message_source (message, sender, subject, body) VALUES (?1, ?2, ?3, ?4)",
-        (new.id, new.sender, new.subject, new.source),
+        "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
+                              sender, subject, source)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        (
+            organization,
+            new.id,
+            new.recipient,
+            new.domain,
+            tx.now,
+            new.authentication,
+            new.sender,
+            new.subject,
+            new.source,
+        ),
     )?;
     tx.message_stored(organization, new.recipient);
     tx.publish(Some(organization), "message", || {
@@ -134,11 +140,9 @@ pub(crate) fn find(
     organization: i64,
     id: &str,
 ) -> Result<Option<Message>, ApiError> {
-    let sql = format!(
-        "SELECT recipient, created_at, email, authentication FROM message m
-         WHERE organization = ?1 AND id = ?2 AND {PRESENT}"
-    );
-    Ok(reader.find(&sql, (organization, id), |row| {
+    let sql = "SELECT recipient, created_at, email, authentication FROM message
+               WHERE organization = ?1 AND id = ?2";
+    Ok(reader.find(sql, (organization, id), |row| {
         Ok(Message {
             recipient: row.get(0)?,
             created_at: row.get(1)?,
@@ -148,45 +152,26 @@ pub(crate) fn find(
     })?)
 }
 
-/// Deletes a message of an organization. Returns its size in bytes, or `None` if there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "SELECT id FROM message WHERE organization = ?1 LIMIT 1";
-    let id: Option<String> = tx.find(sql, [organization], |row| row.get(0))?;
-    id.map(|id| delete(tx, organization, &id)).transpose()
-}
-
-/// Deletes a message that a domain received. Returns its size in bytes, or `None` if there is
-/// none.
-pub(super) fn delete_next_of_domain(
-    tx: &mut Tx<'_>,
-    domain: &str,
-) -> Result<Option<i64>, ApiError> {
-    let sql = "SELECT organization, id FROM message WHERE domain = ?1 LIMIT 1";
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
-    let found: Option<(i64, String)> = tx.find(sql, [domain], read)?;
-    found.map(|(organization, id)| delete(tx, organization, &id)).transpose()
-}
-
-fn delete(tx: &mut Tx<'_>, organization: i64, id: &str) -> Result<i64, ApiError> {
-    tx.execute("DELETE FROM message WHERE organization = ?1 AND id = ?2", (organization, id))?;
-    tx.execute("DELETE FROM local_delivery WHERE message = ?1", [id])?;
-    word_index::MESSAGES.remove(tx, organization, id)?;
-    let sql = "DELETE FROM message_source WHERE message = ?1 RETURNING body";
-    let body: Option<i64> = tx.find(sql, [id], |row| row.get(0))?;
-    body.map_or(Ok(0), |body| bodies::delete_if_unused(tx, body))
+/// The email and the recipient of a message that an organization sent.
+pub(crate) fn email_and_recipient(
+    reader: Reader<'_>,
+    id: &str,
+) -> Result<Option<(String, String)>, ApiError> {
+    let sql = "SELECT email, recipient FROM message WHERE id = ?1 AND email IS NOT NULL";
+    Ok(reader.find(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 /// The size of the source of a received message, in bytes, without reading it.
 pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
-    let sql = "SELECT body FROM message_source WHERE message = ?1";
-    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    let sql = "SELECT source FROM message WHERE id = ?1";
+    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?.flatten();
     body.map_or(Ok(0), |body| bodies::size(reader, body))
 }
 
 /// The source of a received message.
 pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let sql = "SELECT body FROM message_source WHERE message = ?1";
-    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    let sql = "SELECT source FROM message WHERE id = ?1";
+    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?.flatten();
     body.map_or(Ok(None), |body| bodies::find(reader, body))
 }
 
@@ -195,10 +180,6 @@ pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<Str
     let sql = "SELECT id FROM message WHERE organization = ?1 ORDER BY id DESC LIMIT 1";
     Ok(reader.find(sql, [organization], |row| row.get(0))?)
 }
-
-/// Whether the domain that received the message exists: the messages of a deleted one are removed
-/// later. 3 is the number of domains in the table `deleted`.
-const PRESENT: &str = "NOT EXISTS (SELECT 1 FROM deleted WHERE kind = 3 AND id = m.domain)";
 
 /// The range of message ids to read, both exclusive.
 #[derive(Clone, Copy)]
@@ -210,70 +191,66 @@ pub(crate) struct Range<'a> {
 /// Sorts after every ID of a message.
 pub(crate) const PAST_EVERY_ID: &str = "msg`";
 
-fn list_statement(to_one_recipient: bool) -> String {
-    // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`), and
-    // prefers the primary key unless told otherwise.
-    let (hint, recipient) = if to_one_recipient {
-        ("INDEXED BY message_recipient", "AND m.recipient = ?4")
-    } else {
-        ("", "AND ?4 IS NULL")
-    };
-    format!(
-        "SELECT {SUMMARY} FROM message m {hint} {JOINS}
-         WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 {recipient} AND {PRESENT}
-         ORDER BY m.id DESC"
-    )
+/// What a search looks for in the sender and the subject.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// The complete address of the sender; case-insensitive.
+    pub(crate) from: Option<String>,
+    /// A part of the subject, in lower case.
+    pub(crate) subject: Option<String>,
 }
 
-/// Reads messages of an organization, newest first, until `take` returns `false`.
+impl Wanted {
+    fn matches(&self, message: &MessageSummary) -> bool {
+        let is_from = |from: &String| match Mailbox::parse(&message.from) {
+            Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
+            Err(_) => message.from.eq_ignore_ascii_case(from),
+        };
+        let subject = |part: &String| message.subject.to_lowercase().contains(part);
+        self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from)
+    }
+}
+
+/// Reads the messages of an organization that match, newest first, until `take` returns `false`.
 pub(crate) fn each(
     reader: Reader<'_>,
     organization: i64,
     range: &Range<'_>,
     recipient: Option<&str>,
-    mut take: impl FnMut(MessageSummary) -> Result<bool, ApiError>,
+    wanted: &Wanted,
+    mut take: impl FnMut(MessageSummary) -> bool,
 ) -> Result<(), ApiError> {
-    let mut statement = reader.statement(&list_statement(recipient.is_some()))?;
+    // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
+    let to = if recipient.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
+    let sql = format!(
+        "{SELECT} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC"
+    );
+    let mut statement = reader.statement(&sql)?;
     let mut rows = statement.query((organization, range.after, range.before, recipient))?;
     while let Some(row) = rows.next()? {
-        if !take(summary(row)?)? {
+        let message = summary(row)?;
+        if wanted.matches(&message) && !take(message) {
             break;
         }
     }
     Ok(())
 }
 
-/// The messages of an email, in the order of its recipients. `recipients` are those that may have
-/// one: a recipient without one would cost a search of the whole mailbox.
-pub(crate) fn of_email<'a>(
-    reader: Reader<'_>,
-    organization: i64,
-    email: &str,
-    recipients: impl Iterator<Item = &'a str>,
-) -> Result<Vec<MessageSummary>, ApiError> {
-    let sql = format!(
-        "SELECT {SUMMARY} FROM message m INDEXED BY message_recipient {JOINS}
-         WHERE m.organization = ?1 AND m.recipient = ?2 AND m.id > ?3 AND m.email = ?4 AND {PRESENT}
-         ORDER BY m.id LIMIT 1"
-    );
-    // IDs sort by creation.
-    let after = email.replacen(Prefix::Email.as_str(), Prefix::Message.as_str(), 1);
+/// The messages of an email, in the order of its recipients.
+pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSummary>, ApiError> {
+    let mut statement = reader.statement(&format!("{SELECT} WHERE m.email = ?1 ORDER BY m.id"))?;
+    let mut rows = statement.query([email])?;
     let mut found = Vec::new();
-    for recipient in recipients {
-        let mut statement = reader.statement(&sql)?;
-        let mut rows = statement.query((organization, recipient, &after, email))?;
-        if let Some(row) = rows.next()? {
-            found.push(summary(row)?.shortened());
-        }
+    while let Some(row) = rows.next()? {
+        found.push(summary(row)?.shortened());
     }
     Ok(found)
 }
 
-const SUMMARY: &str = "m.id, m.recipient, m.email, m.created_at, e.meta, s.sender, s.subject";
-const JOINS: &str = "LEFT JOIN email e ON e.id = m.email
-         LEFT JOIN message_source s ON s.message = m.id";
+/// Reads the columns that [`summary`] does.
+const SELECT: &str = "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, m.sender, m.subject
+     FROM message m LEFT JOIN email e ON e.id = m.email";
 
-/// Reads the columns of [`SUMMARY`].
 fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
     let email_id: Option<String> = row.get(2)?;
     let (from, subject) = match row.get::<_, Option<String>>(4)? {

@@ -1,12 +1,35 @@
 //! The table `meta`: what is known about the database as a whole.
 
-use super::reader::Reader;
-use super::tx::Tx;
-use crate::model::clock::ClockMode;
+use super::tx::{Reader, Tx};
+use crate::model::clock::{Clock, ClockMode};
 use crate::model::error::ApiError;
+use crate::model::id;
+use crate::model::time::Millis;
+
+/// The newest row of each large table.
+const NEWEST: [&str; 3] = [
+    "SELECT id, created_at FROM email ORDER BY id DESC LIMIT 1",
+    "SELECT id, created_at FROM delivery ORDER BY id DESC LIMIT 1",
+    "SELECT id, created_at FROM message ORDER BY id DESC LIMIT 1",
+];
+
+/// Makes new ids sort after the stored ones, and returns a clock that continues from the latest
+/// stored time, even if the system clock was set back.
+pub(super) fn restore_clock_and_ids(reader: Reader<'_>) -> rusqlite::Result<Clock> {
+    let clock = Clock::new(clock(reader)?.unwrap_or(ClockMode::Running { offset: 0 }));
+    for newest in NEWEST {
+        let found: Option<(String, Millis)> =
+            reader.find(newest, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if let Some((newest, at)) = found {
+            id::advance_past(&newest);
+            clock.advance_to(at);
+        }
+    }
+    Ok(clock)
+}
 
 /// The saved state of the clock.
-pub(super) fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
+fn clock(reader: Reader<'_>) -> rusqlite::Result<Option<ClockMode>> {
     let sql = "SELECT value FROM meta WHERE key = 'clock'";
     let mode = reader.find(sql, [], |row| row.get::<_, String>(0))?;
     Ok(mode.as_deref().and_then(ClockMode::from_text))

@@ -4,27 +4,25 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::data_dir;
-use super::migrations;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// The version of the schema, in `PRAGMA user_version`. There are no migrations before the first
+/// release.
+const VERSION: u32 = 1;
 
 /// Why the database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The database has a newer schema. It was not changed.
+    /// The database has another schema. It was not changed.
     #[error(
-        "{path} was written by a newer version of svc (schema version {found}; this version reads up to {})",
-        migrations::CURRENT
+        "{path} was written by another version of svc (schema version {found}; this version reads \
+         {VERSION}) and was not changed; move the data directory away, or use another one"
     )]
-    Newer { path: PathBuf, found: u32 },
-    /// The database has a schema of the time before the first release. It was not changed.
-    #[error(
-        "{path} was written by a development version of svc (schema version {found}); delete \
-         the data directory, or use another one"
-    )]
-    Development { path: PathBuf, found: u32 },
+    OtherSchema { path: PathBuf, found: u32 },
     #[error("cannot open the database")]
     Sqlite(#[from] rusqlite::Error),
     #[error("cannot read {path}")]
@@ -44,13 +42,12 @@ impl OpenError {
                 _ => error.to_string(),
             },
             Self::Read { source, .. } | Self::Start(source) => source.to_string(),
-            Self::Newer { .. } | Self::Development { .. } => self.to_string(),
+            Self::OtherSchema { .. } => self.to_string(),
         }
     }
 }
 
-/// Opens the file, creating or upgrading it. A database with a newer or an unknown schema is
-/// left unchanged.
+/// Opens the file, creating it if it is missing. A database with another schema is left unchanged.
 pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     // Check before SQLite opens the file, because even opening may create files next to
     // it.
@@ -60,12 +57,12 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
         .map_err(|source| OpenError::Read { path: path.to_owned(), source })?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    // Check again: after a crash, the write-ahead log may hold a newer version than the
+    // Check again: after a crash, the write-ahead log may hold another version than the
     // file header.
-    let found = migrations::version(&connection)?;
+    let found = version(&connection)?;
     reject_unknown(path, found)?;
     // A new file holds no data that could be lost. The first durable commit syncs the
-    // migrations as well.
+    // schema as well.
     connection.pragma_update(None, "synchronous", if found == 0 { "OFF" } else { "FULL" })?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // Truncates the log after a burst of writes.
@@ -100,24 +97,14 @@ pub(super) fn memory() -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Opens a connection that copies the write-ahead log into the database file.
-pub(super) fn copier(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    // The first read opens the files next to the database.
-    migrations::version(&connection)?;
-    Ok(connection)
-}
-
 /// Opens a read-only connection.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    connection.set_db_config(KEEP_PLANS, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first read opens the files next to the database.
-    migrations::version(&connection)?;
+    version(&connection)?;
     Ok(connection)
 }
 
@@ -128,25 +115,25 @@ pub(super) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Resul
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
 }
 
-/// The plan of a statement does not depend on its parameters. Otherwise SQLite prepares a statement
-/// again whenever a parameter changes that it compares with the condition of a partial index.
-const KEEP_PLANS: DbConfig = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
-
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(KEEP_PLANS, true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(256);
-    migrations::migrate(connection)
+    if version(connection)? == 0 {
+        let create = format!("BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
+        connection.execute_batch(&create)?;
+    }
+    connection.pragma_update(None, "foreign_keys", "ON")
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 fn reject_unknown(path: &Path, found: u32) -> Result<(), OpenError> {
-    if found > migrations::CURRENT {
-        return Err(OpenError::Newer { path: path.to_owned(), found });
+    if found == 0 || found == VERSION {
+        return Ok(());
     }
-    if (1..migrations::FIRST).contains(&found) {
-        return Err(OpenError::Development { path: path.to_owned(), found });
-    }
-    Ok(())
+    Err(OpenError::OtherSchema { path: path.to_owned(), found })
 }
 
 /// Reads `user_version` from the file header: 4 bytes, big-endian, at offset 60.
@@ -166,13 +153,11 @@ fn version_in_header(path: &Path) -> Result<u32, OpenError> {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::StatementStatus;
-
     use super::*;
 
     #[test]
     fn rejects_an_unknown_database_and_leaves_it_unchanged() {
-        for version in [1, migrations::FIRST - 1, migrations::CURRENT + 1, 99] {
+        for version in [VERSION + 1, 9, 99] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("svc.db");
             drop(file(&path).unwrap());
@@ -183,12 +168,9 @@ mod tests {
 
             let error = file(&path).unwrap_err();
 
-            let expected = if version < migrations::FIRST {
-                "by a development version of svc (schema version"
-            } else {
-                "by a newer version of svc (schema version"
-            };
-            assert!(error.to_string().contains(expected), "{version}: {error}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("(schema version {version};")), "{text}");
+            assert!(text.contains("move the data directory away"), "{text}");
             assert_eq!(std::fs::read(&path).unwrap(), before);
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         }
@@ -203,22 +185,6 @@ mod tests {
             let connection = file(&path).unwrap();
             let level = connection.query_row("PRAGMA synchronous", [], |row| row.get(0));
             assert_eq!(level, Ok(2), "FULL");
-        }
-    }
-
-    #[test]
-    fn a_statement_is_prepared_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("svc.db");
-        let (writer, memory) = (file(&path).unwrap(), memory().unwrap());
-        // An index has only the rows of one kind.
-        let sql = "SELECT at FROM due WHERE at = ?1 AND kind = ?2 AND email = ?3";
-        for connection in [writer, memory, reader(&path).unwrap()] {
-            let mut statement = connection.prepare(sql).unwrap();
-            for kind in 0..5 {
-                assert!(!statement.exists((0, kind, "eml_1")).unwrap());
-            }
-            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         }
     }
 

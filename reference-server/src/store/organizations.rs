@@ -2,14 +2,14 @@
 
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::store::{Reader, Tx};
+use crate::store::{NO_ORGANIZATION, Reader, Tx, bodies, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
 
 pub(crate) struct Organization {
-    /// The number that rows of other tables refer to.
-    pub(crate) seq: i64,
+    /// Rows of other tables refer to it.
+    pub(crate) number: i64,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) balance_cents: i64,
@@ -29,7 +29,7 @@ pub(crate) fn insert(
     name: Option<&str>,
     balance_cents: i64,
 ) -> Result<Organization, ApiError> {
-    let last = tx.find("SELECT MAX(seq) FROM organization", [], |row| row.get(0))?;
+    let last = tx.find("SELECT MAX(number) FROM organization", [], |row| row.get(0))?;
     let last: Option<i64> = last.flatten();
     // Numbers are never used again, so there are at most as many organizations.
     if last.is_some_and(|last| last >= MAX_ORGANIZATIONS) && count(tx)? >= MAX_ORGANIZATIONS {
@@ -46,59 +46,69 @@ pub(crate) fn insert(
         "INSERT INTO organization (id, name, balance_cents, created_at) VALUES (?1, ?2, ?3, ?4)",
         (&id, &name, balance_cents, tx.now),
     )?;
-    Ok(Organization { seq: tx.last_row(), id, name, balance_cents })
+    Ok(Organization { number: tx.last_row(), id, name, balance_cents })
 }
 
-/// Gives an organization another number, so that it has none of the rows that refer to the present
-/// one. Returns the new number.
-pub(super) fn renumber(tx: &Tx<'_>, seq: i64) -> Result<i64, ApiError> {
-    let sql = "DELETE FROM organization WHERE seq = ?1
-               RETURNING id, name, balance_cents, created_at";
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, String>(1)?,
-            row.get::<_, i64>(2)?,
-            row.get::<_, i64>(3)?,
-        ))
-    };
-    let row = tx.find(sql, [seq], read)?.ok_or_else(|| ApiError::not_found("organization"))?;
-    // `AUTOINCREMENT` never uses a number again.
-    let sql = "INSERT INTO organization (id, name, balance_cents, created_at)
-               VALUES (?1, ?2, ?3, ?4)";
-    tx.execute(sql, row)?;
-    Ok(tx.last_row())
+/// The tables with rows of organizations, except their keys, in an order in which they can be
+/// emptied.
+const OWNED: [&str; 11] = [
+    "job",
+    "delivery",
+    "message",
+    "email",
+    "webhook",
+    "fault",
+    "audience",
+    "dns_record",
+    "domain",
+    "template",
+    "idempotency",
+];
+
+/// Deletes all data of an organization except its keys.
+pub(crate) fn delete_data(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
+    for table in OWNED {
+        tx.execute(&format!("DELETE FROM {table} WHERE organization = ?1"), [organization])?;
+    }
+    bodies::delete_unused(tx)
 }
 
-/// Deletes all organizations.
-pub(super) fn delete_all(tx: &Tx<'_>) -> Result<(), ApiError> {
-    tx.execute("DELETE FROM organization", [])?;
+/// Deletes the data of all organizations, the organizations and their keys, and the state
+/// of the clock.
+pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
+    for table in OWNED.into_iter().chain(["api_key", "organization"]) {
+        tx.execute(&format!("DELETE FROM {table}"), [])?;
+    }
+    bodies::delete_unused(tx)?;
+    meta::delete_clock(tx)?;
+    // Wakes all clients that wait for a message: the organizations have other numbers now.
+    tx.message_stored(NO_ORGANIZATION, "");
     Ok(())
 }
 
 /// Lists the organizations, oldest first.
 pub(crate) fn list(reader: Reader<'_>) -> Result<Vec<Organization>, ApiError> {
-    let sql = "SELECT seq, id, name, balance_cents FROM organization ORDER BY id";
+    let sql = "SELECT number, id, name, balance_cents FROM organization ORDER BY id";
     let mut statement = reader.statement(sql)?;
     let rows = statement.query_map([], read)?;
     Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
-pub(crate) fn get(reader: Reader<'_>, seq: i64) -> Result<Organization, ApiError> {
-    let sql = "SELECT seq, id, name, balance_cents FROM organization WHERE seq = ?1";
-    reader.find(sql, [seq], read)?.ok_or_else(|| ApiError::not_found("organization"))
+pub(crate) fn get(reader: Reader<'_>, number: i64) -> Result<Organization, ApiError> {
+    let sql = "SELECT number, id, name, balance_cents FROM organization WHERE number = ?1";
+    reader.find(sql, [number], read)?.ok_or_else(|| ApiError::not_found("organization"))
 }
 
 /// Finds an organization by its ID or its name. An ID takes precedence.
 pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, ApiError> {
     let mut statement = reader.statement(
-        "SELECT seq, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
+        "SELECT number, id = ?1 FROM organization WHERE id = ?1 OR name = ?1 ORDER BY 2 DESC LIMIT 2",
     )?;
     let rows = statement.query_map([id_or_name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found: Vec<(i64, bool)> = rows.collect::<rusqlite::Result<_>>()?;
     match found[..] {
         [] => Err(ApiError::not_found("organization")),
-        [(seq, _)] | [(seq, true), _] => Ok(seq),
+        [(number, _)] | [(number, true), _] => Ok(number),
         _ => {
             let message = "several organizations have this name; use the ID instead";
             Err(ApiError::new(Code::Conflict, message))
@@ -108,7 +118,7 @@ pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, Ap
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Organization> {
     Ok(Organization {
-        seq: row.get(0)?,
+        number: row.get(0)?,
         id: row.get(1)?,
         name: row.get(2)?,
         balance_cents: row.get(3)?,

@@ -1,7 +1,6 @@
 //! The threads that read the database, each with a connection of its own. They are not
 //! tokio's blocking threads, so that other blocking work cannot stop reads.
 
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,50 +11,48 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, InterruptHandle};
 
 use super::lock::lock;
-use super::{Reader, open};
+use super::open;
+use super::tx::Reader;
 use crate::model::error::ApiError;
 
+/// The handles of all connections.
+pub(super) type Interrupts = Arc<Mutex<Vec<InterruptHandle>>>;
+
 /// Gets an error if there is no connection.
-pub(super) type ReadJob = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
+pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
+
+/// More than a machine for tests usually has processors, so that reads that wait for the disk
+/// leave room for others.
+const THREADS: usize = 4;
 
 pub(super) struct Readers {
-    pub(super) path: PathBuf,
     /// `None` once closed.
-    jobs: Mutex<Option<Sender<ReadJob>>>,
+    queue: Mutex<Option<Sender<Read>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Of the connections in use.
-    interrupts: Arc<Mutex<HashMap<usize, InterruptHandle>>>,
 }
 
 impl Readers {
-    pub(super) fn start(path: PathBuf, threads: usize) -> io::Result<Self> {
-        let (sender, jobs) = channel();
-        let jobs = Arc::new(Mutex::new(jobs));
-        let interrupts = Arc::new(Mutex::default());
-        let start = |number| {
-            let (path, jobs) = (path.clone(), Arc::clone(&jobs));
-            let interrupts = Arc::clone(&interrupts);
+    pub(super) fn start(path: PathBuf, interrupts: &Interrupts) -> io::Result<Self> {
+        let (sender, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let start = |_| {
+            let (path, queue) = (path.clone(), Arc::clone(&queue));
+            let interrupts = Arc::clone(interrupts);
             let thread = std::thread::Builder::new().name("svc-reader".to_owned());
-            thread.spawn(move || run(number, &path, &jobs, &interrupts))
+            thread.spawn(move || run(&path, &queue, &interrupts))
         };
-        let threads = (0..threads).map(start).collect::<io::Result<_>>()?;
-        let (jobs, threads) = (Mutex::new(Some(sender)), Mutex::new(threads));
-        Ok(Self { path, jobs, threads, interrupts })
-    }
-
-    /// Makes the statements that are being executed fail.
-    pub(super) fn interrupt(&self) {
-        lock(&self.interrupts).values().for_each(InterruptHandle::interrupt);
+        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        Ok(Self { queue: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
     }
 
     /// Returns `false` if the readers are closed.
-    pub(super) fn push(&self, job: ReadJob) -> bool {
-        lock(&self.jobs).as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
+    pub(super) fn push(&self, read: Read) -> bool {
+        lock(&self.queue).as_ref().is_some_and(|queue| queue.send(read).is_ok())
     }
 
-    /// Waits for all submitted jobs and closes the connections.
+    /// Completes what was submitted and closes the connections.
     pub(super) fn close(&self) {
-        lock(&self.jobs).take();
+        lock(&self.queue).take();
         for thread in lock(&self.threads).drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a database reader thread panicked");
@@ -64,31 +61,27 @@ impl Readers {
     }
 }
 
-/// Runs until the readers are closed and no job is left. The connection is opened at once,
-/// so that it does not lack a file descriptor later, and again after a failure.
-fn run(
-    number: usize,
-    path: &Path,
-    jobs: &Mutex<Receiver<ReadJob>>,
-    interrupts: &Mutex<HashMap<usize, InterruptHandle>>,
-) {
-    let mut kept: Option<Connection> = open::reader(path).ok();
+/// Runs until the readers are closed and nothing is left. The connection is opened at once, so
+/// that it does not lack a file descriptor later, and again after a failure.
+fn run(path: &Path, queue: &Mutex<Receiver<Read>>, interrupts: &Interrupts) {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = open::reader(path)?;
+        lock(interrupts).push(connection.get_interrupt_handle());
+        Ok(connection)
+    };
+    let mut kept: Option<Connection> = open().ok();
     loop {
-        // Only one thread waits for the next job; the others wait for the lock.
-        let next = lock(jobs).recv();
-        let Ok(job) = next else { return };
+        // Only one thread waits for the next read; the others wait for the lock.
+        let next = lock(queue).recv();
+        let Ok(read) = next else { return };
         let connection = match kept.take() {
             Some(connection) => Ok(connection),
-            None => open::reader(path).map_err(ApiError::from),
+            None => open().map_err(ApiError::from),
         };
-        if let Ok(connection) = &connection {
-            lock(interrupts).insert(number, connection.get_interrupt_handle());
-        }
-        // The caller of a job that panics gets an error, because the job drops its sender.
+        // The caller of a read that panics gets an error, because the read drops its sender.
         let reader = connection.as_ref().map(Reader::new).map_err(Clone::clone);
-        let finished = catch_unwind(AssertUnwindSafe(|| job(reader)));
-        lock(interrupts).remove(&number);
-        kept = connection.ok().filter(|_| finished.is_ok());
+        let _ = catch_unwind(AssertUnwindSafe(|| read(reader)));
+        kept = connection.ok();
     }
 }
 
@@ -98,16 +91,15 @@ mod tests {
 
     #[test]
     fn a_connection_that_could_not_be_opened_at_start_is_opened_later() {
-        const THREADS: usize = 2;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
-        let readers = Readers::start(path.clone(), THREADS).unwrap();
+        let readers = Readers::start(path.clone(), &Interrupts::default()).unwrap();
         let read = || {
             let (sender, result) = channel();
-            let job = move |reader: Result<Reader<'_>, ApiError>| {
+            let read = move |reader: Result<Reader<'_>, ApiError>| {
                 let _ = sender.send(reader.map(|_| ()));
             };
-            assert!(readers.push(Box::new(job)));
+            assert!(readers.push(Box::new(read)));
             result.recv().unwrap()
         };
         for _ in 0..2 * THREADS {

@@ -89,11 +89,3 @@ pub(crate) fn list(
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
-
-/// Deletes a template of an organization. Returns its size in bytes, or `None` if there is none.
-pub(super) fn delete_next(tx: &mut Tx<'_>, organization: i64) -> Result<Option<i64>, ApiError> {
-    let sql = "DELETE FROM template WHERE organization = ?1 AND id =
-                   (SELECT id FROM template WHERE organization = ?1 LIMIT 1)
-               RETURNING coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)";
-    Ok(tx.find(sql, [organization], |row| row.get(0))?)
-}

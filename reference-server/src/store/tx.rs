@@ -1,37 +1,68 @@
-//! The transaction as a job sees it, and the effects that follow its commit.
+//! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use rusqlite::{CachedStatement, Connection, Params, Row};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use serde::Serialize;
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, broadcast};
 
 use super::lock::lock;
-use super::pressure::Pressure;
-use super::reader::Reader;
 use crate::model::error::{ApiError, Code};
 use crate::model::event_log::{EventLog, NewEvent};
+use crate::model::job::Queue;
 use crate::model::time::Millis;
-use crate::model::worker::Worker;
 
-/// A job's view of its transaction, with the effects to apply after the commit.
+/// Read access to the database, within a transaction or outside of one. Only the modules of
+/// the store can run statements with it, so every statement is in one of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a>(&'a Connection);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self(connection)
+    }
+
+    pub(super) fn statement(self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
+        self.0.prepare_cached(sql)
+    }
+
+    /// Returns the first row of a query, if any.
+    pub(super) fn find<T>(
+        self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.statement(sql)?.query_row(params, read).optional()
+    }
+
+    /// Returns all rows of a query.
+    pub(super) fn all<T>(
+        self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, ApiError> {
+        let mut statement = self.statement(sql)?;
+        Ok(statement.query_map(params, read)?.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// A write's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
-    /// Time of the server's clock at which the job runs.
+    /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
-    pressure: &'a Pressure,
     log: &'a EventLog,
     pub(super) effects: Effects,
 }
 
-/// Effects of a job, applied after the commit.
+/// Effects of a write, applied after the commit.
 #[derive(Default)]
 pub(super) struct Effects {
-    earliest_due: Option<Millis>,
-    recheck_due: bool,
-    workers: Vec<(Worker, Millis)>,
+    due: Vec<(Queue, Millis)>,
     /// The organization and the recipient of each stored message.
     messages: Vec<(i64, String)>,
     /// For the clients that watch.
@@ -40,33 +71,8 @@ pub(super) struct Effects {
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        now: Millis,
-        pressure: &'a Pressure,
-        log: &'a EventLog,
-    ) -> Self {
-        Self { connection, now, pressure, log, effects: Effects::default() }
-    }
-
-    /// How many units of work a background job may do; see [`Pressure::share`].
-    pub(crate) fn share(&self, wanted: usize) -> usize {
-        self.pressure.share(wanted)
-    }
-
-    /// Whether a background job that has done this many units of work should leave the
-    /// rest for later, because a request waits.
-    pub(crate) fn is_enough(&self, done: usize) -> bool {
-        self.pressure.is_enough(done)
-    }
-
-    /// The number of deliveries that this transaction has written, including other jobs.
-    pub(super) fn deliveries(&self) -> usize {
-        self.pressure.deliveries.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count_delivery(&self) {
-        self.pressure.deliveries.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn new(connection: &'a Connection, now: Millis, log: &'a EventLog) -> Self {
+        Self { connection, now, log, effects: Effects::default() }
     }
 
     /// Reads what this transaction sees.
@@ -79,9 +85,14 @@ impl<'a> Tx<'a> {
         self.connection.last_insert_rowid()
     }
 
+    /// How many rows this connection has written.
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.connection.total_changes()
+    }
+
     /// Executes one statement and returns the number of changed rows.
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
-        self.statement(sql)?.execute(params)
+        self.reader().statement(sql)?.execute(params)
     }
 
     /// Returns the first row of a query, if any.
@@ -92,6 +103,30 @@ impl<'a> Tx<'a> {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
         self.reader().find(sql, params, read)
+    }
+
+    /// Runs a part of the write. If the part fails or panics, nothing that it wrote is kept, and
+    /// the write can go on.
+    pub(crate) fn part<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        self.execute("SAVEPOINT part", [])?;
+        let before = std::mem::take(&mut self.effects);
+        let result = catch_unwind(AssertUnwindSafe(|| part(self)))
+            .unwrap_or_else(|_| Err(ApiError::internal("a part of a transaction panicked")));
+        let caused = std::mem::replace(&mut self.effects, before);
+        if result.is_ok() {
+            self.effects.extend(caused);
+        }
+        // SQLite rolls back the whole transaction if the disk is full or fails.
+        if !self.connection.is_autocommit() {
+            if result.is_err() {
+                self.execute("ROLLBACK TO part", [])?;
+            }
+            self.execute("RELEASE part", [])?;
+        }
+        result
     }
 
     /// Returns 409 if the organization has this many rows in a table.
@@ -111,31 +146,21 @@ impl<'a> Tx<'a> {
         Err(ApiError::new(Code::Conflict, message).with(|details| details.limit = Some(limit)))
     }
 
-    pub(super) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'a>> {
-        self.reader().statement(sql)
-    }
-
-    /// Tells the engine, after the commit, that the table `due` has work at `at`.
-    pub(super) fn step_due(&mut self, at: Millis) {
-        let earliest = self.effects.earliest_due.get_or_insert(at);
-        *earliest = at.min(*earliest);
-    }
-
-    /// Tells the engine, after the commit, that the next due time may be a later one now.
-    pub(super) fn recheck_due(&mut self) {
-        self.effects.recheck_due = true;
-    }
-
-    /// Tells the engine, after the commit, that this worker has work at `at`.
-    pub(crate) fn worker_due(&mut self, worker: Worker, at: Millis) {
-        match self.effects.workers.iter_mut().find(|(known, _)| *known == worker) {
+    /// Tells the engine, after the commit, that this queue has work at `at`.
+    pub(super) fn due(&mut self, queue: &Queue, at: Millis) {
+        match self.effects.due.iter_mut().find(|(known, _)| known == queue) {
             Some((_, earliest)) => *earliest = at.min(*earliest),
-            None => self.effects.workers.push((worker, at)),
+            None => self.effects.due.push((queue.clone(), at)),
         }
     }
 
+    /// The earliest time of the work that this write has caused.
+    pub(crate) fn earliest_due(&self) -> Option<Millis> {
+        self.effects.due.iter().map(|(_, at)| *at).min()
+    }
+
     /// Notifies clients that wait for a message.
-    pub(crate) fn message_stored(&mut self, organization: i64, recipient: &str) {
+    pub(super) fn message_stored(&mut self, organization: i64, recipient: &str) {
         self.effects.messages.push((organization, recipient.to_owned()));
     }
 
@@ -157,21 +182,6 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Wakes all clients that wait for a message, because organizations have other numbers now.
-    pub(super) fn organizations_renumbered(&mut self) {
-        self.effects.messages.push((NO_ORGANIZATION, String::new()));
-    }
-
-    /// The earliest time that this job has added to the table `due`.
-    pub(crate) fn earliest_due(&self) -> Option<Millis> {
-        self.effects.earliest_due
-    }
-
-    /// Whether this job has left work for a worker.
-    pub(crate) fn has_work_for_workers(&self) -> bool {
-        !self.effects.workers.is_empty()
-    }
-
     /// Runs an action after the commit, before any result is sent.
     pub(crate) fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.effects.after_commit.push(Box::new(action));
@@ -179,6 +189,13 @@ impl<'a> Tx<'a> {
 }
 
 impl Effects {
+    fn extend(&mut self, later: Self) {
+        self.due.extend(later.due);
+        self.messages.extend(later.messages);
+        self.events.get_mut().extend(later.events.into_inner());
+        self.after_commit.extend(later.after_commit);
+    }
+
     pub(super) fn apply(self, wake: &Wake) {
         for action in self.after_commit {
             action();
@@ -191,33 +208,23 @@ impl Effects {
         if !events.is_empty() {
             wake.log.add(events);
         }
-        let earliest_due = if self.recheck_due { Some(Millis::MIN) } else { self.earliest_due };
-        if earliest_due.is_none() && self.workers.is_empty() {
-            return;
+        if !self.due.is_empty() {
+            lock(&wake.due).extend(self.due);
+            wake.notify.notify_one();
         }
-        if let Some(at) = earliest_due {
-            wake.earliest_due.fetch_min(at, Ordering::SeqCst);
-        }
-        if !self.workers.is_empty() {
-            lock(&wake.workers).extend(self.workers);
-        }
-        wake.notify.notify_one();
     }
 }
 
 /// The number that no organization has: they count from 1.
 pub(crate) const NO_ORGANIZATION: i64 = 0;
 
-/// Collects what committed jobs made due, until the engine takes it.
+/// Collects what commits made due, until the engine takes it.
 pub(crate) struct Wake {
-    earliest_due: AtomicI64,
-    workers: Mutex<Vec<(Worker, Millis)>>,
+    due: Mutex<Vec<(Queue, Millis)>>,
     pub(crate) notify: Notify,
     /// Gets, after each commit, the organization and the recipient of each stored message, and
-    /// [`NO_ORGANIZATION`] after a reset.
+    /// [`NO_ORGANIZATION`] after a reset of the server.
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
-    /// Limits how many waiting clients look for their message at the same time.
-    pub(crate) searches: Semaphore,
     /// For the clients that watch what changes.
     pub(crate) log: Arc<EventLog>,
 }
@@ -225,21 +232,42 @@ pub(crate) struct Wake {
 impl Default for Wake {
     fn default() -> Self {
         Self {
-            earliest_due: AtomicI64::new(Millis::MAX),
-            workers: Mutex::default(),
+            due: Mutex::default(),
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
-            searches: Semaphore::new(4),
             log: Arc::default(),
         }
     }
 }
 
 impl Wake {
-    /// Takes what became due since the last call: the earliest time in the table `due`,
-    /// and workers with the earliest time of their work.
-    pub(crate) fn take(&self) -> (Millis, Vec<(Worker, Millis)>) {
-        let earliest = self.earliest_due.swap(Millis::MAX, Ordering::SeqCst);
-        (earliest, std::mem::take(&mut *lock(&self.workers)))
+    /// Takes what became due since the last call: queues, each with the time of its work.
+    pub(crate) fn take(&self) -> Vec<(Queue, Millis)> {
+        std::mem::take(&mut *lock(&self.due))
+    }
+}
+
+impl From<rusqlite::Error> for ApiError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, OperationInterrupted, OutOfMemory,
+            SystemIoFailure,
+        };
+        match error.sqlite_error_code() {
+            Some(DiskFull) => {
+                tracing::error!("the disk is full");
+                ApiError::new(Code::StorageFull, "the server's disk is full; nothing was stored")
+            }
+            // Not a defect: another process may use the database, or the server stops.
+            Some(
+                CannotOpen | SystemIoFailure | DatabaseBusy | DatabaseLocked | OutOfMemory
+                | OperationInterrupted,
+            ) => {
+                tracing::error!(%error, "the database cannot be read or written");
+                ApiError::new(Code::Unavailable, "the server's database cannot be read or written")
+                    .retry_after(1)
+            }
+            _ => ApiError::internal(error),
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::store::keys::{random_hex, service_from};
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Store, Tx, deliveries};
 
 #[derive(Clone)]
 pub(crate) struct Webhook {
@@ -64,12 +64,6 @@ impl Webhooks {
         };
         let subscribes = |hook: &&Arc<Webhook>| hook.active && hook.events.contains(&event);
         webhooks.iter().filter(subscribes).cloned().collect()
-    }
-
-    /// Whether a webhook of any organization subscribes to this event.
-    pub(crate) fn has_subscriber(&self, event: Event) -> bool {
-        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-        registry.by_organization.values().flatten().any(|hook| hook.events.contains(&event))
     }
 
     /// Begins an attempt. Returns the current webhook, or `None` if it is deleted or
@@ -272,27 +266,24 @@ pub(crate) fn update(
     Ok(())
 }
 
-/// Deletes a webhook, without its deliveries.
-pub(super) fn delete(
-    tx: &mut Tx<'_>,
+/// Deletes a webhook. Its pending deliveries are dropped, and its attempts in flight are waited for.
+pub(crate) async fn delete(
+    store: &Store,
     webhooks: &Arc<Webhooks>,
-    id: &str,
+    id: String,
     organization: i64,
     service: Service,
 ) -> Result<(), ApiError> {
-    find(tx.reader(), id, organization, service)?;
-    tx.execute("DELETE FROM webhook WHERE id = ?1", [id])?;
-    let (webhooks, id) = (Arc::clone(webhooks), id.to_owned());
-    tx.after_commit(move || webhooks.remove(&id));
-    Ok(())
-}
-
-/// Deletes the webhooks of an organization, or all, from the database.
-pub(super) fn delete_all(tx: &Tx<'_>, organization: Option<i64>) -> Result<(), ApiError> {
-    match organization {
-        Some(one) => tx.execute("DELETE FROM webhook WHERE organization = ?1", [one])?,
-        None => tx.execute("DELETE FROM webhook", [])?,
-    };
+    let (registry, gone) = (Arc::clone(webhooks), id.clone());
+    let delete = store.write(move |tx| {
+        find(tx.reader(), &id, organization, service)?;
+        tx.execute("DELETE FROM webhook WHERE id = ?1", [&id])?;
+        deliveries::drop_all(tx, &id)?;
+        tx.after_commit(move || registry.remove(&id));
+        Ok(())
+    });
+    delete.await?;
+    webhooks.wait_until_idle(&gone).await;
     Ok(())
 }
 

@@ -1,39 +1,114 @@
-//! The writer thread: takes the waiting jobs, runs them in one transaction, commits,
-//! and sends the results.
+//! The writer thread: takes the waiting writes, runs them in one transaction, commits, and sends
+//! the results.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::time::Instant;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::checkpoint::Checkpoints;
 use super::file_identity::FileIdentity;
-use super::job::{Job, JobResult};
 use super::lock::lock;
-use super::queue::Queue;
 use super::tx::{Effects, Tx, Wake};
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
 
-/// Runs until the queue is closed and empty, sets `closing`, and closes the connection.
-pub(super) fn run(
+pub(super) struct Write {
+    /// Whether the data must be synced to disk before the result is sent.
+    pub(super) durable: bool,
+    /// Writes, or receives the error that prevents it.
+    pub(super) run: Box<Run>,
+}
+
+type Run = dyn FnOnce(Result<&mut Tx<'_>, ApiError>) -> Written + Send;
+
+pub(super) struct Written {
+    /// Whether to keep what was written.
+    pub(super) keep: bool,
+    /// Sends the result, given whether the commit succeeded.
+    pub(super) respond: Box<dyn FnOnce(Result<(), ApiError>) + Send>,
+}
+
+/// Maximum number of writes in one transaction: enough to share the cost of a sync, few enough
+/// that none waits long.
+const MAX_WRITES: usize = 256;
+
+pub(super) struct Writer {
+    /// `None` once closed.
+    queue: Mutex<Option<Sender<Write>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the writes that wait are refused.
+    is_abandoned: AtomicBool,
+    /// Set when nothing is left to write and the connection is about to be closed.
+    is_closing: AtomicBool,
+}
+
+impl Writer {
+    /// Starts the thread. `path` is that of the database, unless it is in memory.
+    pub(super) fn start(
+        connection: Connection,
+        path: Option<&Path>,
+        clock: &Arc<Clock>,
+        wake: &Arc<Wake>,
+    ) -> std::io::Result<Self> {
+        let files = path.map(FileIdentity::of_all).transpose()?.unwrap_or_default();
+        let (sender, queue) = channel();
+        let state = Arc::<State>::default();
+        let (clock, wake, shared) = (Arc::clone(clock), Arc::clone(wake), Arc::clone(&state));
+        let thread = std::thread::Builder::new().name("svc-writer".to_owned());
+        let thread =
+            thread.spawn(move || run(connection, &queue, &shared, &clock, &wake, &files))?;
+        Ok(Self { queue: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), state })
+    }
+
+    /// Returns `false` if the writer accepts no more writes.
+    pub(super) fn push(&self, write: Write) -> bool {
+        lock(&self.queue).as_ref().is_some_and(|queue| queue.send(write).is_ok())
+    }
+
+    /// Completes what was submitted, and ends the thread.
+    pub(super) fn close(&self) {
+        lock(&self.queue).take();
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the database writer thread panicked");
+        }
+    }
+
+    /// Refuses the writes that wait. Returns whether nothing is left to write.
+    pub(super) fn abandon(&self) -> bool {
+        self.state.is_abandoned.store(true, Ordering::SeqCst);
+        self.state.is_closing.load(Ordering::SeqCst)
+    }
+}
+
+/// Runs until the queue is closed and empty, and closes the connection.
+fn run(
     connection: Connection,
-    checkpoints: Option<Checkpoints>,
-    queue: &Queue,
+    queue: &Receiver<Write>,
+    state: &State,
     clock: &Clock,
     wake: &Wake,
     files: &[FileIdentity],
-    closing: &Mutex<Option<Instant>>,
 ) {
-    let _abandon = AbandonOnExit(queue);
     let mut group = VecDeque::new();
     let (mut full, mut present) = (true, true);
-    loop {
-        queue.next_group(&mut group);
-        if group.is_empty() {
-            break;
+    while let Ok(first) = queue.recv() {
+        group.push_back(first);
+        group.extend(queue.try_iter().take(MAX_WRITES - 1));
+        if state.is_abandoned.load(Ordering::SeqCst) {
+            fail_all(&mut group, &stopping());
+            continue;
         }
         let was_present = present;
         present = files.iter().all(FileIdentity::is_present);
@@ -44,7 +119,7 @@ pub(super) fn run(
             fail_all(&mut group, &ApiError::new(Code::Unavailable, DATABASE_GONE));
             continue;
         }
-        let durable = group.iter().any(|job| job.durable);
+        let durable = group.iter().any(|write| write.durable);
         if !files.is_empty() && durable != full {
             let level = if durable { "FULL" } else { "NORMAL" };
             match connection.pragma_update(None, "synchronous", level) {
@@ -52,56 +127,36 @@ pub(super) fn run(
                 Err(error) => tracing::error!(%error, "cannot change PRAGMA synchronous"),
             }
         }
-        commit(&connection, &mut group, queue, clock, wake);
-        if let Some(checkpoints) = &checkpoints {
-            checkpoints.after_commit(&connection);
-        }
+        commit(&connection, &mut group, clock, wake);
     }
-    // The last connection to close copies the rest of the log.
-    let _database = checkpoints.map(Checkpoints::stop);
-    {
-        let mut closing = lock(closing);
-        *closing = Some(Instant::now());
-        // Clears an interruption that no statement has seen: it would end the copy of the
-        // write-ahead log.
-        let _ = connection.execute_batch("SELECT 1");
-    }
+    state.is_closing.store(true, Ordering::SeqCst);
+    // Clears an interruption that no statement has seen: it would end the copy of the
+    // write-ahead log.
+    let _ = connection.execute_batch("SELECT 1");
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");
     }
 }
 
+pub(super) fn stopping() -> ApiError {
+    ApiError::new(Code::Unavailable, "the server is stopping")
+}
+
 const DATABASE_GONE: &str = "a file of the data directory was removed or replaced, so nothing is \
                              stored; restart the server";
 
-/// Abandons the queue when the writer ends, even by a panic, so that no caller waits
-/// for ever.
-struct AbandonOnExit<'a>(&'a Queue);
-
-impl Drop for AbandonOnExit<'_> {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
 /// Runs the group in one transaction and sends all results.
-fn commit(
-    connection: &Connection,
-    group: &mut VecDeque<Job>,
-    queue: &Queue,
-    clock: &Clock,
-    wake: &Wake,
-) {
-    let mut done: Vec<(JobResult, Effects)> = Vec::with_capacity(group.len());
+fn commit(connection: &Connection, group: &mut VecDeque<Write>, clock: &Clock, wake: &Wake) {
+    let mut done: Vec<(Written, Effects)> = Vec::with_capacity(group.len());
     let mut result = execute(connection, "BEGIN IMMEDIATE");
     while result.is_ok()
-        && let Some(job) = group.pop_front()
+        && let Some(write) = group.pop_front()
     {
-        let mut tx = Tx::new(connection, clock.now(), queue.pressure(), &wake.log);
-        match run_one(connection, job, &mut tx) {
-            Ok(Some(finished)) => done.push((finished, tx.effects)),
-            // The job panicked. The dropped result channel reports this to the caller.
+        let mut tx = Tx::new(connection, clock.now(), &wake.log);
+        match run_one(connection, write, &mut tx) {
+            Ok(Some(written)) => done.push((written, tx.effects)),
+            // It panicked. The dropped result channel reports this to the caller.
             Ok(None) => {}
             Err(error) => result = Err(error),
         }
@@ -111,11 +166,11 @@ fn commit(
     }
     match result {
         Ok(()) => {
-            for (finished, effects) in done {
-                if finished.keep {
+            for (written, effects) in done {
+                if written.keep {
                     effects.apply(wake);
                 }
-                (finished.respond)(Ok(()));
+                (written.respond)(Ok(()));
             }
         }
         Err(error) => {
@@ -123,43 +178,43 @@ fn commit(
                 let _ = execute(connection, "ROLLBACK");
             }
             let error = ApiError::from(error);
-            for (finished, _) in done {
-                (finished.respond)(Err(error.clone()));
+            for (written, _) in done {
+                (written.respond)(Err(error.clone()));
             }
             fail_all(group, &error);
         }
     }
 }
 
-/// Fails all jobs of the group with the error.
-fn fail_all(group: &mut VecDeque<Job>, error: &ApiError) {
-    for job in group.drain(..) {
-        ((job.run)(Err(error.clone())).respond)(Ok(()));
+/// Fails all writes of the group with the error.
+fn fail_all(group: &mut VecDeque<Write>, error: &ApiError) {
+    for write in group.drain(..) {
+        ((write.run)(Err(error.clone())).respond)(Ok(()));
     }
 }
 
-/// Runs a job in its savepoint. An error means that the whole transaction failed.
+/// Runs a write in its savepoint. An error means that the whole transaction failed.
 fn run_one(
     connection: &Connection,
-    job: Job,
+    write: Write,
     tx: &mut Tx<'_>,
-) -> rusqlite::Result<Option<JobResult>> {
-    execute(connection, "SAVEPOINT job")?;
-    let finished = catch_unwind(AssertUnwindSafe(|| (job.run)(Ok(tx)))).ok();
+) -> rusqlite::Result<Option<Written>> {
+    execute(connection, "SAVEPOINT write")?;
+    let written = catch_unwind(AssertUnwindSafe(|| (write.run)(Ok(tx)))).ok();
     // SQLite rolls back the whole transaction if the disk is full or fails.
     if connection.is_autocommit() {
         let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
         let error = rusqlite::Error::SqliteFailure(full, None);
-        if let Some(finished) = finished {
-            (finished.respond)(Err(ApiError::new(Code::StorageFull, "nothing was stored")));
+        if let Some(written) = written {
+            (written.respond)(Err(ApiError::new(Code::StorageFull, "nothing was stored")));
         }
         return Err(error);
     }
-    if !finished.as_ref().is_some_and(|finished| finished.keep) {
-        execute(connection, "ROLLBACK TO job")?;
+    if !written.as_ref().is_some_and(|written| written.keep) {
+        execute(connection, "ROLLBACK TO write")?;
     }
-    execute(connection, "RELEASE job")?;
-    Ok(finished)
+    execute(connection, "RELEASE write")?;
+    Ok(written)
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

@@ -1,7 +1,11 @@
 //! The clock of the control interface (`docs/control-interface.md#the-clock`).
 
-use crate::harness::Sandbox;
-use crate::receiver::Receiver;
+use std::time::Duration;
+
+use chrono::DateTime;
+
+use crate::harness::{Sandbox, private_dir};
+use crate::receiver::{NEVER, Receiver, within};
 
 #[tokio::test]
 async fn freezes_advances_and_resumes() {
@@ -125,4 +129,31 @@ async fn an_advance_over_ten_thousand_emails_settles() {
     let years = 2999 - now[..4].parse::<i64>().unwrap() + 1;
     let state = sandbox.advance(&format!("{}d", years * 366)).await;
     assert!(state.body.ends_with(r#""settled":true,"next_due":null}"#), "{state:?}");
+}
+
+/// Once begun, an advance is completed and saved.
+#[tokio::test]
+async fn an_advance_finishes_if_its_client_disconnects() {
+    let directory = private_dir();
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let before = sandbox.freeze().await;
+    let receiver = Receiver::start(&[NEVER]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.sent"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
+    receiver.until(1).await;
+    // The advance waits for the attempt, and the client does not.
+    let advance = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#);
+    let disconnected = tokio::time::timeout(Duration::from_millis(300), advance).await;
+    assert!(disconnected.is_err());
+    within("the retry, an advance later", receiver.until(2)).await;
+    within("the end of the advance", sandbox.settle()).await;
+    sandbox.server.stop().await;
+
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
+    let state = sandbox.control("GET /_sandbox/clock", "").await;
+    let time = |text: &str| DateTime::parse_from_rfc3339(text).expect("a time");
+    let passed = time(&state.between(r#""now":""#)) - time(&before);
+    assert_eq!(passed.num_minutes(), 60, "{state:?}");
 }

@@ -196,7 +196,7 @@ async fn files_are_readable_by_the_owner_only() {
     std::fs::write(directory.path().join("server.lock"), "").unwrap();
     let sandbox = Sandbox::with(on(&directory)).await;
     sandbox.call("POST /api/v1/audiences", r#"{"name":"a"}"#).await;
-    let names = ["jobs", "server.json", "server.lock", "svc.db", "svc.db-shm", "svc.db-wal"];
+    let names = ["server.json", "server.lock", "svc.db", "svc.db-shm", "svc.db-wal"];
     let expected = names.map(|name| (name.to_owned(), "600".to_owned()));
     assert_eq!(modes(), expected.into());
     sandbox.server.stop().await;

@@ -293,3 +293,18 @@ async fn attachments_are_never_run_by_a_browser() {
         assert_eq!(sandbox.control(&format!("{path}/{none}"), "").await.status, 404, "{none}");
     }
 }
+
+/// The response is longer than what the log keeps of it.
+#[tokio::test]
+async fn every_email_of_a_batch_has_its_request() {
+    let sandbox = Sandbox::start().await;
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let batch = format!("[{}]", [email; 100].join(","));
+    let sent = sandbox.call("POST /api/v1/emails/batch", &batch).await;
+    let request = sent.header("x-request-id").expect("an ID").to_owned();
+    let ids: Vec<&str> = sent.body.split(r#""id":""#).skip(1).map(|rest| &rest[..40]).collect();
+    for id in [ids[0], ids[99]] {
+        let story = sandbox.control(&format!("GET /_sandbox/emails/{id}/story"), "").await;
+        assert!(story.body.contains(&format!(r#""request":{{"id":"{request}""#)), "{story:?}");
+    }
+}

@@ -6,11 +6,10 @@ use crate::api::framework::route::{ID, Routes};
 use crate::api::framework::{ControlCall, Json, memory};
 use crate::control::deliveries::{self as control, Attempt, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
-use crate::delivery::webhook_worker;
+use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::attempts;
 use crate::store::deliveries::{self, Filter};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -27,18 +26,15 @@ const MAX_ATTEMPTS: i64 = 100;
 pub(crate) async fn list(
     call: ControlCall<(), DeliveryQuery>,
 ) -> Result<Json<Page<Delivery>>, ApiError> {
-    let app = Arc::clone(call.app());
-    let (organization, DeliveryQuery { webhook, event, state, limit, cursor }) =
-        (call.organization, call.query);
+    let (organization, query) = (call.organization, call.query);
+    let DeliveryQuery { webhook, event, state, limit, cursor } = query;
     let filter = Filter { webhook, event, state, cursor: cursor.map(|cursor| cursor.0) };
-    let may_scan = filter.may_scan();
     let page = move |reader: Reader<'_>| {
         let found = deliveries::list(reader, organization, &filter, limit.0 as i64 + 1)?;
         let page = Page::of(found, limit.0, |last| last.id.clone());
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
-    let page = if may_scan { app.store.search(page).await? } else { app.store.read(page).await? };
-    Json::of(&page)
+    Json::of(&call.input.app.store.read(page).await?)
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -55,7 +51,7 @@ fn with_attempts(
     found: Vec<deliveries::Delivery>,
 ) -> Result<Vec<Delivery>, ApiError> {
     let view = |delivery: deliveries::Delivery| {
-        let attempts = attempts::list(reader, &delivery.id, false)?;
+        let attempts = deliveries::attempts(reader, &delivery.id, false)?;
         Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
     };
     found.into_iter().map(view).collect()
@@ -69,7 +65,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Delivery>, ApiError> {
     let found = call.app().store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
-        let attempts = Some(views(attempts::list(reader, &id, true)?));
+        let attempts = Some(views(deliveries::attempts(reader, &id, true)?));
         Ok(Delivery { body: body.map(text), attempts, ..Delivery::from(delivery) })
     });
     Json::of(&found.await?)
@@ -95,8 +91,8 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Json<Delivery, 202>, Api
             return conflict("the webhook of the delivery is inactive");
         }
         // Start after the last retry, so that no retry follows.
-        let retry = webhook_worker::schedule(webhook.service).len() as i64;
-        deliveries::repeat(tx, &delivery, retry)?;
+        let retry = webhook::schedule(webhook.service).len() as i64;
+        deliveries::repeat(tx, organization, &delivery, retry)?;
         deliveries::find(tx.reader(), &id, organization)
     });
     Json::of(&Delivery::from(replayed.await?))
@@ -120,14 +116,14 @@ impl From<deliveries::Delivery> for Delivery {
     }
 }
 
-fn views(attempts: Vec<attempts::Attempt>) -> Vec<Attempt> {
-    let view = |attempt: attempts::Attempt| Attempt {
+fn views(attempts: Vec<deliveries::Attempt>) -> Vec<Attempt> {
+    let view = |attempt: deliveries::Attempt| Attempt {
         number: attempt.number,
         started_at: attempt.started_at.into(),
         duration_ms: attempt.duration_ms,
         url: attempt.url,
         request_headers: attempt.request_headers,
-        status: attempt.status,
+        status: attempt.status.map(i64::from),
         error: attempt.error,
         response_body: attempt.response_body.map(text),
     };

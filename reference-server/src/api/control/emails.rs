@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use svc_sdk::email::EmailRecord;
 
-use super::indexing::extend_after;
 use super::{deliveries, requests};
 use crate::api::framework::control::Returns;
 use crate::api::framework::route::Routes;
@@ -19,8 +18,7 @@ use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::status::{self, Change, Status};
 use crate::store::Reader;
-use crate::store::emails::index::{self, Wanted};
-use crate::store::emails::{self, Range, Stored};
+use crate::store::emails::{self, Range, Stored, Wanted};
 use crate::store::messages;
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -42,10 +40,6 @@ pub(crate) async fn list(
         subject: subject.map(|part| part.to_lowercase()),
         tag,
     };
-    // The time before which emails are wanted is in no index.
-    let may_scan = !wanted.is_anything()
-        || matches!(before, Some(Position::Time(_)))
-        || emails::may_scan(status);
     let find = move |reader: Reader<'_>| {
         let mut found = Vec::new();
         let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
@@ -65,15 +59,12 @@ pub(crate) async fn list(
             {
                 found.push(email);
             }
-            Ok(found.len() <= limit.0)
+            found.len() <= limit.0
         };
-        let read = index::each_matching(reader, organization, &range, status, &wanted, take)?;
-        Ok((Page::of(found, limit.0, |last| last.id.clone()), read))
+        emails::each(reader, organization, &range, status, &wanted, take)?;
+        Ok(Page::of(found, limit.0, |last| last.id.clone()))
     };
-    let (page, read) =
-        if may_scan { app.store.search(find).await? } else { app.store.read(find).await? };
-    extend_after(read, &app, organization, "emails", index::extend);
-    Json::of(&page)
+    Json::of(&app.store.read(find).await?)
 }
 
 /// Maximum number of deliveries in a story.
@@ -84,14 +75,10 @@ pub(crate) async fn story(call: ControlCall) -> Result<Json<EmailStory>, ApiErro
     let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
     let story = call.app().store.read(move |reader| {
         let email = find(reader, organization, &id)?;
-        let delivered = email.recipients.iter().filter(|recipient| {
-            matches!(recipient.status, Status::Delivered | Status::Complained | Status::Bounced)
-        });
-        let addresses = delivered.map(|recipient| recipient.address.as_str());
         Ok(EmailStory {
             request: requests::of_email(&app.requests, &email),
             timeline: timeline(&email),
-            messages: messages::of_email(reader, organization, &id, addresses)?,
+            messages: messages::of_email(reader, &id)?,
             deliveries: deliveries::of_email(reader, &id, MAX_DELIVERIES)?,
             email: EmailSummary::from(&email),
             recipients: email.recipients,

@@ -10,7 +10,7 @@ use svc_sdk::Service;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::extractions::{self as control, Extraction, NewExtraction};
-use crate::delivery::post::{self, Part};
+use crate::delivery::emit::{Part, emit};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -36,7 +36,8 @@ pub(crate) async fn simulate(
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
     let store = Arc::clone(&app.store);
     let finished = store.write(move |tx| {
-        let deliveries = post::emit_at_once(tx, &app.webhooks, organization, event, &data)?;
+        let deliveries =
+            emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });

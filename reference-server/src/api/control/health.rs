@@ -5,9 +5,8 @@ use svc_sdk::Service;
 use crate::api::app::App;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::server::{Health, HealthAddresses, RetryDelays};
-use crate::delivery::webhook_worker;
+use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
-use crate::store::crashes;
 
 /// Returns an error unless the server listens on all of its addresses and is not stopping.
 pub(crate) fn check_ready(app: &App) -> Result<(), ApiError> {
@@ -23,7 +22,6 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
     let app = call.app();
     check_ready(app)?;
     let addresses = app.addresses.get();
-    let set_aside = app.store.read(crashes::count_set_aside).await?;
     let health = Health {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -34,10 +32,10 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
             dns: addresses.map(|addresses| addresses.dns),
         },
         retry_delays_ms: RetryDelays {
-            email: webhook_worker::schedule(Service::Email).to_vec(),
-            extraction: webhook_worker::schedule(Service::Extraction).to_vec(),
+            email: webhook::schedule(Service::Email).to_vec(),
+            extraction: webhook::schedule(Service::Extraction).to_vec(),
         },
-        set_aside,
+        set_aside: app.metrics.count_set_aside(),
     };
     Json::of(&health)
 }

@@ -15,7 +15,6 @@ use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
-use crate::store::in_progress::Job;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox inbound");
@@ -39,22 +38,19 @@ pub(crate) async fn receive(
 ) -> Result<Json<Received, 202>, ApiError> {
     let (app, query) = (Arc::clone(call.app()), call.query);
     let prepared = if let Some(bytes) = call.source {
-        let size = bytes.len();
         let read = move || {
             let source = inbound::with_crlf(&bytes);
             let recipients = parse_recipients(&query, &source)?;
             let host = parse_peer(&query, &source)?;
             Ok(Prepared::new((recipients, source, host)))
         };
-        heavy::run_aside(size, read).await?
+        heavy::run(read).await?
     } else {
         let new = call.body;
         let (now, host) = (app.clock.now(), parse_host(&query)?);
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let size = length(&new.text) + length(&new.html);
-        heavy::run_aside(size, move || new.compose(now, host).map(Prepared::new)).await?
+        heavy::run(move || new.compose(now, host).map(Prepared::new)).await?
     };
-    let Prepared { recipients, source, host, job } = prepared;
+    let Prepared { recipients, source, host } = prepared;
     if recipients.len() > MAX_RECIPIENTS {
         let message =
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
@@ -62,11 +58,11 @@ pub(crate) async fn receive(
     }
     let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let peer = host.as_ref().map(SendingHost::peer);
-    let results = authentication::check(store, resolver, &job, peer, &source, now).await?;
+    let results = authentication::check(resolver, peer, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
     let message =
         IncomingMessage { organization: Some(call.organization), recipients, results, source };
-    let received = inbound::receive(store, &app.webhooks, message, &job).await?;
+    let received = inbound::receive(store, &app.webhooks, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));
@@ -151,14 +147,11 @@ struct Prepared {
     recipients: Vec<Address>,
     source: Arc<Vec<u8>>,
     host: Option<SendingHost>,
-    job: Job,
 }
 
 impl Prepared {
-    /// Do not call it on an async thread if the message may be large.
     fn new((recipients, source, host): Composed) -> Self {
-        let job = inbound::job(&source);
-        Self { recipients, source: Arc::new(source), host, job }
+        Self { recipients, source: Arc::new(source), host }
     }
 }
 

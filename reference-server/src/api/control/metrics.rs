@@ -9,13 +9,11 @@ use crate::api::control::health::check_ready;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::server::Ready;
 use crate::model::error::ApiError;
-use crate::store::{deliveries, due, meta};
+use crate::store::{jobs, meta};
 
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let app = call.app();
-    let counts =
-        app.store.read(|reader| Ok((deliveries::count_pending(reader)?, due::count(reader)?)));
-    let (pending, due) = counts.await?;
+    let (pending, due) = app.store.read(jobs::count).await?;
     let mut response = Response::new(Body::from(app.metrics.text(pending, due)));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, format);

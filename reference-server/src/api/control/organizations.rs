@@ -60,7 +60,7 @@ pub(crate) async fn create_with_keys(
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
         let email_key = keys::new_secret(Service::Email, Mode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
-        let number = organization.seq;
+        let number = organization.number;
         insert_keys(tx, &app.keys, number, email_key.clone(), extraction_key.clone())?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
         let domain = match domain {

@@ -60,7 +60,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<LoggedRequest>, ApiErr
 
 /// The request that sent an email.
 pub(super) fn of_email(log: &RequestLog, email: &Stored) -> Option<LoggedRequest> {
-    find(log, email.organization, email.meta.request.as_deref()?)
+    find(log, email.organization, email.request.as_deref()?)
 }
 
 fn find(log: &RequestLog, organization: i64, id: &str) -> Option<LoggedRequest> {

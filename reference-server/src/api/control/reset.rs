@@ -6,6 +6,7 @@ use super::seed;
 use crate::api::app::App;
 use crate::api::framework::{ControlCall, NoContent};
 use crate::control::server::Reset;
+use crate::engine::Command;
 use crate::model::error::{ApiError, Code};
 use crate::store::{Location, NO_ORGANIZATION};
 
@@ -21,7 +22,7 @@ pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<NoContent, ApiErro
         });
         written.await.map_err(|error| explain_full_disk(&app, error))?;
         // Abort the work in progress for deleted data.
-        app.engine.reload().await
+        app.engine.send(Command::Reload).await
     });
     done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
     Ok(NoContent)

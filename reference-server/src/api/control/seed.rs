@@ -21,13 +21,13 @@ use crate::model::scope::EMAIL_SCOPES;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::keys::{Keys, Mode};
 use crate::store::organizations::{self, SANDBOX};
-use crate::store::{Tx, dns_records, keys, reset};
+use crate::store::{Tx, dns_records, keys};
 
 const DOMAIN: &str = "sandbox.test";
 
 /// Creates the seed data.
 pub(crate) fn create(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
-    let organization = organizations::insert(tx, Some(SANDBOX), 0)?.seq;
+    let organization = organizations::insert(tx, Some(SANDBOX), 0)?.number;
     create_keys_and_domain(tx, app, organization)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn reset_organization(
     organization: i64,
 ) -> Result<(), ApiError> {
     let owners = dns_records::owners(tx, organization, None)?;
-    let renumbered = reset::organization(tx, &app.keys, organization)?;
+    organizations::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.webhooks.remove_organization(organization);
@@ -79,9 +79,9 @@ pub(crate) fn reset_organization(
         }
     });
     tx.publish(Some(organization), "reset", || Reset { reason: ResetReason::Deleted });
-    let name = organizations::get(tx.reader(), renumbered)?.name;
+    let name = organizations::get(tx.reader(), organization)?.name;
     if name == SANDBOX && app.settings.seed {
-        create_keys_and_domain(tx, app, renumbered)?;
+        create_keys_and_domain(tx, app, organization)?;
     }
     apply_file(tx, app, Some(&name))
 }
@@ -90,7 +90,7 @@ pub(crate) fn reset_organization(
 pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     // Before anything is scheduled: the clock is about to be that of the system again.
     tx.now = clock::system();
-    reset::server(tx)?;
+    organizations::delete_all(tx)?;
     // Clear the copies in memory only after the commit: it may fail on a full disk.
     let context = Arc::clone(app);
     tx.after_commit(move || {

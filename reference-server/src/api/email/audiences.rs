@@ -9,7 +9,6 @@ use crate::model::schema;
 use crate::model::time;
 use crate::store::Reader;
 use crate::store::audiences;
-use crate::store::deleted;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
@@ -77,7 +76,7 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            deleted::audience(tx, &id, organization)?;
+            audiences::delete(tx, &id, organization)?;
             Ok(NoContent)
         })
         .await

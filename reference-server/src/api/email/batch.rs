@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::emails::{accept, domain_names, prepare, stage};
+use super::emails::{accept, domain_names, prepare, request_id};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
@@ -64,17 +64,16 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
             *email = Err(error);
         }
     }
-    let emails = checked.iter_mut().flatten().collect();
-    stage(call.app(), call.organization(), emails).await?;
     let organization = call.organization();
-    let app = Arc::clone(call.app());
+    let (app, request) = (Arc::clone(call.app()), request_id(&call));
     call.create(&bytes, move |tx| {
         let names = domain_names(checked.iter().flatten());
         let verified = domains::verified_among(tx.reader(), organization, names)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email.and_then(|checked| accept(tx, organization, &verified, checked));
+            let accepted = email
+                .and_then(|checked| accept(tx, organization, &verified, checked, request.clone()));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),

@@ -15,7 +15,6 @@ use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
 use crate::store::Reader;
-use crate::store::deleted;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::keys::random_hex;
 
@@ -152,7 +151,7 @@ pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
     call.app()
         .store
         .write(move |tx| {
-            deleted::domain(tx, &id, organization)?;
+            domains::delete(tx, &id, organization)?;
             Json::of(&Deleted { ok: true })
         })
         .await

@@ -18,11 +18,11 @@ use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
-use crate::store::due::{self, Due};
 use crate::store::emails::{self, Attachment, Content, Stored, View};
-use crate::store::large;
+use crate::store::jobs;
 use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
@@ -36,13 +36,12 @@ pub(crate) async fn send(
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
     prepare(&call, &mut checked).await?;
-    stage(call.app(), call.organization(), vec![&mut checked]).await?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    let app = Arc::clone(call.app());
+    let (app, request) = (Arc::clone(call.app()), request_id(&call));
     call.create(&bytes, move |tx| {
         let names = domain_names([&checked]);
         let verified = domains::verified_among(tx.reader(), organization, names)?;
-        let email = accept(tx, organization, &verified, checked)?;
+        let email = accept(tx, organization, &verified, checked, request)?;
         tx.after_commit(move || app.metrics.emails(1));
         Created::new(&compatibility, &email.view())
     })
@@ -52,8 +51,6 @@ pub(crate) async fn send(
 /// Completes an email outside of the transaction that accepts it.
 pub(super) async fn prepare(call: &Call, checked: &mut Checked) -> Result<(), ApiError> {
     let (app, organization) = (call.app(), call.organization());
-    let request = call.input.parts.extensions.get::<RequestId>();
-    checked.meta.request = request.map(|RequestId(id)| id.clone());
     apply_template(app, organization, checked).await?;
     let Some(html) = checked.content.html.take() else { return Ok(()) };
     let tracking = tracking::for_organization(app, organization, call.input.header(HOST));
@@ -68,24 +65,6 @@ pub(super) async fn prepare(call: &Call, checked: &mut Checked) -> Result<(), Ap
     checked.content.html = Some(html);
     checked.content.links = links;
     Ok(())
-}
-
-/// Stores large content before the transaction that accepts the emails. It stores none of those
-/// that this transaction will refuse because of their sender's domain.
-pub(super) async fn stage(
-    app: &Shared,
-    organization: i64,
-    mut checked: Vec<&mut Checked>,
-) -> Result<(), ApiError> {
-    if !large::is_large(checked.iter().map(|email| email.content.size()).sum()) {
-        return Ok(());
-    }
-    let names = domain_names(checked.iter().map(|email| &**email));
-    let verified =
-        app.store.read(move |reader| domains::verified_among(reader, organization, names)).await?;
-    checked.retain(|email| verified.contains(&email.meta.domain));
-    let mut contents = checked.into_iter().map(|email| &mut email.content).collect::<Vec<_>>();
-    emails::stage(&app.store, &mut contents).await
 }
 
 /// Renders the template of the email into each part that the request does not contain
@@ -119,6 +98,11 @@ pub(super) fn domain_names<'a>(checked: impl IntoIterator<Item = &'a Checked>) -
     checked.into_iter().map(|email| email.meta.domain.clone()).collect()
 }
 
+/// The ID of the request, by which the request log finds it.
+pub(super) fn request_id(call: &Call) -> Option<String> {
+    call.input.parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone())
+}
+
 /// Stores an email, due now or at its scheduled time. `verified` are the verified domains of the
 /// organization, at least if an email of the request is from them.
 pub(super) fn accept(
@@ -126,6 +110,7 @@ pub(super) fn accept(
     organization: i64,
     verified: &BTreeSet<String>,
     checked: Checked,
+    request: Option<String>,
 ) -> Result<Stored, ApiError> {
     if !verified.contains(&checked.meta.domain) {
         let domain = &checked.meta.domain;
@@ -140,15 +125,16 @@ pub(super) fn accept(
         status: Status::Queued,
         last_event: None,
         scheduled_at: checked.scheduled_at,
-        due_at: Some(due_at),
         created_at: tx.now,
         updated_at: tx.now,
+        request,
         meta: checked.meta,
         recipients: checked.recipients,
         history: Vec::new(),
     };
     emails::insert(tx, &email, checked.content)?;
-    due::add(tx, due_at, &Due::Email(email.id.clone()))?;
+    let job = Job::new(Queue::Mail, &email.id);
+    jobs::add(tx, organization, &job, due_at, 0, None)?;
     Ok(email)
 }
 
@@ -200,20 +186,17 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<View<'static>>, ApiErr
             let mut email = email
                 .filter(|email| email.organization == organization)
                 .ok_or_else(|| ApiError::not_found("email"))?;
-            let due_at = match email.due_at {
-                Some(due_at) if email.status == Status::Queued && due_at > tx.now => due_at,
-                _ => {
-                    let message = format!(
-                        "the email is not waiting for its scheduled time: its status is {}",
-                        email.status.as_str()
-                    );
-                    let error = ApiError::new(Code::NotCancellable, message);
-                    return Err(error.with(|details| details.status = Some(email.status.as_str())));
-                }
-            };
-            due::cancel(tx, due_at, &Due::Email(id))?;
+            let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now);
+            if email.status != Status::Queued || !is_waiting {
+                let message = format!(
+                    "the email is not waiting for its scheduled time: its status is {}",
+                    email.status.as_str()
+                );
+                let error = ApiError::new(Code::NotCancellable, message);
+                return Err(error.with(|details| details.status = Some(email.status.as_str())));
+            }
+            jobs::done(tx, &Job::new(Queue::Mail, id))?;
             email.status = Status::Cancelled;
-            email.due_at = None;
             email.updated_at = tx.now;
             email.note(tx.now, Status::Cancelled, None, None);
             for recipient in &mut email.recipients {

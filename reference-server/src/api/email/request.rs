@@ -186,7 +186,6 @@ impl NewEmail {
                 tags,
                 template_id: self.template_id,
                 domain,
-                request: None,
                 tracking: None,
             },
             recipients: recipients.states,

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 use svc_sdk::Service;
 
 use crate::api::app::Shared;
@@ -15,8 +15,7 @@ use crate::api::framework::{
 };
 use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::delivery::payload;
-use crate::delivery::post;
-use crate::delivery::webhook_worker;
+use crate::delivery::{emit, webhook};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
@@ -24,7 +23,7 @@ use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
 use crate::store::Reader;
-use crate::store::deliveries::{self, NewDelivery, State};
+use crate::store::deliveries::{self, NewDelivery};
 use crate::store::webhooks::{self, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
@@ -157,7 +156,7 @@ async fn test_once(
     key: Option<IdempotencyKey>,
 ) -> Result<ApiResponse, ApiError> {
     let key = Arc::new(key);
-    let delivery = id::new(Prefix::Delivery);
+    let id = id::new(Prefix::Delivery);
     let now = app.clock.now();
     let data = payload::Test {
         webhook_id: &webhook.id,
@@ -165,11 +164,11 @@ async fn test_once(
         timestamp: time::rfc3339(now),
     };
     let json = serde_json::to_vec(&data).map_err(ApiError::internal)?;
-    let data = post::Data { shared: None, rest: json };
-    let body = post::body(Event::TEST, &delivery, now, &data)?;
+    let data = emit::Data { shared: None, rest: json };
+    let body = emit::body(Event::TEST, &id, now, &data)?;
     // Like every delivery, it is stored before it is sent; and so is the key, so that it
     // is sent once.
-    let (claimed, stored, stored_body) = (Arc::clone(&key), delivery.clone(), body.clone());
+    let (claimed, stored, stored_body) = (Arc::clone(&key), id.clone(), body.clone());
     let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
     let earlier = app.store.write(move |tx| {
         if let Some(key) = &*claimed {
@@ -187,39 +186,33 @@ async fn test_once(
             email: None,
             body: &stored_body,
         };
-        deliveries::insert_under_way(tx, &new, now)?;
+        deliveries::insert_under_way(tx, &new)?;
         Ok(None)
     });
     if let Some(response) = earlier.await? {
         return Ok(response);
     }
-    let event = webhook_worker::Event { service: Service::Email, name: Event::TEST, id: &delivery };
-    let sent = webhook_worker::attempt(&app.delivery, webhook, event, 1, body).await?;
+    let event = webhook::Event { service: Service::Email, name: Event::TEST, id: &id };
+    let sent = webhook::attempt_once(&app.delivery, &webhook.id, event, &body).await?;
     let Some(sent) = sent else {
-        // Deleted while the attempt waited.
-        app.store.write(move |tx| deliveries::drop_pending(tx, &delivery)).await?;
+        let dropped = app.store.write(move |tx| {
+            deliveries::end(tx, deliveries::UNDER_WAY, &id, deliveries::State::Dropped)
+        });
+        dropped.await?;
         return Err(ApiError::not_found("webhook"));
     };
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();
-    match &sent.attempt.outcome {
-        Ok(got) => {
-            result.insert(field, got.status.as_u16().into());
-            result
-                .insert("durationMs".to_owned(), (sent.attempt.duration.as_millis() as u64).into());
-        }
-        Err(error) => {
-            result.insert(field, Value::Null);
-            result.insert("error".to_owned(), error.to_string().into());
-        }
-    }
+    result.insert(field, sent.attempt.status.into());
+    match &sent.attempt.error {
+        None => result.insert("durationMs".to_owned(), sent.attempt.duration_ms.into()),
+        Some(error) => result.insert("error".to_owned(), error.clone().into()),
+    };
     let response = ApiResponse::json(200, &result)?;
     app.store
         .write(move |tx| {
-            let state = if sent.attempt.is_delivered() { State::Delivered } else { State::Failed };
-            deliveries::record(tx, &delivery, state, 1, 0, None)?;
-            webhook_worker::record_attempt(tx, &delivery, &sent)?;
+            deliveries::record_once(tx, &id, sent.is_delivered, &sent.attempt)?;
             if let Some(key) = &*key {
                 key.store_response(tx, &response)?;
             }

@@ -10,7 +10,7 @@ use super::document::Document;
 use super::part::Part;
 use crate::delivery::inbound::ReceivedEmail;
 use crate::delivery::payload;
-use crate::delivery::webhook_worker;
+use crate::delivery::webhook;
 use crate::model::compatibility::ExtractionErrorType;
 use crate::model::event::Event;
 
@@ -162,10 +162,8 @@ fn headers(service: Service, event: &str) -> Vec<Value> {
 }
 
 fn retries(service: Service) -> String {
-    let delays: Vec<String> = webhook_worker::schedule(service)
-        .iter()
-        .map(|delay| format!("{} s", delay / 1000))
-        .collect();
+    let delays: Vec<String> =
+        webhook::schedule(service).iter().map(|delay| format!("{} s", delay / 1000)).collect();
     format!("It is retried with these delays after the previous attempt: {}.", delays.join(", "))
 }
 

@@ -15,36 +15,33 @@ use super::canonical::{self, Field, Form};
 use crate::control::messages::DkimVerdict;
 use crate::mail::dns::Resolver;
 use crate::model::error::ApiError;
-use crate::store::Store;
-use crate::store::in_progress::Job;
+use crate::model::heavy;
 
-/// Verifies the signatures of a message, as a part of `job`. Returns the best result, because one
+/// Verifies the signatures of a message. Returns the best result, because one
 /// valid signature is enough, and the domains of the valid signatures. Lines must end in CRLF.
 /// `now` is in milliseconds.
 ///
 /// A large message takes time to hash, once for each signature, so this computes on blocking
 /// threads.
 pub(crate) async fn verify(
-    store: &Arc<Store>,
-    job: &Job,
     resolver: &Resolver,
     message: &Arc<Vec<u8>>,
     now: i64,
 ) -> Result<(DkimVerdict, Vec<String>), ApiError> {
     let parsed = Arc::clone(message);
     let parse = move || Ok(signatures(&parsed));
-    let signatures = store.run_background(job, message.len(), parse).await?;
+    let signatures = heavy::run(parse).await?;
     let (mut best, mut domains) = (DkimVerdict::None, Vec::new());
     for signature in signatures {
         let domain = signature.as_ref().map(|signature| signature.domain.clone());
         let verdict = match signature {
             Some(signature) if signature.expires.is_none_or(|expires| expires >= now / 1000) => {
                 let name = format!("{}._domainkey.{}", signature.selector, signature.domain);
-                match store.in_progress.run_async(job, resolver.txt(&name)).await {
+                match resolver.txt(&name).await {
                     Ok(records) => {
                         let signed = Arc::clone(message);
                         let verify = move || Ok(signature.verify(&signed, &records));
-                        store.run_background(job, message.len(), verify).await?
+                        heavy::run(verify).await?
                     }
                     Err(_) => DkimVerdict::TempError,
                 }
@@ -253,14 +250,10 @@ mod tests {
     use super::*;
     use crate::mail::dns::{Data, Zone};
     use crate::model::dns::RecordKind;
-    use crate::store::Location;
-    use crate::store::in_progress::Kind;
 
     async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
-        let store = Arc::new(Store::open(&Location::Memory, None).expect("opened").0);
-        let job = Job::new(Kind::Incoming, "test");
         let message = Arc::new(message.to_vec());
-        super::verify(&store, &job, resolver, &message, now).await.expect("a verdict").0
+        super::verify(resolver, &message, now).await.expect("a verdict").0
     }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\

@@ -1,9 +1,11 @@
 //! Emails as a list of the control interface has them.
 
 use rusqlite::Row;
+use serde_json::Value;
 
 use super::{Meta, Stored};
 use crate::control::emails::EmailSummary;
+use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
 use crate::model::time::Millis;
@@ -53,59 +55,75 @@ pub(crate) struct Range<'a> {
     pub(crate) newer_than: Option<Millis>,
 }
 
-impl Range<'_> {
-    /// Whether this email and all older ones are outside of it: the server's clock never goes
-    /// backwards.
-    pub(super) fn ends_before(&self, email: &EmailSummary) -> bool {
-        self.newer_than.is_some_and(|time| email.created_at <= time.into())
-    }
-}
-
 /// Sorts after every ID of an email.
 pub(crate) const PAST_EVERY_ID: &str = "eml`";
 
-/// Whether a list of the emails with this status may read many with another one.
-pub(crate) fn may_scan(status: Option<Status>) -> bool {
-    status == Some(Status::Delivered)
+/// What a search looks for in the texts of an email.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// A complete address, of the sender or of any recipient; case-insensitive.
+    pub(crate) address: Option<String>,
+    /// A part of the subject, in lower case.
+    pub(crate) subject: Option<String>,
+    /// `name` or `name=value`.
+    pub(crate) tag: Option<String>,
 }
 
-/// The columns of an email `e` that [`summary`] reads.
-pub(super) const COLUMNS: &str =
-    "e.id, e.status, e.last_event, e.scheduled_at, e.created_at, e.updated_at, e.meta";
-
-fn list_statement(status: Option<Status>) -> String {
-    let (index, condition) = match status {
-        None => ("email_organization", "?4 IS NULL"),
-        Some(Status::Delivered) => ("email_organization", "status = ?4"),
-        Some(_) => ("email_status", "status <> 'delivered' AND status = ?4"),
-    };
-    format!(
-        "SELECT {COLUMNS} FROM email e INDEXED BY {index}
-         WHERE {condition} AND organization = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC"
-    )
+impl Wanted {
+    fn matches(&self, email: &EmailSummary) -> bool {
+        let has_address = |wanted: &String| {
+            mailboxes(email).any(|mailbox| {
+                Mailbox::parse(mailbox)
+                    .is_ok_and(|mailbox| mailbox.address.as_str().eq_ignore_ascii_case(wanted))
+            })
+        };
+        let has_tag = |wanted: &String| match wanted.split_once('=') {
+            Some((name, value)) => email.tags.get(name).is_some_and(|tag| tag_text(tag) == value),
+            None => email.tags.contains_key(wanted),
+        };
+        self.subject.as_ref().is_none_or(|part| email.subject.to_lowercase().contains(part))
+            && self.tag.as_ref().is_none_or(has_tag)
+            && self.address.as_ref().is_none_or(has_address)
+    }
 }
 
-/// Reads emails of an organization, newest first, until `take` returns `false`.
+fn mailboxes(email: &EmailSummary) -> impl Iterator<Item = &String> {
+    [&email.to, &email.cc, &email.bcc].into_iter().flatten().chain([&email.from])
+}
+
+/// The value of a tag: a text as it is, anything else as JSON.
+fn tag_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Reads the emails of an organization that match, newest first, until `take` returns `false`.
 pub(crate) fn each(
     reader: Reader<'_>,
     organization: i64,
     range: &Range<'_>,
     status: Option<Status>,
-    mut take: impl FnMut(EmailSummary) -> Result<bool, ApiError>,
+    wanted: &Wanted,
+    mut take: impl FnMut(EmailSummary) -> bool,
 ) -> Result<(), ApiError> {
-    let mut statement = reader.statement(&list_statement(status))?;
+    let sql = "SELECT id, status, last_event, scheduled_at, created_at, updated_at, meta FROM email
+               WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
+               ORDER BY id DESC";
+    let mut statement = reader.statement(sql)?;
     let params = (organization, range.after, range.before, status.map(Status::as_str));
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        if !take(summary(row)?)? {
+        let email = summary(row)?;
+        // The server's clock never goes backwards, so all further emails are older.
+        if range.newer_than.is_some_and(|time| email.created_at <= time.into())
+            || wanted.matches(&email) && !take(email)
+        {
             break;
         }
     }
     Ok(())
 }
 
-/// Reads an email from its [`COLUMNS`].
-pub(super) fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
+fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
     let meta = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
     let meta: Meta = serde_json::from_str(meta).map_err(ApiError::internal)?;
     let status = Status::from_text(row.get_ref(1)?.as_str().map_err(ApiError::internal)?);

@@ -251,9 +251,9 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     // As many deliveries as are attempted at the same time.
-    let to: Vec<String> = (0..16).map(|n| format!(r#""r{n}@x.test""#)).collect();
-    let body = format!(r#"{{"from":"a@sandbox.test","to":[{}],"subject":"s"}}"#, to.join(","));
-    assert_eq!(sandbox.call("POST /api/v1/emails", &body).await.status, 202);
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let batch = format!("[{}]", [email; 16].join(","));
+    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
     let arrived = async {
         while requests.load(Ordering::SeqCst) < 16 {
             tokio::task::yield_now().await;
@@ -288,20 +288,20 @@ async fn a_disk_that_is_full_when_the_outcome_is_stored() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_deleted_while_its_delivery_waits_for_a_slot() {
+async fn a_webhook_that_is_deleted_while_its_delivery_waits() {
     let sandbox = Sandbox::start().await;
     let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
-    // As many webhooks as take all 512 attempts, with 16 each.
+    // As many attempts as the server makes at the same time: 16 for each webhook.
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
-    for _ in 0..32 {
+    for _ in 0..4 {
         assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);
     }
-    let to: Vec<String> = (0..16).map(|n| format!(r#""r{n}@x.test""#)).collect();
-    let email = format!(r#"{{"from":"a@sandbox.test","to":[{}],"subject":"s"}}"#, to.join(","));
-    assert_eq!(sandbox.call("POST /api/v1/emails", &email).await.status, 202);
+    let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    let batch = format!("[{}]", [email; 20].join(","));
+    assert_eq!(sandbox.call("POST /api/v1/emails/batch", &batch).await.status, 200);
     let arrived = async {
-        while requests.load(Ordering::SeqCst) < 512 {
+        while requests.load(Ordering::SeqCst) < 64 {
             tokio::task::yield_now().await;
         }
     };
@@ -309,44 +309,19 @@ async fn a_webhook_that_is_deleted_while_its_delivery_waits_for_a_slot() {
     let receiver = Receiver::start(&[]).await;
     let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
     let webhook = sandbox.call("POST /api/v1/webhooks", &body).await.id();
-    // This one's delivery waits: the email is delivered when its event is listed.
+    let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
     let delivered = async {
-        let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
-        let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
         assert_eq!(sandbox.call("POST /api/v1/emails", email).await.status, 202);
         while !sandbox.control(&list, "").await.body.contains("email.delivered") {
             tokio::task::yield_now().await;
         }
     };
     within("the waiting delivery", delivered).await;
-    // So do tests of it and of another one, which is moved.
-    let body = format!(r#"{{"url":"{}/old","events":["email.opened"]}}"#, receiver.url());
-    let moved = sandbox.call("POST /api/v1/webhooks", &body).await.id();
-    let test = async |id: &str| {
-        let line = format!("POST /api/v1/webhooks/{id}/test");
-        within("the test", sandbox.call(&line, "")).await
-    };
-    let change = async {
-        let stored = async {
-            let list = "GET /_sandbox/deliveries?event=webhook.test";
-            while sandbox.control(list, "").await.body.matches("webhook.test").count() < 2 {
-                tokio::task::yield_now().await;
-            }
-        };
-        within("the tests", stored).await;
-        let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
-        assert_eq!(deleted.status / 100, 2);
-        let body = format!(r#"{{"url":"{}/new"}}"#, receiver.url());
-        let update = format!("PATCH /api/v1/webhooks/{moved}");
-        assert_eq!(sandbox.call(&update, &body).await.status, 200);
-        gate.add_permits(1000);
-    };
-    let (deleted, tested, ()) = tokio::join!(test(&webhook), test(&moved), change);
-    assert_eq!((deleted.status, tested.status), (404, 200), "{deleted:?} {tested:?}");
+    let deleted = sandbox.call(&format!("DELETE /api/v1/webhooks/{webhook}"), "").await;
+    assert_eq!(deleted.status, 204);
+    gate.add_permits(1000);
     within("the other deliveries", sandbox.settle()).await;
-    let [received] = &receiver.received()[..] else { panic!("sent to a deleted webhook") };
-    assert!(received.head.starts_with("POST /hook/new "), "{received:?}");
-    let list = format!("GET /_sandbox/deliveries?webhook={webhook}");
+    assert!(receiver.received().is_empty(), "sent to a deleted webhook");
     let dropped = sandbox.control(&list, "").await;
-    assert_eq!(dropped.body.matches(r#""state":"dropped","attemptCount":0"#).count(), 2);
+    assert!(dropped.body.contains(r#""state":"dropped","attemptCount":0"#), "{dropped:?}");
 }

@@ -1,13 +1,11 @@
 //! [`Search`]: what selects messages.
 
 use crate::api::app::Shared;
-use crate::api::control::indexing::extend_after;
 use crate::control::messages::MessageSummary;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::error::ApiError;
 use crate::store::Reader;
-use crate::store::messages::index::{self, Wanted};
-use crate::store::messages::{self, Range};
+use crate::store::messages::{self, Range, Wanted};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
@@ -56,22 +54,16 @@ impl Search {
         let newest = app.store.read(move |reader| messages::newest(reader, organization)).await?;
         let search = self.clone();
         let find = move |reader: Reader<'_>| search.find(reader, organization, count);
-        let (messages, read) = if self.wanted.is_anything() {
-            app.store.read(find).await?
-        } else {
-            app.store.search(find).await?
-        };
-        extend_after(read, app, organization, "messages", index::extend);
+        let messages = app.store.read(find).await?;
         Ok(Found { newest, messages })
     }
 
-    /// Returns also how many messages had to be read because the index does not have them.
     pub(super) fn find(
         &self,
         reader: Reader<'_>,
         organization: i64,
         count: usize,
-    ) -> Result<(Vec<MessageSummary>, usize), ApiError> {
+    ) -> Result<Vec<MessageSummary>, ApiError> {
         let oldest = match &self.after {
             Some(Position::Id(id, _)) => id.as_str(),
             _ => "",
@@ -84,13 +76,13 @@ impl Search {
             // The server's clock never goes backwards, so all further messages are older.
             if matches!(self.after, Some(Position::Time(after)) if message.created_at <= after.into())
             {
-                return Ok(false);
+                return false;
             }
             found.push(message.shortened());
-            Ok(found.len() < count)
+            found.len() < count
         };
         let (to, wanted) = (self.to.as_deref(), &self.wanted);
-        let read = index::each_matching(reader, organization, &range, to, wanted, take)?;
-        Ok((found, read))
+        messages::each(reader, organization, &range, to, wanted, take)?;
+        Ok(found)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn show(
     id: String,
 ) -> Result<Json<Message>, ApiError> {
     let (found, source) = source(app, organization, id).await?;
-    heavy::run_aside(source.len(), move || Json::of(&found.into_message(&source))).await
+    heavy::run(move || Json::of(&found.into_message(&source))).await
 }
 
 /// Returns the RFC 5322 source.
@@ -53,10 +53,8 @@ pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let (_, source) = source(call.app(), call.organization, call.id()).await?;
-    let size = source.len();
     let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
-    let html =
-        heavy::run_aside(size, read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
+    let html = heavy::run(read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, HTML_POLICY);
     Ok(page)
@@ -71,7 +69,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let position = call.input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
     let (_, source) = source(call.app(), call.organization, call.id()).await?;
-    let found = heavy::run_aside(source.len(), move || {
+    let found = heavy::run(move || {
         let message = Incoming::parse(&source).unwrap_or_default();
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
     });
@@ -98,9 +96,8 @@ const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; defaul
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<Json<MessageLinks>, ApiError> {
     let (_, source) = source(call.app(), call.organization, call.id()).await?;
-    let size = source.len();
     let find = move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()));
-    Json::of(&heavy::run_aside(size, find).await?)
+    Json::of(&heavy::run(find).await?)
 }
 
 /// A message without its source.
@@ -136,8 +133,7 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
         StoredSource::Outgoing(message) => {
             let exposed = app.settings.is_exposed();
             let recipient = found.recipient.clone();
-            let size = message.size();
-            heavy::run_aside(size, move || message.source(&recipient, exposed)).await?
+            heavy::run(move || message.source(&recipient, exposed)).await?
         }
     };
     Ok((found, source))

@@ -67,7 +67,7 @@ pub(crate) fn apply(
         let organization = match organizations::find_named(tx.reader(), name) {
             Ok(organization) => organization,
             Err(error) if error.code() == Code::NotFound => {
-                organizations::insert(tx, Some(name), seed.balance_cents.unwrap_or(0))?.seq
+                organizations::insert(tx, Some(name), seed.balance_cents.unwrap_or(0))?.number
             }
             Err(error) => return Err(mistake(error.message())),
         };

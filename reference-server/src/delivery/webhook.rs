@@ -1,0 +1,263 @@
+//! Attempts of deliveries to webhooks: the exact bytes that were stored, signed with the current
+//! secret (`docs/email-service/events.md#signature`, `docs/extraction-service/events.md#signature`,
+//! `docs/undocumented/email-service.md#retry-schedule`,
+//! `docs/undocumented/extraction-service.md#retry-schedule`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use sha2::Sha256;
+use svc_sdk::Service;
+use tokio::sync::SemaphorePermit;
+use url::Url;
+
+use super::{BODY_MEMORY, Delivery};
+use crate::model::error::{ApiError, Code};
+use crate::model::heavy;
+use crate::model::time::Millis;
+use crate::net::DESCRIPTOR_WAIT;
+use crate::net::outbound::{self, AttemptError};
+use crate::store::bodies;
+use crate::store::deliveries::{self, Attempt, Body, Pending, State};
+use crate::store::webhooks::Webhook;
+
+/// The pause before each retry, in milliseconds after the previous attempt.
+pub(crate) fn schedule(service: Service) -> &'static [Millis] {
+    match service {
+        Service::Email => &[2_000, 8_000, 32_000],
+        _ => &[2_000, 4_000, 8_000, 16_000, 32_000],
+    }
+}
+
+/// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
+/// deleted is dropped. None begins once the server stops.
+pub(crate) async fn deliver(delivery: &Delivery, pending: Pending) -> Result<(), ApiError> {
+    let body = tokio::select! {
+        body = Parts::load(delivery, &pending.body) => body,
+        () = delivery.stop.requested() => return Ok(()),
+    };
+    // `None` if the delivery was deleted.
+    let Some(body) = body? else { return Ok(()) };
+    let Some(in_flight) = delivery.webhooks.begin_attempt(&pending.webhook) else {
+        let ended = delivery.store.write_relaxed(move |tx| {
+            deliveries::end(tx, &pending.webhook, &pending.id, State::Dropped)
+        });
+        return ended.await;
+    };
+    let event = Event { service: pending.service, name: &pending.event, id: &pending.id };
+    let webhook = &in_flight.webhook;
+    let sent = attempt(delivery, webhook, event, pending.attempts + 1, body).await?;
+    let sent = Arc::new((pending, sent));
+    let recorded = delivery.record(move |tx| {
+        let (pending, sent) = &*sent;
+        let pause = schedule(pending.service).get(pending.retry as usize);
+        let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
+        deliveries::record(tx, pending, sent.is_delivered, next, &sent.attempt)
+    });
+    recorded.await
+}
+
+/// What a delivery is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) service: Service,
+    pub(crate) name: &'a str,
+    /// The id of the delivery.
+    pub(crate) id: &'a str,
+}
+
+/// An attempt that was made.
+pub(crate) struct Sent {
+    pub(crate) attempt: Attempt,
+    pub(crate) is_delivered: bool,
+}
+
+/// Makes the only attempt of a delivery, with the URL and the secret that the webhook has now.
+/// Returns `None` if the webhook was deleted in the meantime.
+///
+/// # Errors
+///
+/// If the server stops. The delivery was not sent then.
+pub(crate) async fn attempt_once(
+    delivery: &Delivery,
+    webhook: &str,
+    event: Event<'_>,
+    body: &Body,
+) -> Result<Option<Sent>, ApiError> {
+    let Some(body) = Parts::load(delivery, body).await? else { return Ok(None) };
+    let Some(in_flight) = delivery.webhooks.begin_test(webhook) else { return Ok(None) };
+    attempt(delivery, &in_flight.webhook, event, 1, body).await.map(Some)
+}
+
+/// The bytes of a body, with the memory that they take.
+struct Parts<'a> {
+    parts: [Bytes; 3],
+    _memory: Option<SemaphorePermit<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    /// Waits until there is memory for the body. Returns `None` if it was deleted.
+    async fn load(delivery: &'a Delivery, body: &Body) -> Result<Option<Self>, ApiError> {
+        let (head, tail) = (Bytes::from(body.head.clone()), Bytes::from(body.tail.clone()));
+        let Some(id) = body.shared else {
+            return Ok(Some(Self { parts: [head, Bytes::new(), tail], _memory: None }));
+        };
+        let size = delivery.store.read(move |reader| bodies::size(reader, id)).await?;
+        let kib = (size >> 10).min(BODY_MEMORY) as u32;
+        // The semaphore is never closed.
+        let memory = delivery.body_memory.acquire_many(kib).await.ok();
+        let shared = delivery.store.read(move |reader| bodies::find(reader, id)).await?;
+        Ok(shared.map(|shared| Self { parts: [head, shared.into(), tail], _memory: memory }))
+    }
+}
+
+/// Signs and sends a delivery.
+async fn attempt(
+    delivery: &Delivery,
+    webhook: &Webhook,
+    event: Event<'_>,
+    number: i64,
+    body: Parts<'_>,
+) -> Result<Sent, ApiError> {
+    let (secret, parts) = (webhook.secret.clone(), body.parts.clone());
+    let size = parts.iter().map(Bytes::len).sum();
+    let signature = heavy::run_on(size, move || Ok(signature(&secret, &parts))).await?;
+    let headers = headers(event, number, &signature);
+    let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
+    let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
+    let request_headers = request_headers.collect();
+    let started_at = delivery.clock.now();
+    let made = match Url::parse(&webhook.url) {
+        Ok(url) => post(delivery, &url, headers, &body.parts).await?,
+        Err(_) => {
+            let outcome = Err(AttemptError::InvalidUrl);
+            outbound::Attempt { outcome, duration: Duration::ZERO }
+        }
+    };
+    let is_delivered = made.is_delivered();
+    delivery.metrics.attempt(event.service, is_delivered);
+    let (status, response_body, error) = match made.outcome {
+        Ok(response) => (Some(response.status.as_u16()), Some(response.body.into()), None),
+        Err(error) => (None, None, Some(error.to_string())),
+    };
+    let attempt = Attempt {
+        number,
+        started_at,
+        duration_ms: made.duration.as_millis() as i64,
+        url: without_password(&webhook.url),
+        request_headers,
+        status,
+        error,
+        response_body,
+    };
+    Ok(Sent { attempt, is_delivered })
+}
+
+/// Posts the body. If this process has no free file descriptor, waits until it has one,
+/// because the endpoint has not failed.
+///
+/// # Errors
+///
+/// If the server stops before there is one. The body was not sent then.
+async fn post(
+    delivery: &Delivery,
+    url: &Url,
+    headers: HeaderMap,
+    body: &[Bytes],
+) -> Result<outbound::Attempt, ApiError> {
+    loop {
+        let attempt = delivery.outbound.post(url, headers.clone(), body).await;
+        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) {
+            return Ok(attempt);
+        }
+        tracing::warn!("a delivery waits for a free file descriptor");
+        tokio::select! {
+            () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
+            () = delivery.stop.requested() => {
+                return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
+            }
+        }
+    }
+}
+
+/// The URL with its password masked, for the record.
+fn without_password(text: &str) -> String {
+    match Url::parse(text) {
+        // A URL with a password has a host, so its password can be replaced.
+        Ok(mut url) if url.password().is_some() => {
+            url.set_password(Some("***")).map_or_else(|()| String::new(), |()| url.into())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The headers of one attempt.
+fn headers(event: Event<'_>, attempt: i64, signature: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
+    let mut put = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    match event.service {
+        Service::Email => {
+            put("mail-event", event.name);
+            put("mail-delivery-id", event.id);
+            put("mail-attempt", &attempt.to_string());
+            put("mail-signature", signature);
+        }
+        _ => {
+            put("x-service-event", event.name);
+            put("x-service-signature", &format!("sha256={signature}"));
+        }
+    }
+    headers
+}
+
+const USER_AGENT_VALUE: &str = concat!("svc-reference-server/", env!("CARGO_PKG_VERSION"));
+
+/// HMAC-SHA256 of the body, in hex.
+fn signature(secret: &str, body: &[impl AsRef<[u8]>]) -> String {
+    let mut mac =
+        <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
+    for part in body {
+        mac.update(part.as_ref());
+    }
+    hex::encode(mac.finalize().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4231, case 2.
+    #[test]
+    fn the_signature_is_hmac_sha256() {
+        assert_eq!(
+            signature("Jefe", &["what do ya want ", "for nothing?"]),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+    }
+
+    #[test]
+    fn each_service_has_its_own_headers() {
+        let event = Event { service: Service::Email, name: "email.sent", id: "id" };
+        let email = headers(event, 2, "abc");
+        assert_eq!(email["mail-event"], "email.sent");
+        assert_eq!(email["mail-attempt"], "2");
+        assert_eq!(email["mail-signature"], "abc");
+        assert!(!email.contains_key("x-service-event"));
+        let event = Event { service: Service::Extraction, name: "extraction.failed", id: "id" };
+        let extraction = headers(event, 1, "abc");
+        assert_eq!(extraction["x-service-event"], "extraction.failed");
+        assert_eq!(extraction["x-service-signature"], "sha256=abc");
+        assert!(!extraction.contains_key("mail-signature"));
+    }
+}

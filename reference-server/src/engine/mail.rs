@@ -1,0 +1,144 @@
+//! Sends emails: one step processes many of them in one transaction.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::delivery::{Delivery, events, relaying};
+use crate::model::error::{ApiError, Code};
+use crate::model::job::{Job, Queue};
+use crate::model::status::{self, Change, Outcome, Status};
+use crate::model::time::Millis;
+use crate::store::{Tx, domains, emails, jobs};
+
+/// Maximum number of emails in one step.
+const BATCH: usize = 128;
+
+/// Number of written rows after which a step leaves the rest to another transaction, so that no
+/// request waits long for it.
+const MAX_ROWS: u64 = 4_000;
+
+/// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
+const DELAY: Millis = 60_000;
+
+pub(super) struct Step {
+    /// When the next email is due; `Millis::MAX` for never.
+    pub(super) next: Millis,
+    /// The time that the step has reached.
+    pub(super) reached: Millis,
+}
+
+/// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
+/// the step caused is due before it.
+pub(super) async fn step(delivery: Arc<Delivery>, until: Millis) -> Result<Step, ApiError> {
+    let context = Arc::clone(&delivery);
+    delivery.store.write_relaxed(move |tx| run(tx, &context, until)).await
+}
+
+fn run(tx: &mut Tx<'_>, delivery: &Delivery, until: Millis) -> Result<Step, ApiError> {
+    let begun = tx.rows_written();
+    for due in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), BATCH)? {
+        if tx.rows_written() - begun > MAX_ROWS {
+            break;
+        }
+        if due.at > tx.now {
+            if tx.earliest_due().is_some_and(|caused| caused < due.at) {
+                break;
+            }
+            tx.now = due.at;
+        }
+        let job = due.job;
+        let done = tx.part(|tx| {
+            jobs::done(tx, &job)?;
+            match job.position {
+                None => send(tx, delivery, &job.subject),
+                Some(position) => deliver_delayed(tx, delivery, &job.subject, position),
+            }
+        });
+        match done {
+            Err(error) if error.code() == Code::Internal => {
+                delivery.metrics.set_aside();
+                tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
+                jobs::done(tx, &job)?;
+                emails::fail(tx, &job.subject)?;
+            }
+            done => done?,
+        }
+    }
+    let next = jobs::next_after(tx.reader(), &Queue::Mail, Millis::MIN)?;
+    Ok(Step { next: next.unwrap_or(Millis::MAX), reached: tx.now })
+}
+
+/// Starts sending a queued email.
+fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> {
+    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
+    if email.status != Status::Queued {
+        return Ok(());
+    }
+    // Check again: the domain of a scheduled email may have been deleted since
+    // (`docs/undocumented/email-service.md#addresses`).
+    let verified = email.scheduled_at.is_none()
+        || domains::is_verified(tx.reader(), email.organization, email.sender_domain())?;
+    let mut relayed = false;
+    for position in 0..email.recipients.len() {
+        email.recipients[position].status = Status::Sending;
+        if !verified {
+            let reason = json!({"reason": "the sender's domain is no longer verified"});
+            events::change(tx, delivery, &mut email, position, Change::Failed, Some(&reason))?;
+            continue;
+        }
+        let address = &email.recipients[position].address;
+        if delivery.relay.is_some() && relaying::is_for_relay(address) {
+            relayed = true;
+            continue;
+        }
+        let (changes, reason) = match Outcome::of(address) {
+            Outcome::Delivered => (&[Change::Delivered][..], Value::Null),
+            Outcome::Bounced => {
+                let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
+                (&[Change::Bounced][..], reason)
+            }
+            Outcome::Complained => {
+                let reason = json!({"reason": "marked as spam by the recipient"});
+                (&[Change::Delivered, Change::Complained][..], reason)
+            }
+            Outcome::Failed => {
+                let reason = json!({"reason": "the mail engine could not send the message"});
+                (&[Change::Failed][..], reason)
+            }
+            Outcome::Delayed => {
+                let position = Some(position);
+                let job = Job { queue: Queue::Mail, subject: id.to_owned(), position };
+                jobs::add(tx, email.organization, &job, tx.now + DELAY, 0, None)?;
+                continue;
+            }
+        };
+        for change in changes {
+            let detail = Some(&reason).filter(|_| *change != Change::Delivered);
+            events::change(tx, delivery, &mut email, position, *change, detail)?;
+        }
+    }
+    email.updated_at = tx.now;
+    email.status = status::overall(&email.recipients);
+    if relayed {
+        let job = Job::new(Queue::Relay, &email.id);
+        jobs::add(tx, email.organization, &job, tx.now, 0, None)?;
+    }
+    emails::update(tx, &email)
+}
+
+fn deliver_delayed(
+    tx: &mut Tx<'_>,
+    delivery: &Delivery,
+    id: &str,
+    position: usize,
+) -> Result<(), ApiError> {
+    let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
+    // The control interface may have changed the recipient in the meantime.
+    let status = email.recipients.get(position).map(|recipient| recipient.status);
+    if status != Some(Status::Sending) {
+        return Ok(());
+    }
+    events::apply(tx, delivery, &mut email, position, Change::Delivered, None)?;
+    emails::update(tx, &email)
+}

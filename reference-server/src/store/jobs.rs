@@ -1,0 +1,153 @@
+//! The table `job`: all work that is due at a time of the server's clock, in queues. What a job is
+//! about depends on its queue.
+//!
+//! Jobs of a queue that have the same lane are done one after the other, retries included, in the
+//! order of their subjects, which are ids and sort by creation. So what happens to one email
+//! reaches one webhook in order.
+
+use crate::model::error::ApiError;
+use crate::model::job::{Due, Job, Queue};
+use crate::model::time::Millis;
+use crate::store::{Reader, Tx};
+
+/// Schedules a job, or schedules it again. In a lane, it waits for the jobs before it.
+pub(crate) fn add(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    job: &Job,
+    at: Millis,
+    attempt: i64,
+    lane: Option<&str>,
+) -> Result<(), ApiError> {
+    let (queue, subject, position) = job.key();
+    let sql = "SELECT 1 FROM job WHERE queue = ?1 AND lane = ?2 LIMIT 1";
+    let waits = lane.is_some() && tx.find(sql, (queue, lane), |_| Ok(()))?.is_some();
+    tx.execute(
+        "INSERT OR REPLACE INTO job (queue, subject, position, organization, lane, due_at, attempt)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (queue, subject, position, organization, lane, (!waits).then_some(at), attempt),
+    )?;
+    if !waits {
+        tx.due(&job.queue, at);
+    }
+    Ok(())
+}
+
+/// Stores a job that is in progress and will never be due.
+pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result<(), ApiError> {
+    let (queue, subject, position) = job.key();
+    tx.execute(
+        "INSERT INTO job (queue, subject, position, organization, attempt)
+         VALUES (?1, ?2, ?3, ?4, 0)",
+        (queue, subject, position, organization),
+    )?;
+    Ok(())
+}
+
+/// Removes a job. The next one of its lane is due now. Returns whether there was one.
+pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3 RETURNING lane";
+    let removed: Option<Option<String>> = tx.find(sql, job.key(), |row| row.get(0))?;
+    if let Some(Some(lane)) = &removed {
+        let next = tx.execute(
+            "UPDATE job SET due_at = ?3 WHERE due_at IS NULL AND queue = ?1 AND position = -1
+             AND subject = (SELECT MIN(subject) FROM job WHERE queue = ?1 AND lane = ?2)",
+            (job.queue.as_str(), lane, tx.now),
+        )?;
+        if next > 0 {
+            tx.due(&job.queue, tx.now);
+        }
+    }
+    Ok(removed.is_some())
+}
+
+/// Schedules the next attempt of a job, unless it was removed in the meantime.
+pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Result<(), ApiError> {
+    let (queue, subject, position) = job.key();
+    let sql = "UPDATE job SET due_at = ?4, attempt = ?5
+               WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    if tx.execute(sql, (queue, subject, position, at, attempt))? > 0 {
+        tx.due(&job.queue, at);
+    }
+    Ok(())
+}
+
+/// Removes all jobs of a queue.
+pub(super) fn clear(tx: &Tx<'_>, queue: &Queue) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM job WHERE queue = ?1", [queue.as_str()])?;
+    Ok(())
+}
+
+/// The jobs of a queue that are due up to `until`, earliest first.
+pub(crate) fn due(
+    reader: Reader<'_>,
+    queue: &Queue,
+    until: Millis,
+    limit: usize,
+) -> Result<Vec<Due>, ApiError> {
+    let sql = "SELECT subject, position, due_at, attempt FROM job WHERE queue = ?1 AND due_at <= ?2
+               ORDER BY due_at, subject, position LIMIT ?3";
+    reader.all(sql, (queue.as_str(), until, limit as i64), |row| {
+        let position = usize::try_from(row.get::<_, i64>(1)?).ok();
+        let job = Job { queue: queue.clone(), subject: row.get(0)?, position };
+        Ok(Due { job, at: row.get(2)?, attempt: row.get(3)? })
+    })
+}
+
+/// When the first job of a queue is due after `after`.
+pub(crate) fn next_after(
+    reader: Reader<'_>,
+    queue: &Queue,
+    after: Millis,
+) -> Result<Option<Millis>, ApiError> {
+    let sql = "SELECT MIN(due_at) FROM job WHERE queue = ?1 AND due_at > ?2";
+    Ok(reader.find(sql, (queue.as_str(), after), |row| row.get(0))?.flatten())
+}
+
+/// When the first job of any queue is due after `after`.
+pub(crate) fn first_after(reader: Reader<'_>, after: Millis) -> Result<Option<Millis>, ApiError> {
+    let sql = "SELECT MIN(due_at) FROM job WHERE due_at > ?1";
+    Ok(reader.find(sql, [after], |row| row.get(0))?.flatten())
+}
+
+/// The queues that have jobs, each with the time when its first job is due.
+pub(crate) fn queues(reader: Reader<'_>) -> Result<Vec<(Queue, Millis)>, ApiError> {
+    let sql = "SELECT queue, MIN(due_at) FROM job WHERE due_at IS NOT NULL GROUP BY queue";
+    reader.all(sql, [], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
+}
+
+/// How many attempts a job has had; `None` if there is no such job.
+pub(crate) fn attempt(reader: Reader<'_>, job: &Job) -> Result<Option<i64>, ApiError> {
+    let sql = "SELECT attempt FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    Ok(reader.find(sql, job.key(), |row| row.get(0))?)
+}
+
+/// The positions of the recipients whose message the relay may have, as far as their outcomes are
+/// not recorded: the last server ended before the relay confirmed the message.
+pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>, ApiError> {
+    let sql = "SELECT handed_over FROM job WHERE queue = 'relay' AND subject = ?1";
+    let text: Option<Option<String>> = reader.find(sql, [email], |row| row.get(0))?;
+    let positions = text.flatten().map(|text| serde_json::from_str(&text)).transpose();
+    Ok(positions.map_err(ApiError::internal)?.unwrap_or_default())
+}
+
+/// Records that the message for the recipients at these positions is about to be at the relay;
+/// none if the outcomes are recorded.
+pub(crate) fn set_handed_over(
+    tx: &Tx<'_>,
+    email: &str,
+    positions: &[usize],
+) -> Result<(), ApiError> {
+    let text = (!positions.is_empty()).then(|| serde_json::to_string(positions)).transpose();
+    let sql = "UPDATE job SET handed_over = ?2 WHERE queue = 'relay' AND subject = ?1";
+    tx.execute(sql, (email, text.map_err(ApiError::internal)?))?;
+    Ok(())
+}
+
+/// Counts the attempts of deliveries that wait, and the emails and recipients that do.
+pub(crate) fn count(reader: Reader<'_>) -> Result<(i64, i64), ApiError> {
+    let sql = "SELECT COALESCE(SUM(queue NOT IN ('mail', 'relay', 'received')), 0),
+                      COALESCE(SUM(queue = 'mail'), 0) FROM job";
+    let count = reader.find(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(count.unwrap_or_default())
+}

@@ -1,0 +1,246 @@
+-- Times are integer milliseconds since the Unix epoch (UTC), by the server's clock.
+-- Ids are UUIDv7 with a prefix, so they sort by creation. Lists never read the tables and columns
+-- with large values.
+
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The other tables refer to an organization by its number, which is never used again.
+CREATE TABLE organization (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    balance_cents INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+-- Only the hash of a key is stored; `hint` is the key's first characters.
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    service TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    hint TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audience (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    -- How many there are, which a count would have to read one by one.
+    contacts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE contact (
+    id TEXT PRIMARY KEY,
+    audience TEXT NOT NULL REFERENCES audience ON DELETE CASCADE,
+    email TEXT NOT NULL,
+    -- Normalized form of `email`, for uniqueness.
+    email_key TEXT NOT NULL,
+    name TEXT,
+    metadata TEXT NOT NULL,
+    topics TEXT NOT NULL,
+    subscribed INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX contact_audience ON contact (audience, id);
+CREATE UNIQUE INDEX contact_email ON contact (audience, email_key);
+
+CREATE TABLE domain (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    dkim_selector TEXT NOT NULL,
+    dkim_private BLOB NOT NULL,
+    dkim_public TEXT NOT NULL,
+    mx_verified INTEGER NOT NULL,
+    spf_verified INTEGER NOT NULL,
+    dkim_verified INTEGER NOT NULL,
+    dmarc_verified INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX domain_name ON domain (name, organization);
+
+-- Records published in the built-in DNS zone. `owner` is the id of the domain that published the
+-- record. The domain may have been deleted since: DNS records outlive it.
+CREATE TABLE dns_record (
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    domain TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    priority INTEGER,
+    PRIMARY KEY (owner, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE template (
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    subject TEXT,
+    html TEXT,
+    text TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, id)
+) STRICT, WITHOUT ROWID;
+
+-- `meta` is the accepted request, `recipients` the state of each recipient, and `history` what
+-- happened, all as JSON. `request` is the id of the request that sent it.
+CREATE TABLE email (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    status TEXT NOT NULL,
+    last_event TEXT,
+    scheduled_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    request TEXT,
+    meta TEXT NOT NULL,
+    recipients TEXT NOT NULL,
+    history TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX email_organization ON email (organization, id);
+
+-- `links` has the targets of the links of a tracked email, as a JSON array.
+CREATE TABLE email_content (
+    email TEXT PRIMARY KEY REFERENCES email ON DELETE CASCADE,
+    headers TEXT,
+    attachments TEXT,
+    links TEXT,
+    html TEXT,
+    text TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE email_attachment (
+    email TEXT NOT NULL REFERENCES email ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (email, position)
+) STRICT;
+
+-- Bytes that several rows refer to, stored once: the sources of received messages, and the large
+-- parts of the bodies of deliveries.
+CREATE TABLE body (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- SHA-256 of `bytes`.
+    digest BLOB NOT NULL UNIQUE,
+    bytes BLOB NOT NULL
+) STRICT;
+
+-- Delivered messages, one for each recipient. An outgoing message is rendered from its `email` when
+-- it is read; a received one has its sender, its subject and its source. `domain` is the verified
+-- domain whose mailbox it is in, `authentication` what SPF, DKIM and DMARC found, as JSON.
+CREATE TABLE message (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    recipient TEXT NOT NULL COLLATE NOCASE,
+    email TEXT REFERENCES email ON DELETE CASCADE,
+    domain TEXT REFERENCES domain ON DELETE CASCADE,
+    created_at INTEGER NOT NULL,
+    authentication TEXT,
+    sender TEXT,
+    subject TEXT,
+    source INTEGER REFERENCES body
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_organization ON message (organization, id);
+CREATE INDEX message_recipient ON message (organization, recipient, id);
+CREATE INDEX message_email ON message (email) WHERE email IS NOT NULL;
+CREATE INDEX message_source ON message (source) WHERE source IS NOT NULL;
+
+CREATE TABLE webhook (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    service TEXT NOT NULL,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,
+    active INTEGER NOT NULL,
+    secret TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One event for one webhook, which may have been deleted since. The bytes of its body are `head`,
+-- the shared bytes and `tail`, in this order. `email` is the email that the event is about.
+CREATE TABLE delivery (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    webhook TEXT NOT NULL,
+    service TEXT NOT NULL,
+    event TEXT NOT NULL,
+    email TEXT REFERENCES email ON DELETE CASCADE,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    head BLOB NOT NULL,
+    shared INTEGER REFERENCES body,
+    tail BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_organization ON delivery (organization, id);
+CREATE INDEX delivery_webhook ON delivery (webhook, id);
+CREATE INDEX delivery_email ON delivery (email, id) WHERE email IS NOT NULL;
+CREATE INDEX delivery_shared ON delivery (shared) WHERE shared IS NOT NULL;
+
+CREATE TABLE attempt (
+    delivery TEXT NOT NULL REFERENCES delivery ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    request_headers TEXT NOT NULL,
+    status INTEGER,
+    response_body BLOB,
+    error TEXT,
+    PRIMARY KEY (delivery, number)
+) STRICT, WITHOUT ROWID;
+
+-- Work that is due at a time of the server's clock (see `store/jobs.rs`). Jobs of one queue with the
+-- same lane are done one after the other, in the order of their subjects: `due_at` is NULL while a
+-- job waits for one before it. `attempt` is the number of attempts so far.
+CREATE TABLE job (
+    queue TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    lane TEXT,
+    due_at INTEGER,
+    attempt INTEGER NOT NULL,
+    -- The positions of the recipients whose message the relay may have, as a JSON array.
+    handed_over TEXT,
+    PRIMARY KEY (queue, subject, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_due ON job (queue, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX job_lane ON job (queue, lane) WHERE lane IS NOT NULL;
+
+-- The first response to each `Idempotency-Key`.
+CREATE TABLE idempotency (
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    service TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, service, key)
+) STRICT;
+
+-- Injected faults: `definition` is the request that created the fault, `hits` the requests that it
+-- affected, both as JSON; `skip` and `times` are the requests still to be skipped and to be hit.
+CREATE TABLE fault (
+    id TEXT PRIMARY KEY,
+    organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
+    definition TEXT NOT NULL,
+    skip INTEGER NOT NULL,
+    times INTEGER NOT NULL,
+    hits TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
