@@ -52,6 +52,10 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::InvalidInput if concerns_webhook_url(details) => {
             "for a service on this machine, set insecure_webhooks = true in its profile: svc config show --help".to_owned()
         }
+        // The services name what was not found.
+        Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
+            "no service responds at this path; check the base URL: svc config show".to_owned()
+        }
         Kind::NotFound => return list_existing(context),
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {

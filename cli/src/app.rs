@@ -131,6 +131,9 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         }
     };
     let context = Context::new(settings, printer, spec, args);
+    for unknown in context.settings.unknown() {
+        context.out.warning(&unknown);
+    }
     let checked = command_spec::check(spec, &cli.global, &context.settings);
     let result = checked.and_then(|()| {
         let runtime = runtime(&cli.command)?;

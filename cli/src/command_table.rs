@@ -137,6 +137,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     )
     .of_new_profile(),
     spec("config show", &[], Effect::Local, of::<Vec<config::Row>>),
+    spec("config set", &[], Effect::Local, of::<config::Row>),
     spec("config path", &[], Effect::Local, of::<config::Paths>),
     local!("watch", Effect::Local, || described(
         "one line each: `ready`, then whatever changes",

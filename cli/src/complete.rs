@@ -223,8 +223,7 @@ impl Request {
         let flags = GlobalFlags { profile: None, sandbox: false, ..self.flags() };
         let Ok(settings) = Settings::resolve(&flags, &self.env) else { return Vec::new() };
         let Ok(profiles) = settings.profiles() else { return Vec::new() };
-        let url =
-            |name: &str| profiles.get(name).ok().flatten().and_then(|profile| profile.email_url);
+        let url = |name: &str| profiles.text(name, "email_url");
         let names = profiles.names().into_iter();
         names.map(|name| (name.clone(), url(&name).unwrap_or_default())).collect()
     }

@@ -36,6 +36,7 @@ mod failure;
 mod input;
 mod names;
 mod output;
+mod private;
 mod process;
 mod recorded;
 mod sandbox;

@@ -82,7 +82,7 @@ pub async fn with_id<T>(
         return action(&names.existing(context, text).await?.id).await;
     }
     match action(text).await {
-        Err(failure) if failure.kind() == Kind::NotFound => match names.find(context, text).await {
+        Err(failure) if names.may_be_name(&failure) => match names.find(context, text).await {
             Ok(Some(target)) if target.id != text => action(&target.id).await,
             Err(ambiguous) if ambiguous.details().code.as_deref() == Some(AMBIGUOUS) => {
                 Err(ambiguous)
@@ -160,6 +160,14 @@ impl Names<'_> {
             Self::Domain(_) => text.contains('.'),
             Self::Webhook(_) | Self::ExtractionWebhook(_) => text.contains("://"),
         }
+    }
+
+    /// Whether the service refused what may be a name in place of an id: it does not know it, or it
+    /// refuses its form.
+    fn may_be_name(self, failure: &Failure) -> bool {
+        let is_form = matches!(failure.details().status, Some(400 | 422));
+        // The contacts of all audiences are many.
+        failure.kind() == Kind::NotFound || (is_form && !matches!(self, Self::Contact { .. }))
     }
 
     /// The only resource with this id or name.

@@ -139,9 +139,14 @@ impl Printer {
     pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
         let value = to_value(item);
         if self.is_table() && value.is_object() {
-            return self.write(&table::single(&value, view, self.canvas()));
+            return unless_closed(self.write(&table::single(&value, view, self.canvas())));
         }
-        self.plain(&value)
+        unless_closed(self.plain(&value))
+    }
+
+    /// Writes an item of a long result. A closed pipe is reported, so that the rest is not read.
+    pub fn part(&self, item: &impl Serialize) -> Result<(), Failure> {
+        self.plain(&to_value(item))
     }
 
     /// Writes one object, as a table of `rows` for people.
@@ -152,14 +157,14 @@ impl Printer {
         view: View,
     ) -> Result<(), Failure> {
         if self.is_table() {
-            return self.rows(rows, view);
+            return unless_closed(self.rows(rows, view));
         }
-        self.json(&to_value(item))
+        unless_closed(self.json(&to_value(item)))
     }
 
     /// Writes a list. People see the note `none` if it is empty.
     pub fn list(&self, items: &[impl Serialize], view: View, none: &str) -> Result<(), Failure> {
-        match self.format {
+        unless_closed(match self.format {
             Format::Table if items.is_empty() => {
                 self.note(none);
                 Ok(())
@@ -167,7 +172,7 @@ impl Printer {
             Format::Table => self.rows(items, view),
             Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
             Format::Json | Format::Yaml => self.json(&to_value(&items)),
-        }
+        })
     }
 
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
@@ -183,10 +188,10 @@ impl Printer {
 
     /// Writes the result of an action: a sentence for people, the value for programs.
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
-        if self.is_table() {
-            return self.write(&format!("{}\n", printable(sentence)));
-        }
-        self.json(&to_value(value))
+        unless_closed(match self.is_table() {
+            true => self.write(&format!("{}\n", printable(sentence))),
+            false => self.json(&to_value(value)),
+        })
     }
 
     /// Writes an event of a running command: a line of text for people, a line of JSON for
@@ -270,7 +275,7 @@ impl Printer {
 
     /// Writes a value without a view.
     pub fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.plain(&to_value(value))
+        unless_closed(self.plain(&to_value(value)))
     }
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {
@@ -476,6 +481,15 @@ impl Printer {
     fn write_stderr(&self, text: &str) {
         self.streams.write_stderr(text);
     }
+}
+
+/// A reader such as `head` has read what it wanted. The command goes on, and its exit code says
+/// whether a check or a part of its work failed.
+fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
+    written.or_else(|failure| match failure.kind() {
+        Kind::BrokenPipe => Ok(()),
+        _ => Err(failure),
+    })
 }
 
 /// Writes lines of `--verbose`.

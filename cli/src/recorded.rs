@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -14,7 +13,7 @@ use uuid::Uuid;
 
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
-use crate::settings::files::create_private_dir;
+use crate::private;
 
 pub mod session_secret;
 
@@ -212,24 +211,8 @@ pub fn created(id: &str) -> Option<i64> {
 
 /// Atomically writes a file with mode 0600.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
-    if let Some(parent) = path.parent() {
-        create_private_dir(parent).map_err(failed)?;
-    }
-    // A new file and a rename: never a partial file, never an existing file's wider mode.
-    let new = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(&new)
-        .and_then(|mut file| file.write_all(content))
-        .and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    written.map_err(failed)
+    private::replace(path, content)
+        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
 }
 
 fn event_id(body: &[u8]) -> Option<String> {

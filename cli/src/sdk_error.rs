@@ -147,5 +147,10 @@ fn root_cause(error: &Error) -> Option<String> {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    Some(cause.to_string())
+    let cause = cause.to_string();
+    // What rustls says about a server that speaks plain http.
+    match cause.contains("InvalidContentType") {
+        true => Some("the server does not use TLS on this port; is its base URL http://?".into()),
+        false => Some(cause),
+    }
 }

@@ -1,12 +1,13 @@
 //! A new file for a secret that the service shows only once.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use svc_sdk::Secret;
 
 use crate::failure::Failure;
+use crate::private;
 
 /// The file of `--secret-file`: new, with mode 0600, and empty. It is created before the service
 /// creates the secret, so that no secret is lost because the file cannot be created. It is removed
@@ -20,12 +21,8 @@ pub struct SecretFile {
 impl SecretFile {
     /// Creates the file. One that exists, which may hold another secret, is refused.
     pub fn create(path: &Path, cwd: &Path) -> Result<Self, Failure> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let full = cwd.join(path);
-        match options.open(&full) {
+        match private::create_new(&full) {
             Ok(file) => Ok(Self { path: full, file, is_kept: false }),
             Err(error) => Err(refused(path, cwd, &error)),
         }

@@ -112,10 +112,6 @@ mod tests {
     const MEANT: &[(&str, &str)] = &[
         // Options.
         ("sandbox serve --port 4080", "did you mean --addr <ADDR>?"),
-        (
-            "sandbox serve -d",
-            "it runs until Ctrl-C or svc sandbox stop; in the background: svc sandbox serve &",
-        ),
         ("emails get --last", "list the options: svc emails get --help"),
         ("emails get --id eml_1", "did you mean the argument <ID>?"),
         (
@@ -123,67 +119,29 @@ mod tests {
             "--output is the format; to write to a file, redirect the output: svc emails get … > FILE",
         ),
         ("emails get x -o text", "did you mean table?"),
-        ("emails get x -o wide", "did you mean --wide?"),
         (
             "emails get x --out f.json",
             "to write to a file, redirect the output: svc emails get … > FILE",
         ),
-        ("emails get x --zzz", "list the options: svc emails get --help"),
         (
             "emails get x --insecure",
             "certificates are always checked; to trust others: --ca-bundle <PATH>",
         ),
         ("emails get x --region eu", "did you mean --profile <NAME>?"),
-        ("emails get x --query id", "did you mean --jq <FILTER>?"),
         ("emails get x --watch", "did you mean --wait?"),
         ("--jsn emails get x", "did you mean --json?"),
         ("emails send --subjct x", "did you mean --subject <TEXT>?"),
-        ("emails send --title x", "did you mean --subject <TEXT>?"),
         ("emails send --sender x", "did you mean --from <ADDRESS>?"),
-        ("emails send --email x", "did you mean --to <ADDRESS>?"),
-        ("emails send -t x", "did you mean --to <ADDRESS> or --text <TEXT|@FILE|->?"),
-        ("emails send -f x", "did you mean --from <ADDRESS>?"),
         ("emails send --scheduledAt x", "did you mean --at <TIME>?"),
         ("emails send --reply_to x", "did you mean --reply-to <ADDRESS>?"),
         ("contacts create AUD --email x", "did you mean the argument <EMAIL>?"),
-        (
-            "contacts create AUD x --unsubscribed",
-            "a new contact is subscribed; afterwards: svc contacts update EMAIL --subscribed false",
-        ),
-        ("contacts update x --unsubscribe", "did you mean --subscribed <true|false>?"),
         ("contacts list --audience x", "did you mean the argument <AUDIENCE>?"),
-        ("contacts export x -f csv", "did you mean --format <csv|ndjson>?"),
-        ("contacts import x --file f.csv", "did you mean the argument <FILE>?"),
-        ("domains verify --name x.test", "did you mean the argument <ID>?"),
         ("webhooks create --events x", "did you mean --event <EVENT>?"),
         ("webhooks create --url https://x.test", "did you mean the argument <URL>?"),
-        ("webhooks create --endpoint https://x.test", "did you mean the argument <URL>?"),
-        (
-            "webhooks list --events",
-            "the list contains the events of each webhook; all events: svc trigger --help",
-        ),
-        ("webhooks update x --disabled", "did you mean --active <true|false>?"),
-        ("listen --skip-verify", "did you mean --insecure?"),
         ("listen --url http://localhost:1", "did you mean --forward-to <URL>?"),
         ("trigger email.sent --forward-to http://x", "did you mean --to <URL>?"),
-        (
-            "replay --last",
-            "give ids of deliveries, or a time: svc replay --since 10m; list them: svc replay --list",
-        ),
-        ("replay x --forward-to http://x", "did you mean --to <URL>?"),
         ("login --key mk_live_x", "did you mean --key-file <PATH>?"),
-        ("login --url https://x.test", "did you mean --email-url <URL>?"),
-        ("api -X POST /emails", "did you mean the argument <METHOD>?"),
-        ("api POST /emails --raw-field a=b", "did you mean --field <KEY=VALUE>?"),
         // Words that are not taken.
-        ("listen 3000", "did you mean --forward-to <URL>?"),
-        ("trigger email.sent http://x", "did you mean --to <URL>?"),
-        ("sandbox serve 8080", "did you mean --addr <ADDR>?"),
-        ("login prod", "did you mean --profile <NAME> or --email-url <URL>?"),
-        (
-            "man emails send",
-            "the help of one command: svc help COMMAND; the pages of all commands: svc man DIR",
-        ),
         ("emails send help", "did you mean svc emails send --help?"),
         ("sandbox clock advance 1 hour", "usage: svc sandbox clock advance [OPTIONS] <DURATION>"),
         ("sandbox clock advance -1h", "usage: svc sandbox clock advance [OPTIONS] <DURATION>"),
@@ -191,40 +149,26 @@ mod tests {
         ("sandbox event eml_1 bounce", "did you mean bounced?"),
         ("sandbox event eml_1 email.bounced", "did you mean bounced?"),
         ("trigger delivered --to http://x", "did you mean email.delivered?"),
-        ("audiences list -o csv", "contacts as CSV: svc contacts export"),
         // Commands.
         ("domain list", "did you mean svc domains?"),
         ("--sandbox --profile x domain list", "did you mean svc domains?"),
         ("send", "did you mean svc emails send or svc bulk send?"),
         ("import", "did you mean svc contacts import?"),
         ("qqq", "list the commands: svc --help"),
-        ("retries", "list the commands: svc --help"),
         ("status", "the setup: svc doctor; the local server: svc sandbox status"),
-        ("logs", "webhook deliveries as they arrive: svc listen"),
         ("get emails eml_1", "did you mean svc emails get?"),
         ("list domain", "did you mean svc domains list?"),
         ("list emails", "the service does not list emails; one email: svc emails get ID"),
-        ("create webhook", "did you mean svc webhooks create?"),
         ("delete contact con_1", "did you mean svc contacts delete?"),
         ("start", "did you mean svc sandbox serve?"),
-        ("clock", "did you mean svc sandbox clock?"),
         ("emails sned", "did you mean svc emails send?"),
-        ("emails status eml_1", "did you mean svc emails get?"),
         ("emails remove x", "did you mean svc emails cancel? it stops a scheduled email"),
         ("emails help", "did you mean svc emails --help?"),
-        (
-            "emails list --out f.json",
-            "the service does not list emails; one email: svc emails get ID",
-        ),
         ("profiles add x", "svc login creates a profile: svc login --profile NAME"),
         ("profiles delete x", "did you mean svc profiles remove?"),
-        ("webhooks get x", "did you mean svc webhooks list?"),
         ("contacts add x", "did you mean svc contacts create?"),
         ("config list", "did you mean svc config show?"),
-        ("bulk get x", "did you mean svc bulk status?"),
-        ("bulk qqq", "commands of svc bulk: send, plan, work, list, status, resume, report"),
         ("sandbox faults create", "did you mean svc sandbox faults add?"),
-        ("extraction webhooks add", "did you mean svc extraction webhooks create?"),
     ];
 
     #[test]
@@ -258,20 +202,19 @@ mod tests {
         };
         let places = words::OPTIONS.iter().map(|(place, ..)| place);
         let places = places.chain(words::COMMANDS.iter().map(|(place, ..)| place));
-        for place in places.chain(words::SURPLUS.iter().map(|(place, _)| place)) {
+        for place in places {
             assert!(exists(place), "{place}");
         }
         let candidates = words::OPTIONS.iter().flat_map(|(.., ours)| ours.iter());
         let mut texts = words::COMMANDS.iter().map(|(.., hint)| *hint).collect::<Vec<_>>();
         texts.extend(words::FORMATS.iter().map(|(_, hint)| *hint));
-        for candidate in candidates.chain(words::SURPLUS.iter().map(|(_, candidate)| candidate)) {
+        for candidate in candidates {
             match candidate.starts_with(['-', '<']) {
-                true => assert!(candidate.split('|').all(&has), "{candidate}"),
+                true => assert!(has(candidate), "{candidate}"),
                 false => texts.push(candidate),
             }
         }
         for text in texts {
-            let text = text.replace("svc sandbox {word}", "svc sandbox clock");
             let words = text.split([' ', '\n', ';', ',', '?', ':']).collect::<Vec<_>>();
             for (index, _) in words.iter().enumerate().filter(|(_, word)| **word == "svc") {
                 let second = words.get(index + 1).copied().unwrap_or_default();

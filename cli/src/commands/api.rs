@@ -216,7 +216,7 @@ async fn all_pages(
         if !repeated {
             if streams {
                 for item in &items {
-                    context.out.value(item)?;
+                    context.out.part(item)?;
                 }
             } else {
                 all.extend(items.iter().cloned());

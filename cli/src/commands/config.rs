@@ -1,21 +1,23 @@
 //! The `svc config` commands: settings and their sources.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use svc_sdk::Service;
 
-use crate::commands::doctor::unknown_entries;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Column, Format, View};
-use crate::settings::{Sourced, guard};
+use crate::output::{Column, View};
+use crate::settings::table::{example_profile, profile_settings};
+use crate::settings::{SettingValue, Source};
 use crate::urls::without_password;
 
 group! {
     pub enum Command {
         Show(Show),
+        Set(Set),
         Path(Path),
     }
 }
@@ -31,143 +33,130 @@ const VIEW: View = View(&[
 /// Precedence, highest first: option, environment variable, the file of --env-file, profile,
 /// default.
 #[derive(Args, Debug)]
-#[command(after_long_help = "\
+#[command(after_long_help = show_help())]
+pub struct Show {}
+
+fn show_help() -> String {
+    format!(
+        "\
 Examples:
   svc config show
   svc config show --profile staging \\
       --jq '.[] | select(.setting == \"email_url\") | .value'
 
-A profile is a table in config.toml (see `svc config path`). `svc login` creates it; edit the file
-to change it. A profile also holds client settings, and compatibility settings for points that
-the service's reference leaves open. SVC_ALLOW_RECIPIENTS, SVC_REDIRECT_RECIPIENTS,
-SVC_MAX_RECIPIENTS_PER_RUN and SVC_MAX_RECIPIENTS_PER_HOUR replace the settings about recipients:
+A profile is a table in config.toml (see `svc config path`). `svc login` creates it, and `svc config
+set` changes it. A profile also holds client settings, and compatibility settings for points that
+the service's reference leaves open:
 
-  [profiles.staging]
-  email_url = \"https://mail.example.com\"
-  extraction_url = \"https://extract.example.com\"
-  organization = \"org_019a\"        # refuse keys of other organizations
-  output = \"json\"
-  timeout = \"30s\"
-  retries = 2
-  ca_bundle = \"/etc/company.pem\"
-  key_header = \"X-Api-Key\"         # header with the email service's key
-  key_prefix = \"Token \"            # prefix of the key
-  batch_key = \"emails\"             # batch body {\"emails\": [...]}, not an array
-  event_header = \"X-Event\"         # header with the event of a delivery
-  first_page = 0                   # number of the first page
-  insecure_webhooks = true         # allow plain http webhook URLs
-  local_checks = false             # leave limits to the service
-  honors_idempotency_key = true   # retry requests with an idempotency key
-  allow_recipients = [\"@example.com\", \"me@x.test\"]  # refuse other recipients
-  redirect_recipients = \"me@x.test\"  # send all emails to this address
-  max_recipients_per_run = 100
-  max_recipients_per_hour = 500
-
-Scope: none (works offline)")]
-pub struct Show {}
+{}
+Scope: none (works offline)",
+        example_profile()
+    )
+}
 
 impl Show {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
-        let mut rows = vec![
-            row("profile", Some(&settings.profile)),
-            Row::new("sandbox", settings.sandbox, settings.sandbox_from.to_string()),
-        ];
-        for (service, url, key) in [
-            (Service::Email, "email_url", "email_key"),
-            (Service::Extraction, "extraction_url", "extraction_key"),
-        ] {
-            if settings.sandbox {
-                rows.push(Row::new(url, "the sandbox", "sandbox"));
+        let mut rows = Vec::new();
+        for (setting, value) in settings.all().filter(|(setting, _)| setting.name != "bulk_queue") {
+            let key = match setting.name {
+                "email_url" => Some(("email_key", Service::Email)),
+                "extraction_url" => Some(("extraction_key", Service::Extraction)),
+                _ if settings.sandbox && setting.live_only => continue,
+                _ => None,
+            };
+            if let Some((key, _)) = key.filter(|_| settings.sandbox) {
+                rows.push(Row::new(setting.name, "the sandbox", "sandbox"));
                 rows.push(Row::new(key, "the sandbox's", "sandbox"));
                 continue;
             }
-            let base_url = settings.url(service).map(|url| Sourced {
-                value: without_password(&url.value),
-                source: url.source.clone(),
-            });
-            rows.push(row(url, base_url.as_ref()));
-            rows.push(match &settings.key_file {
-                Some(path) => Row::new(key, path.display().to_string(), "--key-file"),
-                // Opening the keyring may prompt, so a masked key is not worth it.
-                None if settings.is_in_keyring(service)? => {
-                    Row::new(key, "(in the system's keyring)", "profile")
+            let from = value.map_or(Source::Default, |value| value.source.clone()).to_string();
+            rows.push(match (value.map(|value| &value.value), key) {
+                (None, _) => Row::new(setting.name, Value::Null, from),
+                (Some(SettingValue::Text(url)), Some(_)) => {
+                    Row::new(setting.name, without_password(url), from)
                 }
-                None => {
-                    let stored = settings
-                        .stored_key(service)?
-                        .map(|key| Sourced { value: key.value.to_string(), source: key.source });
-                    row(key, stored.as_ref())
-                }
+                (Some(value), _) => Row::new(setting.name, value.to_json(), from),
             });
+            if let Some((name, service)) = key {
+                rows.push(key_row(context, name, service)?);
+            }
         }
-        let format = settings
-            .format
-            .as_ref()
-            .map(|format| Sourced { value: name(format.value), source: format.source.clone() });
-        let seconds = |millis: u128| format!("{}s", millis as f64 / 1000.0);
-        let timeout = Sourced {
-            value: seconds(settings.timeout.value.as_millis()),
-            source: settings.timeout.source.clone(),
-        };
-        let bundle = settings.ca_bundle.as_ref().map(|bundle| Sourced {
-            value: bundle.value.display().to_string(),
-            source: bundle.source.clone(),
-        });
-        rows.push(row("output", format.as_ref()));
-        rows.push(row("timeout", Some(&timeout)));
-        rows.push(row("retries", Some(&settings.retries)));
-        rows.push(row("ca_bundle", bundle.as_ref()));
-        let guard = &settings.guard;
-        rows.push(row(guard::ALLOW.0, guard.allow.as_ref()));
-        rows.push(row(guard::REDIRECT.0, guard.redirect.as_ref()));
-        rows.push(row(guard::PER_RUN.0, guard.max_per_run.as_ref()));
-        rows.push(row(guard::PER_HOUR.0, guard.max_per_hour.as_ref()));
-        rows.extend(compatibility(context));
         if context.out.is_table() {
             rows.retain(|row| !row.value.is_null());
+        } else {
+            let unknown = settings.unknown_entries();
+            rows.extend(unknown.iter().map(|one| Row::new(&one.shown, Value::Null, "unknown")));
         }
-        let unknown = unknown_entries(settings);
-        if !context.out.is_table() {
-            rows.extend(unknown.iter().map(|(entry, _)| Row::new(entry, Value::Null, "unknown")));
-        }
-        context.out.list(&rows, VIEW, "")?;
-        for (entry, meant) in unknown {
-            let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
-            context.out.warning(&format!("{entry} is unknown and has no effect{meant}"));
-        }
-        Ok(())
+        context.out.list(&rows, VIEW, "")
     }
 }
 
-/// The profile's compatibility settings.
-fn compatibility(context: &Context) -> Vec<Row> {
-    let settings = &context.settings.compatibility;
-    let entry = |setting: &str, value: Value, default: bool| {
-        Row::new(setting, value, if default { "default" } else { "profile" })
-    };
-    if context.settings.sandbox {
-        return Vec::new();
+fn key_row(context: &Context, name: &str, service: Service) -> Result<Row, Failure> {
+    let settings = &context.settings;
+    Ok(match &settings.key_file {
+        Some(path) => Row::new(name, path.display().to_string(), "--key-file"),
+        // Opening the keyring may prompt, so a masked key is not worth it.
+        None if settings.is_in_keyring(service)? => {
+            Row::new(name, "(in the system's keyring)", "profile")
+        }
+        None => match settings.stored_key(service)? {
+            Some(key) => Row::new(name, key.value.to_string(), key.source.to_string()),
+            None => Row::new(name, Value::Null, "default"),
+        },
+    })
+}
+
+/// Change a setting of the profile
+///
+/// The entry is written to config.toml, whose comments and other entries are kept. Keys are stored
+/// by `svc login`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc config set retries 5
+  svc config set allow_recipients '@example.com, me@x.test' --profile staging
+
+The settings are described by svc config show --help.
+
+Scope: none (works offline)")]
+pub struct Set {
+    /// Name of the setting
+    #[arg(value_parser = names(), hide_possible_values = true)]
+    key: String,
+    /// Value; the items of a list are separated by commas
+    #[arg(allow_hyphen_values = true)]
+    value: String,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(profile_settings().map(|setting| setting.name))
+}
+
+impl Set {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let settings = &context.settings;
+        let Some(setting) = profile_settings().find(|setting| setting.name == self.key) else {
+            return Err(Failure::usage(format!("{} is not a setting", self.key)));
+        };
+        if self.value.trim().is_empty() {
+            return Err(Failure::usage(format!("{}: the value is empty", self.key))
+                .hint("to remove an entry, edit the file: svc config path"));
+        }
+        let value = setting
+            .parse(&self.value)
+            .map_err(|problem| Failure::usage(format!("{}: {problem}", self.key)))?;
+        let profile = &settings.profile.value;
+        let _lock = settings.lock()?;
+        let mut profiles = settings.profiles()?;
+        profiles.set_value(profile, setting, &value);
+        profiles.save()?;
+        let value = value.to_json();
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let sentence = format!("{} of profile `{profile}` is now {shown}", self.key);
+        let row = Row { setting: self.key, value, from: "profile".to_owned() };
+        context.out.done(&sentence, &row)
     }
-    vec![
-        entry(
-            "organization",
-            json!(context.settings.organization),
-            context.settings.organization.is_none(),
-        ),
-        entry("key_header", json!(settings.key_header), settings.key_header.is_none()),
-        entry("key_prefix", json!(settings.key_prefix), settings.key_prefix.is_none()),
-        entry("batch_key", json!(settings.batch_key), settings.batch_key.is_none()),
-        entry("event_header", json!(settings.event_header), settings.event_header.is_none()),
-        entry("first_page", json!(settings.first_page), settings.first_page.is_none()),
-        entry("insecure_webhooks", json!(settings.insecure_webhooks), !settings.insecure_webhooks),
-        entry("local_checks", json!(!settings.local_checks_off), !settings.local_checks_off),
-        entry(
-            "honors_idempotency_key",
-            json!(settings.honors_idempotency_key),
-            !settings.honors_idempotency_key,
-        ),
-    ]
 }
 
 /// A setting with its source.
@@ -182,22 +171,6 @@ pub struct Row {
 impl Row {
     fn new(setting: &str, value: impl Into<Value>, from: impl Into<String>) -> Self {
         Self { setting: setting.to_owned(), value: value.into(), from: from.into() }
-    }
-}
-
-fn row<T: Serialize>(setting: &str, value: Option<&Sourced<T>>) -> Row {
-    match value {
-        Some(value) => Row::new(setting, json!(value.value), value.source.to_string()),
-        None => Row::new(setting, Value::Null, "default"),
-    }
-}
-
-fn name(format: Format) -> &'static str {
-    match format {
-        Format::Table => "table",
-        Format::Json => "json",
-        Format::Ndjson => "ndjson",
-        Format::Yaml => "yaml",
     }
 }
 

@@ -159,7 +159,7 @@ impl List {
         let progress = context.out.progress("reading all pages");
         let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
             if context.out.format() == Format::Ndjson {
-                return context.out.one(&contact, VIEW);
+                return context.out.part(&contact);
             }
             items.push(contact);
             Ok(())

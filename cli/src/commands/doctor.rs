@@ -8,9 +8,7 @@ use svc_sdk::Service;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
-use crate::settings::Settings;
-use crate::settings::files::PROFILE_ENTRIES;
-use crate::suggest;
+use crate::settings::UnknownEntry;
 
 mod email;
 mod service;
@@ -68,6 +66,10 @@ impl Doctor {
             }
         }
         drop(progress);
+        if !context.settings.sandbox && !is_set_up(context) {
+            let next = "svc login --email-url URL; or try it: svc --sandbox doctor";
+            findings.problem("services", "no service is set up", next);
+        }
         if let Some(sentence) = context.own_sandbox().await {
             findings.ok("sandbox", &sentence);
         }
@@ -84,24 +86,13 @@ impl Doctor {
     }
 }
 
-/// The entries of `config.toml` that have no effect, each described, with the known entry that
-/// was probably meant.
-pub(super) fn unknown_entries(settings: &Settings) -> Vec<(String, Option<String>)> {
-    let entries = settings.profiles().map(|profiles| profiles.unknown_entries());
-    let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
-        let meant = suggest::nearest(&entry, PROFILE_ENTRIES);
-        match profile {
-            Some(profile) => (
-                format!("`{entry}` in profile `{profile}`"),
-                meant.map(|meant| format!("did you mean {meant}?")),
-            ),
-            None => (
-                format!("`{entry}` in config.toml"),
-                meant.map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
-            ),
-        }
-    });
-    described.collect()
+/// Whether there is a base URL or a key of any service.
+fn is_set_up(context: &Context) -> bool {
+    let settings = &context.settings;
+    [Service::Email, Service::Extraction].into_iter().any(|service| {
+        let has_key = settings.stored_key(service).is_ok_and(|key| key.is_some());
+        settings.url(service).is_some() || settings.key_file.is_some() || has_key
+    })
 }
 
 /// The result of a check, with the next step.
@@ -160,10 +151,10 @@ impl Findings {
 
     fn settings(&mut self, context: &Context) {
         let settings = &context.settings;
-        for (entry, meant) in unknown_entries(settings) {
+        for UnknownEntry { shown, meant, .. } in settings.unknown_entries() {
             let next =
                 meant.unwrap_or_else(|| "remove it; svc config path names the file".to_owned());
-            self.warning("configuration", &format!("{entry} is unknown and has no effect"), &next);
+            self.warning("configuration", &format!("{shown} is unknown and has no effect"), &next);
         }
         if let Some(guard) = settings.guard.to_sdk() {
             match guard.check() {

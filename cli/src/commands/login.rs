@@ -72,7 +72,7 @@ impl Login {
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
-        let expected = profiles.get(profile)?.and_then(|profile| profile.organization);
+        let expected = profiles.text(profile, "organization");
         if let (Some(expected), Some((id, _))) = (&expected, &organization)
             && expected != id
         {

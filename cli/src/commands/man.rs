@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
+use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 
 /// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
@@ -29,6 +30,10 @@ impl Man {
         let mut tree = crate::command();
         tree.build();
         let Some(dir) = self.dir else {
+            if context.out.stdout_is_terminal() && !context.out.has_explicit_format() {
+                return Err(Failure::usage("the manual page is in roff, which man formats")
+                    .hint("svc man | man -l -\nor write all pages: svc man DIR"));
+            }
             let page = page(&tree, &["svc".to_owned()])?;
             return context.out.document(&page, &Page { name: "svc.1", page: &page });
         };
@@ -113,21 +118,7 @@ fn page(command: &clap::Command, words: &[String]) -> Result<String, Failure> {
 
 /// The sections that are the same for every command.
 fn tables() -> Roff {
-    const ENVIRONMENT: [(&str, &str); 18] = [
-        ("SVC_SANDBOX", "1 selects the local server, as --sandbox does"),
-        ("SVC_SANDBOX_DIR", "data directory of the local server"),
-        ("SVC_PROFILE", "profile, as --profile"),
-        ("SVC_EMAIL_URL, SVC_EXTRACTION_URL", "base URLs of the services"),
-        ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
-        ("SVC_OUTPUT", "output format, as --output"),
-        ("SVC_BULK_QUEUE", "Redis server of svc bulk plan and svc bulk work, as --queue"),
-        ("SVC_ALLOW_RECIPIENTS", "addresses and domains that may get emails"),
-        ("SVC_REDIRECT_RECIPIENTS", "address that gets all emails instead"),
-        (
-            "SVC_MAX_RECIPIENTS_PER_RUN, SVC_MAX_RECIPIENTS_PER_HOUR",
-            "most recipients of a run and of an hour",
-        ),
-        ("SSL_CERT_FILE", "PEM file with trusted CA certificates"),
+    const STANDARD: [(&str, &str); 7] = [
         ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies"),
         ("NO_PROXY", "hosts that are reached without a proxy"),
         ("NO_COLOR", "turns colors off"),
@@ -153,7 +144,9 @@ fn tables() -> Roff {
     };
     let named = |(name, meaning): &(&str, &'static str)| ((*name).to_owned(), *meaning);
     section("EXIT STATUS", &mut exit::TABLE.iter().map(|(code, why)| (code.to_string(), *why)));
-    section("ENVIRONMENT", &mut ENVIRONMENT.iter().map(named));
+    let settings = SETTINGS.iter().filter_map(|one| Some((one.variable?.to_owned(), one.help)));
+    let others = OTHER_VARIABLES.iter().chain(&STANDARD).map(named);
+    section("ENVIRONMENT", &mut settings.chain(others));
     section("FILES", &mut FILES.iter().map(named));
     roff
 }

@@ -50,7 +50,6 @@ impl List {
         let items = names
             .iter()
             .map(|name| {
-                let profile = profiles.get(name)?.unwrap_or_default();
                 let key = |service| {
                     if credentials.in_keyring(name, service) {
                         return Ok(Some("(in the system's keyring)".to_owned()));
@@ -60,11 +59,11 @@ impl List {
                 Ok(Listed {
                     name,
                     active: *name == context.settings.profile.value,
-                    email_url: profile.email_url,
+                    email_url: profiles.text(name, "email_url"),
                     email_key: key(Service::Email)?,
-                    extraction_url: profile.extraction_url,
+                    extraction_url: profiles.text(name, "extraction_url"),
                     extraction_key: key(Service::Extraction)?,
-                    organization: profile.organization,
+                    organization: profiles.text(name, "organization"),
                 })
             })
             .collect::<Result<Vec<_>, Failure>>()?;

@@ -89,7 +89,12 @@ impl Whoami {
         }
         if !is_configured {
             context.settings.refuse_unknown_profile()?;
-            return Err(Failure::new(Kind::Unauthenticated, "no key is configured")
+            let has_key = |service| context.settings.stored_key(service).is_ok_and(|k| k.is_some());
+            let missing = match [Service::Email, Service::Extraction].into_iter().any(has_key) {
+                true => "a key is set, but no base URL of its service",
+                false => "no key is configured",
+            };
+            return Err(Failure::new(Kind::Unauthenticated, missing)
                 .code("not_set_up")
                 .hint("try the sandbox: svc --sandbox whoami\nset up a service: svc login --email-url URL"));
         }

@@ -1,13 +1,22 @@
-//! Parses `true` and `false`, and the words that people use for them.
+//! Reads `true` and `false`, and the words that people use for them.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-const TRUE: [&str; 4] = ["yes", "y", "on", "1"];
-const FALSE: [&str; 4] = ["no", "n", "off", "0"];
+const TRUE: [&str; 5] = ["true", "yes", "y", "on", "1"];
+const FALSE: [&str; 5] = ["false", "no", "n", "off", "0"];
+
+/// The meaning of a word, without regard to case.
+pub fn parse(text: &str) -> Option<bool> {
+    let is_one_of =
+        |words: [&str; 5]| words.iter().any(|word| word.eq_ignore_ascii_case(text.trim()));
+    match (is_one_of(TRUE), is_one_of(FALSE)) {
+        (false, false) => None,
+        (is_true, _) => Some(is_true),
+    }
+}
 
 /// A parser for clap.
 pub fn parser() -> impl TypedValueParser<Value = bool> {
-    let words = [("true", TRUE), ("false", FALSE)];
-    PossibleValuesParser::new(words.map(|(word, others)| PossibleValue::new(word).aliases(others)))
-        .map(|word| word == "true" || TRUE.contains(&word.as_str()))
+    let words = [TRUE, FALSE].map(|[word, others @ ..]| PossibleValue::new(word).aliases(others));
+    PossibleValuesParser::new(words).map(|word| parse(&word) == Some(true))
 }

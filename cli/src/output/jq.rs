@@ -59,6 +59,7 @@ impl Filter {
     /// If the filter fails on this value. The request is done at this point, so this is not a
     /// usage error. The message does not quote the value, which may contain a secret.
     pub(crate) fn run(&self, input: &Value) -> Result<Vec<Value>, Failure> {
+        let is_list = input.is_array();
         let text = input.to_string();
         let input = read::parse_single(text.as_bytes())
             .map_err(|error| Failure::other(format!("--jq: {error}")))?;
@@ -67,8 +68,10 @@ impl Filter {
             .id
             .run((context, input))
             .map(|result| {
-                let value = unwrap_valr(result)
-                    .map_err(|_| failed("the filter does not match the result"))?;
+                let value = unwrap_valr(result).map_err(|_| match is_list {
+                    true => failed("the result is a list; filter its items: '.[] | …'"),
+                    false => failed("the filter does not match the result"),
+                })?;
                 serde_json::from_str(&value.to_string())
                     .map_err(|_| failed("the filter returned a value that is not JSON"))
             })

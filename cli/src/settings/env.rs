@@ -5,42 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use svc_sdk::Service;
 
+use super::guard::{self, Guard};
+use super::table;
 use crate::failure::Failure;
 use crate::process::Process;
 use crate::zone::Zone;
-
-/// The variables that decide where requests go, with which key, and how results are printed.
-const VARIABLES: [&str; 29] = [
-    "SVC_SANDBOX",
-    "SVC_SANDBOX_ADDR",
-    "SVC_SANDBOX_CONTROL_TOKEN",
-    "SVC_SANDBOX_DIR",
-    "SVC_SANDBOX_DNS",
-    "SVC_SANDBOX_EMAIL_KEY",
-    "SVC_SANDBOX_EXTRACTION_KEY",
-    "SVC_SANDBOX_IN_MEMORY",
-    "SVC_SANDBOX_KEEP",
-    "SVC_SANDBOX_LOG_FORMAT",
-    "SVC_SANDBOX_NETWORK",
-    "SVC_SANDBOX_NO_SEED",
-    "SVC_SANDBOX_PUBLIC_URL",
-    "SVC_SANDBOX_RATE_LIMIT",
-    "SVC_SANDBOX_RELAY",
-    "SVC_SANDBOX_RELAY_AGAIN",
-    "SVC_SANDBOX_RESOLVER",
-    "SVC_SANDBOX_SEED",
-    "SVC_SANDBOX_SET",
-    "SVC_SANDBOX_SMTP",
-    "SVC_SANDBOX_SMTP_CERT_FILE",
-    "SVC_SANDBOX_SMTP_KEY_FILE",
-    "SVC_SANDBOX_UNTIL_STDIN_CLOSES",
-    "SVC_PROFILE",
-    "SVC_EMAIL_URL",
-    "SVC_EMAIL_KEY",
-    "SVC_EXTRACTION_URL",
-    "SVC_EXTRACTION_KEY",
-    "SVC_OUTPUT",
-];
 
 /// A snapshot of environment variables, and of what else a run takes from its process.
 #[derive(Clone, Default)]
@@ -91,18 +60,25 @@ impl Env {
         self.variables.keys().map(String::as_str)
     }
 
-    /// Refuses a variable that was probably meant to be one of [`VARIABLES`]: with `SVC_SANBOX=1`,
-    /// an email would reach its recipient. A part of the recipient guard is checked by the guard.
-    pub fn refuse_misspelled(&self) -> Result<(), Failure> {
+    /// The variables that begin as those of svc, but are not, in order.
+    pub fn unknown(&self) -> Vec<&str> {
         let mut names = self.names().filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
+        names.retain(|name| !table::variables().any(|known| known == *name));
         names.sort_unstable();
-        let misspelled = names.into_iter().find_map(|name| {
-            let distance = |known: &str| strsim::damerau_levenshtein(name, known);
-            let meant = VARIABLES.into_iter().min_by_key(|known| distance(known))?;
-            (1..=2).contains(&distance(meant)).then_some((name, meant))
+        names
+    }
+
+    /// Refuses a variable that was probably meant to be another one: with `SVC_SANBOX=1`, an email
+    /// would reach its recipient.
+    pub fn refuse_misspelled(&self) -> Result<(), Failure> {
+        let misspelled = self.unknown().into_iter().find_map(|name| {
+            let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
+            let meant = table::variables().min_by_key(distance)?;
+            (distance(&meant) <= 2).then_some((name, meant))
         });
         match misspelled {
             None => Ok(()),
+            Some((name, _)) if Guard::is_meant_by(name) => Err(guard::misspelled(name)),
             Some((name, meant)) => Err(Failure::usage(format!(
                 "{name} is not a variable of svc: did you mean {meant}?"
             ))
@@ -113,12 +89,8 @@ impl Env {
 
     /// The value of a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.non_utf8.get(name).map(PathBuf::from).or_else(|| self.get(name).map(PathBuf::from))
-    }
-
-    /// Whether a variable is set to something other than `0` or `false`.
-    pub fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(is_truthy)
+        let path = self.non_utf8.get(name).map(PathBuf::from);
+        Some(self.cwd.join(path.or_else(|| self.get(name).map(PathBuf::from))?))
     }
 
     /// Reads a file of `NAME=value` lines, with comments, `export` and quotes as in a shell.
@@ -146,11 +118,6 @@ impl Env {
     }
 }
 
-/// Whether the value of a switch means "on".
-pub fn is_truthy(value: &str) -> bool {
-    !matches!(value, "0" | "false" | "no" | "off")
-}
-
 impl<'a> Extend<(&'a str, String)> for Env {
     fn extend<I: IntoIterator<Item = (&'a str, String)>>(&mut self, pairs: I) {
         self.variables.extend(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -168,12 +135,27 @@ impl<const N: usize> From<[(&str, &str); N]> for Env {
 fn unquoted(value: &str) -> String {
     for quote in ['"', '\''] {
         if let Some(rest) = value.strip_prefix(quote)
-            && let Some((inner, _)) = rest.rsplit_once(quote)
+            && let Some(inner) = quoted(rest, quote)
         {
-            return inner.to_owned();
+            return inner;
         }
     }
     value.split_once(" #").map_or(value, |(value, _)| value.trim_end()).to_owned()
+}
+
+/// The text up to the closing quote. What follows, such as a comment, is ignored. Between double
+/// quotes, a backslash escapes a quote.
+fn quoted(text: &str, quote: char) -> Option<String> {
+    let mut inner = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' if quote == '"' && rest.peek() == Some(&quote) => inner.extend(rest.next()),
+            c if c == quote => return Some(inner),
+            c => inner.push(c),
+        }
+    }
+    None
 }
 
 /// The option and the environment variable that set a service's base URL.

@@ -2,15 +2,13 @@
 //! and unknown entries.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use toml_edit::{DocumentMut, Item, Table, value};
+use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::guard::{self, GuardValues};
+use super::table::{Setting, SettingValue, profile_settings};
 use crate::failure::Failure;
-use crate::input::duration;
+use crate::private;
 
 /// The name of the profile that is used by default.
 pub const DEFAULT_PROFILE: &str = "default";
@@ -20,65 +18,6 @@ pub const DEFAULT_PROFILE: &str = "default";
 pub struct Profiles {
     path: PathBuf,
     document: DocumentMut,
-}
-
-/// Compatibility settings, for points that the email service's reference leaves open
-/// (`docs/undocumented/email-service.md`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compatibility {
-    /// The header that carries the email service's key (`#key-header`).
-    pub key_header: Option<String>,
-    /// The text before the key in that header.
-    pub key_prefix: Option<String>,
-    /// The member that holds the emails of a batch (`#batch-body`). `None`: a bare array.
-    pub batch_key: Option<String>,
-    /// The header that names the event of a webhook delivery (`#delivery-payload`).
-    pub event_header: Option<String>,
-    /// The number of the first page of contacts (`#contact-pages`).
-    pub first_page: Option<u32>,
-    /// Whether webhook URLs may be plain http (`#webhook-urls`).
-    pub insecure_webhooks: bool,
-    /// Whether to skip the local checks of the documented limits.
-    pub local_checks_off: bool,
-    /// Whether the service honors `Idempotency-Key`.
-    pub honors_idempotency_key: bool,
-}
-
-/// The entries of a profile.
-pub const PROFILE_ENTRIES: [&str; 19] = [
-    "email_url",
-    "extraction_url",
-    "organization",
-    "output",
-    "timeout",
-    "retries",
-    "ca_bundle",
-    "key_header",
-    "key_prefix",
-    "batch_key",
-    "event_header",
-    "first_page",
-    "insecure_webhooks",
-    "local_checks",
-    "honors_idempotency_key",
-    guard::ALLOW.0,
-    guard::REDIRECT.0,
-    guard::PER_RUN.0,
-    guard::PER_HOUR.0,
-];
-
-/// The settings of a profile.
-#[derive(Clone, Debug, Default)]
-pub struct Profile {
-    pub email_url: Option<String>,
-    pub extraction_url: Option<String>,
-    pub organization: Option<String>,
-    pub output: Option<String>,
-    pub timeout: Option<Duration>,
-    pub retries: Option<u32>,
-    pub ca_bundle: Option<PathBuf>,
-    pub guard: GuardValues,
-    pub compatibility: Compatibility,
 }
 
 impl Profiles {
@@ -108,71 +47,34 @@ impl Profiles {
         names(&self.document)
     }
 
-    /// The settings of a profile. `None` if it does not exist.
-    pub fn get(&self, name: &str) -> Result<Option<Profile>, Failure> {
-        let Some(table) = self.document.get("profiles").and_then(|all| all.get(name)) else {
+    /// Whether a profile exists.
+    pub fn exists(&self, name: &str) -> bool {
+        self.profile(name).is_some()
+    }
+
+    /// A setting of a profile, if it has it.
+    pub fn value(&self, name: &str, setting: &Setting) -> Result<Option<SettingValue>, Failure> {
+        let Some(item) = self.profile(name).and_then(|profile| profile.get(setting.name)) else {
             return Ok(None);
         };
-        let invalid = |problem: String| {
-            Failure::input(format!("{}: profile `{name}`: {problem}", self.path.display()))
-                .hint("correct the entry in this file, or remove it")
-        };
-        let wrong = |key: &str, expected: &str| invalid(format!("`{key}` is not {expected}"));
-        let text = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(item) => {
-                item.as_str().map(|s| Some(s.to_owned())).ok_or_else(|| wrong(key, "a string"))
-            }
-        };
-        let flag = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(item) => item.as_bool().map(Some).ok_or_else(|| wrong(key, "true or false")),
-        };
-        let number = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(item) => item
-                .as_integer()
-                .and_then(|number| u32::try_from(number).ok())
-                .map(Some)
-                .ok_or_else(|| wrong(key, "a non-negative integer")),
-        };
-        let texts = |key: &str| match table.get(key) {
-            None => Ok(None),
-            Some(item) => item
-                .as_array()
-                .and_then(|list| list.iter().map(|each| each.as_str().map(str::to_owned)).collect())
-                .map(Some)
-                .ok_or_else(|| wrong(key, "a list of strings")),
-        };
-        let timeout = text("timeout")?
-            .map(|text| duration::parse_limit(&text))
-            .transpose()
-            .map_err(|problem| invalid(format!("`timeout`: {problem}")))?;
-        Ok(Some(Profile {
-            email_url: text("email_url")?,
-            extraction_url: text("extraction_url")?,
-            organization: text("organization")?,
-            output: text("output")?,
-            timeout,
-            retries: number("retries")?,
-            ca_bundle: text("ca_bundle")?.map(PathBuf::from),
-            guard: GuardValues {
-                allow: texts(guard::ALLOW.0)?,
-                redirect: text(guard::REDIRECT.0)?,
-                max_per_run: number(guard::PER_RUN.0)?,
-                max_per_hour: number(guard::PER_HOUR.0)?,
-            },
-            compatibility: Compatibility {
-                key_header: text("key_header")?,
-                key_prefix: text("key_prefix")?,
-                batch_key: text("batch_key")?,
-                event_header: text("event_header")?,
-                first_page: number("first_page")?,
-                insecure_webhooks: flag("insecure_webhooks")?.unwrap_or(false),
-                local_checks_off: !flag("local_checks")?.unwrap_or(true),
-                honors_idempotency_key: flag("honors_idempotency_key")?.unwrap_or(false),
-            },
-        }))
+        setting.parse_item(item).map(Some).map_err(|problem| {
+            let space = if problem.starts_with(':') { "" } else { " " };
+            Failure::input(format!(
+                "{}: profile `{name}`: `{}`{space}{problem}",
+                self.path.display(),
+                setting.name
+            ))
+            .hint("correct the entry in this file, or remove it")
+        })
+    }
+
+    /// A text of a profile, such as a base URL.
+    pub fn text(&self, name: &str, entry: &str) -> Option<String> {
+        self.profile(name)?.get(entry)?.as_str().map(str::to_owned)
+    }
+
+    fn profile(&self, name: &str) -> Option<&dyn TableLike> {
+        self.document.get("profiles")?.get(name)?.as_table_like()
     }
 
     /// The entries that svc does not know, each with its profile, if it is in one.
@@ -183,7 +85,7 @@ impl Profiles {
         for name in self.names() {
             let table = self.document["profiles"].get(&name).and_then(Item::as_table_like);
             let keys = table.into_iter().flat_map(|table| table.iter().map(|(key, _)| key));
-            let keys = keys.filter(|key| !PROFILE_ENTRIES.contains(key));
+            let keys = keys.filter(|key| !profile_settings().any(|setting| setting.name == *key));
             unknown.extend(keys.map(|key| (Some(name.clone()), key.to_owned())));
         }
         unknown
@@ -192,6 +94,11 @@ impl Profiles {
     /// Sets a string of a profile, and creates the profile if necessary.
     pub fn set(&mut self, profile: &str, key: &str, text: &str) {
         table_of(&mut self.document, profile)[key] = value(text);
+    }
+
+    /// Sets a setting of a profile, and creates the profile if necessary.
+    pub fn set_value(&mut self, profile: &str, setting: &Setting, value: &SettingValue) {
+        table_of(&mut self.document, profile)[setting.name] = value.to_item();
     }
 
     /// Removes a profile. Returns whether it existed.
@@ -278,60 +185,17 @@ fn shape_error(document: &DocumentMut) -> Option<String> {
 
 /// Locks the files until the handle is dropped, so that concurrent commands do not overwrite each
 /// other's changes.
-pub fn lock(dir: &Path) -> Result<fs::File, Failure> {
+pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
     let path = dir.join("lock");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let file = create_private_dir(dir)
-        .and_then(|()| options.open(&path))
-        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-    // Some network file systems do not support locks; continue without one.
-    let _ = file.lock();
-    Ok(file)
+    private::lock(&path).map_err(|error| failed(&path, &error))
 }
 
-/// Writes a new file and renames it, so that a crash leaves either the old or the new content.
 pub(super) fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::other(format!("{}: {error}", path.display()));
-    // Write through a symbolic link, for example into a dotfiles repository.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if let Some(parent) = path.parent() {
-        create_private_dir(parent).map_err(failed)?;
-    }
-    let temporary = path.with_extension(format!("toml.{}", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let written = options.open(&temporary).and_then(|mut file| {
-        file.write_all(document.to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(failed)
+    private::replace(path, document.to_string().as_bytes()).map_err(|error| failed(path, &error))
 }
 
-/// Creates a directory and its parents with mode 0700.
-pub(crate) fn create_private_dir(path: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path)
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::other(format!("{}: {error}", path.display()))
 }
 
 /// Whether there is no such file. Below an unknown home directory there is none.

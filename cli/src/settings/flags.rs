@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches as _, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueEnum as _, ValueHint};
 
+use super::{SettingValue, Source, Sourced};
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
@@ -31,7 +32,7 @@ pub struct GlobalFlags {
     #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub extraction_url: Option<String>,
 
-    /// File with the API key, `-` for standard input; the environment variables hold the key itself [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY]
+    /// File with the API key, `-` for standard input; the environment variables hold the key itself [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY, or SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE]
     #[arg(
         long,
         global = true,
@@ -121,6 +122,28 @@ pub struct GlobalFlags {
 }
 
 impl GlobalFlags {
+    /// The value of a setting that an option gives, and the option.
+    pub(super) fn given(&self, setting: &str) -> Option<Sourced<SettingValue>> {
+        let (option, value) = match setting {
+            "profile" => ("--profile", SettingValue::Text(self.profile.clone()?)),
+            "sandbox" => ("--sandbox", SettingValue::Flag(self.sandbox.then_some(true)?)),
+            "email_url" => ("--email-url", SettingValue::Text(self.email_url.clone()?)),
+            "extraction_url" => {
+                ("--extraction-url", SettingValue::Text(self.extraction_url.clone()?))
+            }
+            "output" if self.json => ("--json", SettingValue::Text("json".to_owned())),
+            "output" => {
+                let name = self.output?.to_possible_value()?.get_name().to_owned();
+                ("--output", SettingValue::Text(name))
+            }
+            "timeout" => ("--timeout", SettingValue::Duration(self.timeout?)),
+            "retries" => ("--retries", SettingValue::Number(self.retries?)),
+            "ca_bundle" => ("--ca-bundle", SettingValue::Path(self.ca_bundle.clone()?)),
+            _ => return None,
+        };
+        Some(Sourced { value, source: Source::Option(option) })
+    }
+
     /// The options that decide about the output, anywhere in a command line that may be wrong.
     pub fn found_in(args: &[OsString]) -> Self {
         let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);

@@ -1,9 +1,10 @@
 //! Counts the recipients of the last hour in a file that all runs of a profile share.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::private;
 
 /// The limit of an hour and its file.
 pub struct HourCounter {
@@ -24,7 +25,7 @@ impl HourCounter {
     }
 
     fn change(&self, recipients: i64) -> io::Result<Result<(), String>> {
-        let mut file = self.open()?;
+        let mut file = private::open(&self.path)?;
         // Held for as long as it takes to read and write two kilobytes.
         file.lock()?;
         let mut text = String::new();
@@ -51,14 +52,6 @@ impl HourCounter {
         let line = |(minute, count): &(u64, u64)| format!("{minute:020} {count:020}\n");
         file.write_all(minutes.iter().map(line).collect::<String>().as_bytes())?;
         Ok(Ok(()))
-    }
-
-    fn open(&self) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&self.path)
     }
 }
 

@@ -7,25 +7,22 @@ use clap::ValueEnum as _;
 use svc_sdk::Service;
 
 use super::directories::{directories, state_directory};
-use super::env::{self, Env, key_variable};
-use super::files::{self, DEFAULT_PROFILE, Profile};
+use super::env::{Env, key_variable};
+use super::files::{self, DEFAULT_PROFILE};
 use super::source::{Source, Sourced};
-use super::{Compatibility, Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
+use super::table::{SETTINGS, Setting, SettingValue, profile_settings};
+use super::{Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
+use crate::input::switch;
 use crate::output::{ColorChoice, Format};
+use crate::suggest;
 use crate::urls::without_password;
 use crate::zone::{self, Zone};
-
-/// Default time limit of a call, over all attempts.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Default maximum number of retries.
-const RETRIES: u32 = 2;
 
 /// The resolved settings of one run.
 pub struct Settings {
     pub sandbox: bool,
-    pub sandbox_from: Source,
     pub sandbox_dir: PathBuf,
     pub profile: Sourced<String>,
     pub email_url: Option<Sourced<String>>,
@@ -53,12 +50,161 @@ pub struct Settings {
     /// The environment of the run.
     pub env: Env,
     env_file: Env,
+    resolved: Resolved,
     profile_known: bool,
     /// The base URLs in the profile, which its keys were stored for.
     profile_email_url: Option<String>,
     profile_extraction_url: Option<String>,
-    email_key: Option<Sourced<Key>>,
-    extraction_key: Option<Sourced<Key>>,
+    email_key: Option<Sourced<GivenKey>>,
+    extraction_key: Option<Sourced<GivenKey>>,
+}
+
+/// Compatibility settings, for points that the email service's reference leaves open
+/// (`docs/undocumented/email-service.md`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compatibility {
+    /// The header that carries the email service's key (`#key-header`).
+    pub key_header: Option<String>,
+    /// The text before the key in that header.
+    pub key_prefix: Option<String>,
+    /// The member that holds the emails of a batch (`#batch-body`). `None`: a bare array.
+    pub batch_key: Option<String>,
+    /// The header that names the event of a webhook delivery (`#delivery-payload`).
+    pub event_header: Option<String>,
+    /// The number of the first page of contacts (`#contact-pages`).
+    pub first_page: Option<u32>,
+    /// Whether webhook URLs may be plain http (`#webhook-urls`).
+    pub insecure_webhooks: bool,
+    /// Whether to skip the local checks of the documented limits.
+    pub local_checks_off: bool,
+    /// Whether the service honors `Idempotency-Key`.
+    pub honors_idempotency_key: bool,
+}
+
+/// A key from the environment, or the file that contains it.
+#[derive(Clone)]
+enum GivenKey {
+    Key(Key),
+    File(PathBuf),
+}
+
+/// The value of each setting, in the order of the table.
+#[derive(Default)]
+struct Resolved(Vec<(&'static Setting, Option<Sourced<SettingValue>>)>);
+
+impl Resolved {
+    fn get<T>(&self, name: &str, of: fn(SettingValue) -> Option<T>) -> Option<Sourced<T>> {
+        let (_, found) = self.0.iter().find(|(setting, _)| setting.name == name)?;
+        let Sourced { value, source } = found.clone()?;
+        Some(Sourced { value: of(value)?, source })
+    }
+
+    fn text(&self, name: &str) -> Option<Sourced<String>> {
+        self.get(name, SettingValue::into_text)
+    }
+
+    fn number(&self, name: &str) -> Option<Sourced<u32>> {
+        self.get(name, SettingValue::into_number)
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.get(name, SettingValue::into_flag).is_some_and(|flag| flag.value)
+    }
+
+    fn compatibility(&self) -> Compatibility {
+        let text = |name| self.text(name).map(|text| text.value);
+        Compatibility {
+            key_header: text("key_header"),
+            key_prefix: text("key_prefix"),
+            batch_key: text("batch_key"),
+            event_header: text("event_header"),
+            first_page: self.number("first_page").map(|page| page.value),
+            insecure_webhooks: self.flag("insecure_webhooks"),
+            local_checks_off: !self.flag("local_checks"),
+            honors_idempotency_key: self.flag("honors_idempotency_key"),
+        }
+    }
+
+    fn guard(&self, misspelled: Option<String>) -> Guard {
+        Guard {
+            allow: self.get("allow_recipients", SettingValue::into_list),
+            redirect: self.text("redirect_recipients"),
+            max_per_run: self.number("max_recipients_per_run"),
+            max_per_hour: self.number("max_recipients_per_hour"),
+            misspelled,
+        }
+    }
+}
+
+/// The sources of a setting, below the options.
+struct Layers<'a> {
+    flags: &'a GlobalFlags,
+    env: &'a Env,
+    file: &'a Env,
+    profiles: &'a Profiles,
+}
+
+impl Layers<'_> {
+    /// Applies precedence: option, environment, `--env-file`, profile, default.
+    fn resolve(
+        &self,
+        setting: &Setting,
+        profile: Option<&str>,
+    ) -> Result<Option<Sourced<SettingValue>>, Failure> {
+        if let Some(given) = self.flags.given(setting.name) {
+            return Ok(Some(given));
+        }
+        if let Some(name) = setting.variable
+            && let Some(text) = variable(self.env, self.file, name)?
+        {
+            let value = setting
+                .parse(&text.value)
+                .map_err(|problem| Failure::usage(format!("{}: {problem}", text.source)))?;
+            return Ok(Some(Sourced { value, source: text.source }));
+        }
+        if let Some(profile) = profile.filter(|_| setting.in_profile)
+            && let Some(value) = self.profiles.value(profile, setting)?
+        {
+            return Ok(Some(Sourced::from_profile(value)));
+        }
+        let default = setting.default_value();
+        Ok(default.map(|value| Sourced { value, source: Source::Default }))
+    }
+
+    fn named(&self, name: &str) -> Result<Option<Sourced<SettingValue>>, Failure> {
+        let setting = SETTINGS.iter().find(|setting| setting.name == name);
+        setting.map_or(Ok(None), |setting| self.resolve(setting, None))
+    }
+
+    /// A key of the environment, or the file that contains it.
+    fn key(
+        &self,
+        key: &'static str,
+        key_file: &'static str,
+    ) -> Result<Option<Sourced<GivenKey>>, Failure> {
+        for (env, source) in [
+            (self.env, Source::Environment as fn(&'static str) -> Source),
+            (self.file, Source::EnvFile),
+        ] {
+            let text = |name| not_empty(env, name, source);
+            match (text(key)?, text(key_file)?) {
+                (Some(_), Some(_)) => {
+                    return Err(Failure::usage(format!("both {key} and {key_file} are set"))
+                        .hint(format!("unset one of them: unset {key_file}")));
+                }
+                (Some(text), None) => {
+                    let value = GivenKey::Key(Key::parse(&text.value, &text.source.to_string())?);
+                    return Ok(Some(Sourced { value, source: text.source }));
+                }
+                (None, Some(path)) => {
+                    let value = GivenKey::File(self.env.cwd.join(path.value));
+                    return Ok(Some(Sourced { value, source: path.source }));
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Settings {
@@ -68,97 +214,128 @@ impl Settings {
         let file = file.transpose()?.unwrap_or_default();
         env.refuse_misspelled()?;
         file.refuse_misspelled()?;
-        let variable = |name| variable(env, &file, name);
-
-        let sandbox_from = match variable("SVC_SANDBOX") {
-            _ if flags.sandbox => Source::Option("--sandbox"),
-            Some(variable) if env::is_truthy(&variable.value) => variable.source,
-            _ => Source::Default,
-        };
-        let sandbox = sandbox_from != Source::Default;
-        if sandbox {
-            refuse_urls_with_sandbox(flags)?;
-        }
 
         let (config_dir, data_dir) = directories(env);
         let state_dir = state_directory(env).unwrap_or_else(|| data_dir.join("state"));
         let profiles = Profiles::load(config_dir.join("config.toml"))?;
-        let named = option("--profile", flags.profile.clone()).or_else(|| variable("SVC_PROFILE"));
-        let ChosenProfile { name: profile, values, known: profile_known } =
+        let layers = Layers { flags, env, file: &file, profiles: &profiles };
+        let sandbox = layers.named("sandbox")?;
+        let sandbox = sandbox.is_some_and(|sandbox| sandbox.value == SettingValue::Flag(true));
+        if sandbox {
+            refuse_urls_with_sandbox(flags)?;
+        }
+        let named = layers.named("profile")?.and_then(|Sourced { value, source }| {
+            Some(Sourced { value: value.into_text()?, source })
+        });
+        let ChosenProfile { name: profile, known: profile_known } =
             chosen_profile(&profiles, &config_dir, named)?;
 
-        let profile_value = |value: Option<String>| value.map(Sourced::from_profile);
-        let guard = Guard::resolve(
-            values.guard,
-            misspelled_guard(&profiles, &profile.value, [env, &file]),
-            |name| {
-                let here = env.get_or_empty(name).map(|value| (value, Source::Environment(name)));
-                here.or_else(|| file.get_or_empty(name).map(|value| (value, Source::EnvFile(name))))
-                    .map(|(value, source)| Sourced { value: value.to_owned(), source })
-            },
-        )?;
-        let mut settings = Self {
+        let mut resolved = Resolved::default();
+        for setting in &SETTINGS {
+            let value = match setting.name {
+                "profile" => {
+                    let Sourced { value, source } = profile.clone();
+                    Some(Sourced { value: SettingValue::Text(value), source })
+                }
+                // A sandbox run never reaches a live service, whatever the other settings are.
+                _ if sandbox && setting.live_only => None,
+                _ => layers.resolve(setting, Some(&profile.value))?,
+            };
+            resolved.0.push((setting, value));
+        }
+        let format = resolved.text("output").and_then(|text| {
+            Some(Sourced { value: Format::from_str(&text.value, false).ok()?, source: text.source })
+        });
+        let default = |value| Sourced { value, source: Source::Default };
+        let misspelled = misspelled_guard(&profiles, &profile.value, [env, &file]);
+        let sandbox_dir = env.path("SVC_SANDBOX_DIR").or_else(|| file.path("SVC_SANDBOX_DIR"));
+        let keys = |key, file| if sandbox { Ok(None) } else { layers.key(key, file) };
+        Ok(Self {
             sandbox,
-            sandbox_from,
-            sandbox_dir: env
-                .path("SVC_SANDBOX_DIR")
-                .or_else(|| file.path("SVC_SANDBOX_DIR"))
-                .unwrap_or_else(|| data_dir.join("sandbox")),
-            profile,
+            sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
             profile_known,
-            profile_email_url: values.email_url.clone(),
-            profile_extraction_url: values.extraction_url.clone(),
-            email_url: option("--email-url", flags.email_url.clone())
-                .or_else(|| variable("SVC_EMAIL_URL"))
-                .or_else(|| profile_value(values.email_url)),
-            extraction_url: option("--extraction-url", flags.extraction_url.clone())
-                .or_else(|| variable("SVC_EXTRACTION_URL"))
-                .or_else(|| profile_value(values.extraction_url)),
-            organization: values.organization,
+            profile_email_url: profiles.text(&profile.value, "email_url"),
+            profile_extraction_url: profiles.text(&profile.value, "extraction_url"),
+            email_url: resolved.text("email_url"),
+            extraction_url: resolved.text("extraction_url"),
+            organization: resolved.text("organization").map(|id| id.value),
             key_file: flags.key_file.clone(),
-            format: format(flags, variable("SVC_OUTPUT").or_else(|| profile_value(values.output)))?,
+            format,
             color: color_choice(flags, [env, &file]),
-            timeout: option("--timeout", flags.timeout)
-                .or_else(|| values.timeout.map(Sourced::from_profile))
-                .unwrap_or(Sourced { value: TIMEOUT, source: Source::Default }),
-            retries: option("--retries", flags.retries)
-                .or_else(|| values.retries.map(Sourced::from_profile))
-                .unwrap_or(Sourced { value: RETRIES, source: Source::Default }),
-            ca_bundle: option("--ca-bundle", flags.ca_bundle.clone())
-                .or_else(|| {
-                    variable("SSL_CERT_FILE")
-                        .map(|path| Sourced { value: path.value.into(), source: path.source })
-                })
-                .or_else(|| values.ca_bundle.map(Sourced::from_profile)),
-            proxies: Proxies::resolve(env, &file),
-            bulk_queue: variable("SVC_BULK_QUEUE").map(|variable| variable.value),
+            timeout: resolved
+                .get("timeout", SettingValue::into_duration)
+                .unwrap_or(default(Duration::from_secs(30))),
+            retries: resolved
+                .number("retries")
+                .unwrap_or(Sourced { value: 2, source: Source::Default }),
+            ca_bundle: resolved.get("ca_bundle", SettingValue::into_path),
+            proxies: if sandbox { Proxies::none() } else { Proxies::resolve(env, &file) },
+            bulk_queue: resolved.text("bulk_queue").map(|queue| queue.value),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
-            guard,
-            compatibility: values.compatibility,
+            guard: resolved.guard(misspelled),
+            compatibility: match sandbox {
+                true => Compatibility { insecure_webhooks: true, ..Compatibility::default() },
+                false => resolved.compatibility(),
+            },
+            email_key: keys("SVC_EMAIL_KEY", "SVC_EMAIL_KEY_FILE")?,
+            extraction_key: keys("SVC_EXTRACTION_KEY", "SVC_EXTRACTION_KEY_FILE")?,
+            profile,
             config_dir,
             data_dir,
             state_dir,
             env: env.clone(),
-            env_file: Env::default(),
-            email_key: None,
-            extraction_key: None,
-        };
-        settings.env_file = file.clone();
-        if sandbox {
-            // A sandbox run never reaches a live service, whatever the other settings are.
-            settings.email_url = None;
-            settings.extraction_url = None;
-            settings.organization = None;
-            settings.proxies = Proxies::none();
-            settings.compatibility =
-                Compatibility { insecure_webhooks: true, ..Compatibility::default() };
-            return Ok(settings);
+            env_file: file.clone(),
+            resolved,
+        })
+    }
+
+    /// Every setting with its value and its source, in the order of the table.
+    pub fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<&Sourced<SettingValue>>)> {
+        self.resolved.0.iter().map(|(setting, value)| (*setting, value.as_ref()))
+    }
+
+    /// What svc does not know, and ignores: variables, and entries of the configuration that this
+    /// run would use.
+    pub fn unknown(&self) -> Vec<String> {
+        let mut variables = self.env.unknown();
+        variables.extend(self.env_file.unknown());
+        let mut unknown = Vec::new();
+        if !variables.is_empty() {
+            unknown.push(format!("unknown to svc, and without effect: {}", variables.join(", ")));
         }
-        settings.email_key = key(variable("SVC_EMAIL_KEY"))?;
-        settings.extraction_key = key(variable("SVC_EXTRACTION_KEY"))?;
-        Ok(settings)
+        let of_run = |entry: &UnknownEntry| {
+            entry.profile.as_ref().is_none_or(|profile| *profile == self.profile.value)
+        };
+        unknown.extend(self.unknown_entries().iter().filter(|e| of_run(e)).map(|entry| {
+            let meant = entry.meant.as_ref().map(|meant| format!("; {meant}"));
+            format!("{} is unknown and has no effect{}", entry.shown, meant.unwrap_or_default())
+        }));
+        unknown
+    }
+
+    /// The entries of `config.toml` that have no effect.
+    pub fn unknown_entries(&self) -> Vec<UnknownEntry> {
+        let entries = self.profiles().map(|profiles| profiles.unknown_entries());
+        let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
+            let known = profile_settings().map(|setting| setting.name);
+            let meant = suggest::nearest(&entry, known);
+            match &profile {
+                Some(name) => UnknownEntry {
+                    shown: format!("`{entry}` in profile `{name}`"),
+                    meant: meant.map(|meant| format!("did you mean {meant}?")),
+                    profile,
+                },
+                None => UnknownEntry {
+                    shown: format!("`{entry}` in config.toml"),
+                    meant: meant
+                        .map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
+                    profile,
+                },
+            }
+        });
+        described.collect()
     }
 
     /// A path on the command line, from the directory of the run.
@@ -166,9 +343,9 @@ impl Settings {
         self.env.cwd.join(path)
     }
 
-    /// A variable of the environment or of the file of `--env-file`.
+    /// A variable of the environment or of the file of `--env-file`, unless it is empty.
     pub fn variable(&self, name: &'static str) -> Option<Sourced<String>> {
-        variable(&self.env, &self.env_file, name)
+        variable(&self.env, &self.env_file, name).ok().flatten()
     }
 
     /// The time zone of times without one, which the machine must know.
@@ -198,8 +375,17 @@ impl Settings {
             let key = keyring::get(&self.profile.value, service, self.keyring_timeout())?;
             return Ok(Some(Sourced::from_profile(key)));
         }
-        if let Some(key) = self.key_of_environment(service) {
-            return Ok(Some(key.clone()));
+        if let Some(Sourced { value, source }) = self.key_of_environment(service) {
+            let value = match value {
+                GivenKey::Key(key) => key.clone(),
+                GivenKey::File(path) => {
+                    let text = std::fs::read_to_string(path).map_err(|error| {
+                        Failure::input(format!("{source}: {}: {error}", path.display()))
+                    })?;
+                    Key::parse(&text, &source.to_string())?
+                }
+            };
+            return Ok(Some(Sourced { value, source: source.clone() }));
         }
         Ok(self.credentials()?.key(&self.profile.value, service)?.map(Sourced::from_profile))
     }
@@ -246,11 +432,7 @@ impl Settings {
 
     /// The base URL of a service in the profile, if it is another one than this.
     pub fn replaced_url(&self, service: Service, url: &str) -> Result<Option<String>, Failure> {
-        let profile = self.profiles()?.get(&self.profile.value)?.unwrap_or_default();
-        let stored = match service {
-            Service::Email => profile.email_url,
-            _ => profile.extraction_url,
-        };
+        let stored = self.profiles()?.text(&self.profile.value, url_entry(service));
         let stored_for = match stored {
             Some(stored) => Some(stored),
             None => self.credentials()?.url(&self.profile.value, service).map(str::to_owned),
@@ -274,7 +456,7 @@ impl Settings {
         self.timeout.value.min(keyring::UNLOCK_TIMEOUT)
     }
 
-    fn key_of_environment(&self, service: Service) -> Option<&Sourced<Key>> {
+    fn key_of_environment(&self, service: Service) -> Option<&Sourced<GivenKey>> {
         match service {
             Service::Email => self.email_key.as_ref(),
             _ => self.extraction_key.as_ref(),
@@ -312,10 +494,43 @@ pub fn unknown_profile(name: &str) -> Failure {
         ))
 }
 
-fn variable(env: &Env, file: &Env, name: &'static str) -> Option<Sourced<String>> {
-    let here = env.get(name).map(|value| (value, Source::Environment(name)));
-    here.or_else(|| file.get(name).map(|value| (value, Source::EnvFile(name))))
-        .map(|(value, source)| Sourced { value: value.to_owned(), source })
+fn variable(env: &Env, file: &Env, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
+    let here = not_empty(env, name, Source::Environment)?;
+    if here.is_some() { Ok(here) } else { not_empty(file, name, Source::EnvFile) }
+}
+
+/// A variable that is set. One of svc that is empty is more likely a missing secret of a CI system
+/// than the wish to use the profile.
+fn not_empty(
+    env: &Env,
+    name: &'static str,
+    source: fn(&'static str) -> Source,
+) -> Result<Option<Sourced<String>>, Failure> {
+    match env.get_or_empty(name) {
+        Some(text) if text.trim().is_empty() && name.starts_with("SVC_") => {
+            Err(Failure::usage(format!("{}: it is empty", source(name)))
+                .hint(format!("unset {name}, or set a value")))
+        }
+        text => Ok(text
+            .filter(|text| !text.is_empty())
+            .map(|text| Sourced { value: text.to_owned(), source: source(name) })),
+    }
+}
+
+const fn url_entry(service: Service) -> &'static str {
+    match service {
+        Service::Email => "email_url",
+        _ => "extraction_url",
+    }
+}
+
+/// An entry of `config.toml` that svc does not know.
+pub struct UnknownEntry {
+    /// The entry and where it is.
+    pub shown: String,
+    /// What was probably meant.
+    pub meant: Option<String>,
+    profile: Option<String>,
 }
 
 /// Compares base URLs as the client uses them: with or without a slash at the end. The client
@@ -335,17 +550,15 @@ fn chosen_profile(
         None => Sourced { value: DEFAULT_PROFILE.to_owned(), source: Source::Default },
     });
     let explicit = !matches!(chosen.source, Source::Default);
-    let values = profiles.get(&chosen.value)?;
-    let known = values.is_some() || !explicit || {
+    let known = profiles.exists(&chosen.value) || !explicit || {
         Credentials::load(config_dir.join("credentials.toml"))?.names().contains(&chosen.value)
     };
-    Ok(ChosenProfile { name: chosen, values: values.unwrap_or_default(), known })
+    Ok(ChosenProfile { name: chosen, known })
 }
 
 /// The selected profile. `known` is false for the new one of `svc login --profile new`.
 struct ChosenProfile {
     name: Sourced<String>,
-    values: Profile,
     known: bool,
 }
 
@@ -364,57 +577,24 @@ fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
     }
 }
 
-fn option<T>(name: &'static str, value: Option<T>) -> Option<Sourced<T>> {
-    value.map(|value| Sourced { value, source: Source::Option(name) })
-}
-
 /// An entry of the configuration, or a variable, that was probably meant to be a part of the guard.
 fn misspelled_guard(profiles: &Profiles, profile: &str, environments: [&Env; 2]) -> Option<String> {
     let entries = profiles.unknown_entries().into_iter();
     let entries = entries.filter(|(of, _)| of.as_ref().is_none_or(|of| of == profile));
     let entries = entries.map(|(_, entry)| entry);
-    let variables = environments.into_iter().flat_map(Env::names).map(str::to_owned);
-    entries
-        .chain(variables.filter(|name| name.starts_with("SVC_")))
-        .find(|name| Guard::is_meant_by(name))
-}
-
-fn key(text: Option<Sourced<String>>) -> Result<Option<Sourced<Key>>, Failure> {
-    text.map(|text| {
-        let value = Key::parse(&text.value, &text.source.to_string())?;
-        Ok(Sourced { value, source: text.source })
-    })
-    .transpose()
-}
-
-fn format(
-    flags: &GlobalFlags,
-    otherwise: Option<Sourced<String>>,
-) -> Result<Option<Sourced<Format>>, Failure> {
-    if flags.json {
-        return Ok(option("--json", Some(Format::Json)));
-    }
-    if let Some(format) = flags.output {
-        return Ok(option("--output", Some(format)));
-    }
-    otherwise
-        .map(|text| {
-            let value = Format::from_str(&text.value, false).map_err(|_| {
-                Failure::usage(format!(
-                    "{}: `{}` is not an output format: use table, json, ndjson or yaml",
-                    text.source, text.value
-                ))
-            })?;
-            Ok(Sourced { value, source: text.source })
-        })
-        .transpose()
+    let variables = environments.into_iter().flat_map(Env::unknown).map(str::to_owned);
+    entries.chain(variables).find(|name| Guard::is_meant_by(name))
 }
 
 /// When to use colors, by the option or else the environment.
 pub fn color_choice<const N: usize>(flags: &GlobalFlags, environments: [&Env; N]) -> ColorChoice {
     let variable = environments.iter().find_map(|env| match env.get("NO_COLOR") {
         Some(_) => Some(ColorChoice::Never),
-        None => env.is_on("CLICOLOR_FORCE").then_some(ColorChoice::Always),
+        None => {
+            let forced = env.get("CLICOLOR_FORCE")?;
+            // A convention of many programs, of which some set other words.
+            (switch::parse(forced) != Some(false)).then_some(ColorChoice::Always)
+        }
     });
     flags.color.or(variable).unwrap_or(ColorChoice::Auto)
 }
@@ -475,7 +655,7 @@ mod tests {
         assert_eq!(seen(&flags, &extra), ("http://option".into(), Source::Option("--email-url")));
 
         let settings = home.resolve(&GlobalFlags::default(), &[]).expect("resolved");
-        assert_eq!((settings.retries.value, settings.timeout.value), (7, TIMEOUT));
+        assert_eq!((settings.retries.value, settings.timeout.value.as_secs()), (7, 30));
     }
 
     #[test]
@@ -520,6 +700,6 @@ mod tests {
     fn rejects_unknown_formats_in_a_profile() {
         let home = Home::new("[profiles.default]\noutput = \"xml\"\n");
         let refused = home.resolve(&GlobalFlags::default(), &[]).err().expect("refused");
-        assert!(refused.details().message.contains("profile: `xml`"));
+        assert!(refused.details().message.contains("`output`: `xml` is not an output format"));
     }
 }

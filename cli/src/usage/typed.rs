@@ -104,11 +104,6 @@ impl<'a> Typed<'a> {
         if word == "help" {
             return format!("did you mean {} --help?", self.path());
         }
-        let path = self.path();
-        let mut meant = words::SURPLUS.iter().filter(|(place, _)| *place == path);
-        if let Some(hint) = meant.find_map(|(_, candidate)| self.suggestion(candidate)) {
-            return hint;
-        }
         // `--subject Hello there`: the word before is a value too.
         let after_value = args.windows(2).any(|pair| {
             let before = pair[0].to_string_lossy();
@@ -130,17 +125,13 @@ impl<'a> Typed<'a> {
         if !candidate.starts_with('-') {
             return Some(candidate.replace("{path}", &self.path()));
         }
-        let options = candidate.split('|').filter_map(|name| self.option(name));
-        let options = options.collect::<Vec<_>>();
-        let shown = options.iter().map(|option| {
-            let name = format!("--{}", option.get_long().unwrap_or_default());
-            match option.get_value_names().filter(|_| option.get_action().takes_values()) {
-                Some(names) => format!("{name} <{}>", names.join("> <")),
-                None => name,
-            }
-        });
-        let shown = shown.collect::<Vec<_>>().join(" or ");
-        let why = match options.first()?.get_long() {
+        let option = self.option(candidate)?;
+        let name = format!("--{}", option.get_long().unwrap_or_default());
+        let shown = match option.get_value_names().filter(|_| option.get_action().takes_values()) {
+            Some(names) => format!("{name} <{}>", names.join("> <")),
+            None => name,
+        };
+        let why = match option.get_long() {
             Some("key-file") => "\na key on the command line is visible to other users",
             _ => "",
         };
@@ -152,7 +143,7 @@ impl<'a> Typed<'a> {
         let name = word.split('=').next().unwrap_or_default();
         let known = words::FORMATS.iter().find(|(typed, _)| typed.contains(&name));
         match known {
-            Some((_, hint)) => hint.replace("{word}", word),
+            Some((_, hint)) => (*hint).to_owned(),
             None => format!(
                 "--output is the format; to write to a file, redirect the output: {} … > FILE",
                 self.path()
@@ -204,7 +195,7 @@ impl<'a> Typed<'a> {
             .iter()
             .filter(|(place, typed, _)| *place == path && typed.contains(&word));
         if let Some((_, _, hint)) = here.next() {
-            return Some(hint.replace("{word}", word));
+            return Some((*hint).to_owned());
         }
         let names = self.command.get_subcommands().map(Command::get_name).collect::<Vec<_>>();
         // The synonyms are those of actions, and the commands of `svc` are mostly groups.

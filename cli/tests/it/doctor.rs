@@ -29,7 +29,8 @@ fn a_healthy_sandbox_has_no_problem() {
 #[test]
 fn without_configuration_the_next_step_is_login() {
     let run = Home::new().run(&["doctor"]);
-    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.code, 10, "{run:?}");
+    assert_eq!(finding(&run, "services")["finding"], "no service is set up");
     assert_eq!(finding(&run, "email service")["next"], "svc login --service email");
 }
 

@@ -92,6 +92,21 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!((child.wait().expect("ends").code(), stderr.as_str()), (Some(0), ""));
 }
 
+/// A script that prints no result still learns that an email was refused.
+#[test]
+fn a_closed_pipe_does_not_hide_a_failure() {
+    let home = Home::new();
+    let email = |from: &str| {
+        format!(r#"{{"from":"{from}","to":"ada@example.test","subject":"s","text":"t"}}"#)
+    };
+    let emails = format!("{}\n{}\n", email("hello@sandbox.test"), email("a@elsewhere.test"));
+    let file = home.file("partly.ndjson", emails);
+    let mut child = home.spawn(&["--sandbox", "emails", "batch", &file]);
+    let _watchdog = Watchdog::start(&child);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("ends").code(), Some(11));
+}
+
 #[test]
 fn scripts_and_man_pages_are_printed_verbatim() {
     let home = Home::new();
@@ -161,7 +176,7 @@ fn a_filter_error_after_the_request_is_not_a_usage_error() {
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
     assert_eq!(
         run.stderr,
-        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the filter does not match the result\",\"hint\":\"the command itself has completed: check before repeating it\\nfor values of varying type, use ()?: (.error.message)? // \\\"none\\\"\"}}\n"
+        "{\"error\":{\"kind\":\"other\",\"code\":\"filter_failed\",\"message\":\"--jq: the result is a list; filter its items: '.[] | …'\",\"hint\":\"the command itself has completed: check before repeating it\\nfor values of varying type, use ()?: (.error.message)? // \\\"none\\\"\"}}\n"
     );
 }
 
@@ -255,6 +270,7 @@ fn warnings_and_notes_are_printed_in_every_format() {
         let run = home.run_with_env(&[&send[..], &["-o", format]].concat(), &env);
         assert!(run.stderr.contains("sending now: "), "{run:?}");
         let run = home.run_with_env(&[&send[..], &["-o", format, "--quiet"]].concat(), &env);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let warning = "warning: `nonsense` in config.toml is unknown and has no effect\n";
+        assert_eq!((run.code, run.stderr.as_str()), (0, warning));
     }
 }

@@ -306,7 +306,92 @@ fn a_misspelled_variable_is_refused() {
         assert_eq!((run.code, &run.error()["code"]), (2, &"misspelled_variable".into()), "{run:?}");
     }
     assert_eq!(service.requests(), [""; 0]);
-    // Those of other programs.
+    // Those of other programs are named.
     let others = [("SVC_HOME", "1"), ("SVC_TOKEN", "1"), ("SVC_EMAIL_URL_OLD", "1"), ("SVC", "1")];
-    assert_eq!(home.run_with_env(&send, &[&base[..], &others].concat()).code, 0);
+    let run = home.run_with_env(&send, &[&base[..], &others].concat());
+    let named =
+        "warning: unknown to svc, and without effect: SVC_EMAIL_URL_OLD, SVC_HOME, SVC_TOKEN";
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.lines().any(|line| line == named), "{run:?}");
+}
+
+/// `SVC_SANDBOX=False` once selected the sandbox, so that a live email stayed there.
+#[test]
+fn booleans_are_read_without_regard_to_case() {
+    let home = Home::new();
+    let sandbox = |value: &str| home.run_with_env(&["config", "show"], &[("SVC_SANDBOX", value)]);
+    for value in ["False", "FALSE", "No", "OFF", "0"] {
+        assert_eq!(shown(&sandbox(value), "sandbox").0, false, "{value}");
+    }
+    for value in ["True", "YES", "on", "1"] {
+        assert_eq!(shown(&sandbox(value), "sandbox").0, true, "{value}");
+    }
+    let run = sandbox("maybe");
+    assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{run:?}");
+}
+
+/// A secret that a CI system does not have is an empty variable.
+#[test]
+fn a_variable_that_is_set_and_empty_is_refused() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", CONFIG);
+    for name in ["SVC_EMAIL_KEY", "SVC_EXTRACTION_KEY_FILE", "SVC_PROFILE", "SVC_OUTPUT"] {
+        let run = home.run_with_env(&["audiences", "list"], &[(name, "")]);
+        assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
+        let message = format!("environment {name}: it is empty");
+        assert_eq!(run.error()["message"], message, "{name}");
+    }
+    // The sandbox does not use the keys of a service.
+    let run = home.run_with_env(&["--sandbox", "config", "show"], &[("SVC_EMAIL_KEY", "")]);
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn a_key_can_be_in_a_file_that_a_variable_names() {
+    let home = Home::new();
+    let service = Service::always(200, "[]");
+    let url = service.url();
+    home.file("key", "mk_test_infile\n");
+    let base = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY_FILE", "key")];
+    assert_eq!(home.run_with_env(&["audiences", "list"], &base).code, 0);
+    assert!(service.requests()[0].contains("Bearer mk_test_infile"), "{:?}", service.requests());
+    let from = shown(&home.run_with_env(&["config", "show"], &base), "email_key").1;
+    assert_eq!(from, "environment SVC_EMAIL_KEY_FILE");
+    let both = [&base[..], &[("SVC_EMAIL_KEY", "mk_test_x")]].concat();
+    let run = home.run_with_env(&["audiences", "list"], &both);
+    assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{run:?}");
+    let missing = [base[0], ("SVC_EMAIL_KEY_FILE", "nowhere")];
+    assert_eq!(home.run_with_env(&["audiences", "list"], &missing).code, 2);
+}
+
+#[test]
+fn config_set_changes_a_setting_of_a_profile() {
+    let home = Home::new();
+    home.file("config/svc/config.toml", format!("# mine\n{CONFIG}"));
+    assert_eq!(home.run(&["config", "set", "retries", "5"]).code, 0);
+    let list = ["config", "set", "allow_recipients", "@a.test, b@c.test", "--profile", "other"];
+    assert_eq!(home.run(&list).json()["value"], json!(["@a.test", "b@c.test"]));
+    let file = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
+    assert!(file.starts_with("# mine\n") && file.contains("retries = 5\n"), "{file}");
+    assert_eq!(shown(&home.run(&["config", "show"]), "retries"), (json!(5), json!("profile")));
+    for (name, value) in [("retries", "many"), ("output", "xml"), ("sandbox", "true"), ("x", "1")] {
+        let run = home.run(&["config", "set", name, value]);
+        assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
+    }
+    assert_eq!(home.run(&["config", "set", "insecure_webhooks", "YES"]).json()["value"], true);
+}
+
+/// The book names every setting and every variable.
+#[test]
+fn the_book_names_every_setting() {
+    let book = include_str!("../../../docs/commands/README.md");
+    let help = Home::new().run(&["config", "show", "--json"]).json();
+    for row in help.as_array().expect("a list") {
+        let name = row["setting"].as_str().expect("a name");
+        let is_key = ["email_key", "extraction_key"].contains(&name);
+        assert!(is_key || book.contains(name), "{name}");
+    }
+    for name in ["SVC_EMAIL_KEY_FILE", "SVC_EXTRACTION_KEY_FILE", "SVC_COMPLETE_TIMEOUT"] {
+        assert!(book.contains(name), "{name}");
+    }
 }

@@ -47,7 +47,6 @@ fn what_was_meant_is_found_in_groups_that_were_not_typed() {
         ("create webhook", "did you mean svc webhooks create?"),
         ("delete contact con_1", "did you mean svc contacts delete?"),
         ("get emails eml_1", "did you mean svc emails get?"),
-        ("clock", "did you mean svc sandbox clock?"),
         ("help emails snd", "did you mean svc emails send?"),
     ] {
         let run = Home::new().run(&line.split(' ').collect::<Vec<_>>());

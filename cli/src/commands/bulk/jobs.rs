@@ -10,8 +10,8 @@ use svc_bulk::{JobInfo, Journal, Totals};
 use super::plan::Plan;
 use crate::failure::{Failure, Kind};
 use crate::output::timestamp;
+use crate::private::create_dir as create_private_dir;
 use crate::settings::Settings;
-use crate::settings::files::create_private_dir;
 
 const JOURNAL: &str = "journal.ndjson";
 /// The extension of the file that is locked until a job starts.

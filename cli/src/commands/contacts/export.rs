@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
-use super::VIEW;
 use super::import::rows::columns::is_ignored;
 use super::import::rows::{EXPORT_HEADER, topics_cell};
 use crate::complete::Values;
@@ -87,7 +86,7 @@ impl Export {
                 return context.out.raw_data(&line(&contact)?);
             }
             match context.out.format() {
-                Format::Ndjson => context.out.one(&value, VIEW)?,
+                Format::Ndjson => context.out.part(&value)?,
                 _ if self.format == Some(ExportFormat::Ndjson) => {
                     context.out.raw_data(&format!("{value}\n"))?;
                 }

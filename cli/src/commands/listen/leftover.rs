@@ -3,7 +3,7 @@
 //! Each session has a file that names its webhook, and keeps the file locked while it runs. A file
 //! that is not locked therefore belongs to a session that has ended.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::confirm::is_yes;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::one_line;
-use crate::settings::files::create_private_dir;
+use crate::private;
 use crate::webhook;
 
 #[derive(Serialize, Deserialize)]
@@ -42,13 +42,9 @@ impl Record {
         url: &str,
     ) -> std::io::Result<Self> {
         let dir = directory(context);
-        create_private_dir(&dir)?;
+        private::create_dir(&dir)?;
         let path = dir.join(format!("{}.json", Uuid::now_v7().simple()));
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path)?;
+        let mut file = private::create_new(&path)?;
         // Before the content, without which other sessions ignore the file.
         file.lock()?;
         let entry = Entry {

@@ -1,6 +1,6 @@
 //! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
 
-use super::row::{Row, Situation};
+use super::row::{Row, Situation, Stream};
 
 pub fn rows() -> Vec<Row> {
     vec![
@@ -10,6 +10,9 @@ pub fn rows() -> Vec<Row> {
             .never(Situation::NotFound, "it takes no id"),
         Row::here("man", "man")
             .head(5)
+            .only(Stream::Pipe)
+            .also("on a terminal", 2, "man")
+            .only(Stream::Terminal)
             .wrong("man pages here")
             .never(Situation::NotFound, "it takes no id")
             .also("into a directory", 0, "man pages --jq '.pages | length > 60'")

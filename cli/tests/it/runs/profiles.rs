@@ -58,7 +58,7 @@ pub fn rows() -> Vec<Row> {
         Row::here("doctor", "--sandbox doctor")
             .given("sandbox clock resume")
             .wrong("doctor please")
-            .with(NothingSetUp, Run::new("doctor", Setup::Nothing, 0))
+            .with(NothingSetUp, Run::new("doctor", Setup::Nothing, 10))
             .with(MissingKey, Run::new("doctor", Setup::BaseUrls, 0))
             .with(MissingScope, Run::new("doctor", Setup::OtherScope, 0))
             .never(NotFound, "it takes no id")
@@ -70,6 +70,11 @@ pub fn rows() -> Vec<Row> {
             .also("a profile", 0, "config show --profile staging")
             .setup(Setup::Nothing)
             .also("the sandbox", 0, "--sandbox config show"),
+        Row::here("config set", "config set retries 5")
+            .wrong("config set retries many")
+            .never(NotFound, "an unknown setting is a usage error, see below")
+            .also("an unknown setting", 2, "config set retry 5")
+            .also("of a profile", 0, "config set allow_recipients @example.com,me@x.test"),
         Row::here("config path", "config path")
             .wrong("config path --dry-run")
             .never(NotFound, "it takes no id"),

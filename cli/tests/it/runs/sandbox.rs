@@ -27,7 +27,7 @@ pub fn server_rows() -> Vec<Row> {
         Row::control("sandbox status", "sandbox status")
             .wrong("sandbox status now")
             .never(NotFound, "it takes no id")
-            .also("not running", 0, "sandbox status")
+            .also("not running", 1, "sandbox status")
             .env("SVC_SANDBOX_DIR", "other"),
         Row::control("sandbox open", "sandbox open")
             .env("BROWSER", "true")

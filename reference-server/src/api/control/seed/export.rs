@@ -31,7 +31,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
 fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
     let mut unknown = 0;
     let organizations = organizations::list(reader)?.into_iter().map(|organization| {
-        let number = organization.seq;
+        let number = organization.number;
         let known = known_keys(reader, settings, number)?;
         unknown += keys::list(reader, number)?.len() - known.len();
         Ok(SeedOrganization {
