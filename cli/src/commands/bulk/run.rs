@@ -5,37 +5,22 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use futures_util::stream;
-use serde_json::Value;
-use svc_bulk::{BulkRow, ErrorKind, Job, Journal, RowRefusal, Totals};
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, QueueState, RowRefusal, Totals};
 use svc_sdk::EmailClient;
-use svc_sdk::email::Email;
 use tokio::sync::{mpsc, oneshot};
 
-use super::message::Renderer;
-use super::plan::{Plan, Stopper, left_out_rows};
+use super::jobs::{self, JobState, LocalJob, Mark};
+use super::plan::{Plan, PreparedRow};
+use super::prepare::rows;
+use super::store::{JobSummary, StoredJob};
 use super::subscribers::Subscribers;
-use super::{jobs, rows};
 use crate::context::Context;
-use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::output::to_value;
-use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT, SEE_RECIPIENT_GUARD};
+use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
 use crate::settings::Source;
 use crate::stop::StopSignal;
-
-/// The rows of a job that are not left out.
-pub fn emails(
-    plan: &Plan,
-    folder: &Path,
-) -> Result<impl Iterator<Item = Result<rows::Row, Failure>> + use<>, Failure> {
-    let left_out = left_out_rows(folder, plan.left_out.total())?;
-    let mut rows = plan.rows(folder)?;
-    let limit = plan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let kept = move |row: &rows::Row| !left_out.contains(&row.number);
-    let all = std::iter::from_fn(move || rows.next().transpose());
-    Ok(all.filter(move |row| row.as_ref().map_or(true, &kept)).take(limit))
-}
 
 /// How long a service that honors idempotency keys remembers them.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -50,10 +35,12 @@ pub struct Again {
 /// What may differ in each run of a job.
 pub struct RunOptions {
     pub again: Again,
-    pub max_retry_after: Duration,
     /// Those who are still subscribed, if that has to be checked.
     pub subscribers: Option<Subscribers>,
 }
+
+/// How often a process that sends looks whether someone has paused or cancelled the job.
+const POLL: Duration = Duration::from_millis(300);
 
 /// Sends the rows of a job that are not settled, and reports the result.
 pub async fn run(
@@ -65,48 +52,74 @@ pub async fn run(
     options: RunOptions,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
-    let renderer = Renderer::new(&plan.message)?;
-    let rows = emails(plan, folder)?.map(|row| match row {
-        Ok(row) => Ok(BulkRow::new(row.number, row)),
-        Err(failure) => Err(failure.details().message.clone()),
-    });
-    let subscribers = options.subscribers;
-    let render = |row: &rows::Row| match &subscribers {
-        Some(subscribers) if !subscribers.contains(&row.address) => {
+    let RunOptions { mut again, subscribers } = options;
+    let renderer = plan.renderer(folder)?;
+    let render = |row: &PreparedRow| match &subscribers {
+        Some(subscribers) if !subscribers.contains(&row.0) => {
             Err("not subscribed any more".to_owned())
         }
-        _ => renderer.render(row, plan.recipient(row)),
+        _ => plan.email(&renderer, row),
     };
-    let info = journal.info().clone();
-    let total = info.rows.unwrap_or_default();
-    let job = Job::new(client)
-        .concurrency(plan.concurrency)
-        .rate(plan.rate.unwrap_or_default())
-        .resend_unknown(options.again.unknown)
-        .resend_refused(options.again.refused)
-        .max_retry_after(options.max_retry_after);
-    let (interrupted, result) = supervise(context, job, total, stop, async |job| {
-        job.run(stream::iter(rows), render, &mut journal).await
-    })
-    .await;
+    let total = journal.info().rows.unwrap_or_default();
+    let (by, result) = loop {
+        let rows = rows(folder)?.map(|row| match row {
+            Ok((number, row)) => Ok(BulkRow::new(number, row)),
+            Err(failure) => Err(failure.details().message.clone()),
+        });
+        let job = Job::new(client)
+            .concurrency(plan.concurrency)
+            .rate(plan.rate.unwrap_or_default())
+            .resend_unknown(again.unknown)
+            .resend_refused(again.refused);
+        let (by, result) = supervise(context, job, total, Some(folder), stop, async |job| {
+            job.run(stream::iter(rows), render, &mut journal).await
+        })
+        .await;
+        if by != Some(StoppedBy::Pause) || !matches!(result, Some(Ok(_))) {
+            break (by, result);
+        }
+        // What was to be sent again is recorded.
+        again = Again::default();
+        context.out.note("paused; svc bulk continue lets it go on");
+        let continued = async {
+            while jobs::mark(folder) == Some(Mark::Paused) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::select! {
+            () = continued => {}
+            _ = stop.recv() => break (Some(StoppedBy::Signal), result),
+        }
+    };
     drop(journal);
-    let job = match &result {
-        // Nothing is in flight, so the journal, which may be long, says nothing else.
-        Some(Ok(totals)) => jobs::Job::ended(folder, info, plan, *totals),
-        _ => jobs::Job::read(folder)?,
-    };
-    report(context, &Summary::of_journal(context, &job), interrupted, result.and_then(Result::err))
+    let job = LocalJob::read(folder)?;
+    report(
+        context,
+        &Summary::of(context, &StoredJob::Here(job), ""),
+        by,
+        result.and_then(Result::err),
+    )
 }
 
-/// Runs a job with progress, the settings of this run, and Ctrl-C. Returns whether it was
-/// interrupted, and its result unless it was stopped at once.
+/// What has stopped a run before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoppedBy {
+    Signal,
+    Pause,
+    Cancellation,
+}
+
+/// Runs a job with progress, the settings of this run, and Ctrl-C. `folder` is that of a job of this
+/// machine, which someone may pause or cancel. Returns what has stopped it, and its result unless it
+/// was stopped at once.
 pub async fn supervise(
     context: &Context,
     job: Job,
     total: u64,
+    folder: Option<&Path>,
     stop: &mut StopSignal,
     run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
-) -> (bool, Option<Result<Totals, svc_bulk::Error>>) {
+) -> (Option<StoppedBy>, Option<Result<Totals, svc_bulk::Error>>) {
     let (stopper, stopped) = oneshot::channel::<()>();
     let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
     let progress = Arc::new(context.out.progress("sending"));
@@ -133,25 +146,36 @@ pub async fn supervise(
     if let Some(limit) = context.settings.guard.smallest_limit() {
         job = job.request_size(limit);
     }
-    let mut interrupted = false;
-    let mut running = pin!(run(job));
-    let mut stopper = Some(stopper);
+    let mark = async || loop {
+        match folder.and_then(jobs::mark) {
+            Some(Mark::Paused) => return StoppedBy::Pause,
+            Some(Mark::Cancelled) => return StoppedBy::Cancellation,
+            None => tokio::time::sleep(POLL).await,
+        }
+    };
+    let (mut running, mut marked) = (pin!(run(job)), pin!(mark()));
+    let (mut stopper, mut by) = (Some(stopper), None);
     loop {
         tokio::select! {
-            result = &mut running => return (interrupted, Some(result)),
-            Some(pause) = paused.recv() => context.out.note(&format!(
-                "the service asks to wait {} s; Ctrl-C stops the job",
-                pause.as_secs()
-            )),
+            result = &mut running => return (by, Some(result)),
+            Some(pause) = paused.recv() => {
+                let until = Utc::now() + pause;
+                let until = context.out.local_time(&until.to_rfc3339());
+                context.out.note(&format!(
+                    "rate limit: the service asks to wait {} s, until {until}; Ctrl-C stops the job",
+                    pause.as_secs()
+                ));
+            }
+            mark = &mut marked, if by.is_none() => {
+                by = Some(mark);
+                stopper.take().map(|stopper| stopper.send(()));
+            }
             _ = stop.recv() => {
-                interrupted = true;
-                match stopper.take() {
-                    Some(stopper) => {
-                        let _ = stopper.send(());
-                        progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
-                    }
-                    None => return (interrupted, None),
+                if by.replace(StoppedBy::Signal) == Some(StoppedBy::Signal) {
+                    return (by, None);
                 }
+                stopper.take().map(|stopper| stopper.send(()));
+                progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
             }
         }
     }
@@ -176,8 +200,8 @@ pub struct Summary {
     pub total: u64,
     pub left_out: u64,
     pub totals: Totals,
-    pub output: Value,
-    pub is_cancelled: bool,
+    pub output: JobSummary,
+    pub state: JobState,
     /// Command lines that go on, list the outcomes, and send unknown or refused rows again.
     pub resume: String,
     pub report: String,
@@ -186,19 +210,31 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of_journal(context: &Context, job: &jobs::Job) -> Self {
-        let id = &job.info.job;
+    /// `option` is that of the job's queue.
+    pub fn of(context: &Context, job: &StoredJob, option: &str) -> Self {
+        let id = &job.info().job;
+        let svc = |command: &str, options: &str| {
+            context.svc(&format!("bulk {command} {id}{option}{options}"))
+        };
+        let (totals, resume) = match job {
+            StoredJob::Here(job) => (job.totals, svc("resume", "")),
+            StoredJob::Queued { status, .. } if status.state == QueueState::Paused => {
+                let resume = format!("{}\nthen: {}", svc("continue", ""), svc("work", ""));
+                (status.totals, resume)
+            }
+            StoredJob::Queued { status, .. } => (status.totals, svc("work", "")),
+        };
         Self {
             job: id.clone(),
-            total: job.total(),
-            left_out: job.plan.left_out.total(),
-            totals: job.totals,
-            output: to_value(&job.shown()),
-            is_cancelled: false,
-            resume: context.svc(&format!("bulk resume {id}")),
-            report: context.svc(&format!("bulk report {id}")),
-            again: context.svc(&format!("bulk resume {id} --unknown resend")),
-            refused_again: context.svc(&format!("bulk resume {id} --refused")),
+            total: job.info().rows.unwrap_or_default(),
+            left_out: job.plan().left_out.total(),
+            totals,
+            output: job.summary(),
+            state: job.state(),
+            resume,
+            report: svc("report", ""),
+            again: svc("resume", " --unknown resend"),
+            refused_again: svc("resume", " --refused"),
         }
     }
 
@@ -227,15 +263,17 @@ fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
 pub fn report(
     context: &Context,
     job: &Summary,
-    interrupted: bool,
+    by: Option<StoppedBy>,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
     let (id, totals) = (&job.job, job.totals);
     let sentence = format!(
-        "job {id}: {} of {} emails accepted, {} refused, {} unknown, {} not sent; {} rows left out",
+        "job {id}: {} of {} emails accepted, {} refused, {} invalid, {} unknown, {} not sent; {} \
+         rows left out",
         totals.accepted,
         job.total,
-        totals.refused + totals.invalid,
+        totals.refused,
+        totals.invalid,
         totals.unknown,
         job.not_sent(),
         job.left_out
@@ -253,12 +291,16 @@ pub fn report(
         if totals.accepted + totals.refused + totals.unknown > 0 {
             stopped_midway(&mut failure, job);
         }
-        let hint = match failure.details().hint.clone() {
+        let mut hint = match failure.details().hint.clone() {
             Some(hint) => format!("{hint}\n{resume}"),
             None => resume,
         };
+        if totals.unknown > 0 {
+            hint += &format!("\nalso those that are unknown, perhaps twice: {}", job.again);
+        }
         return Err(failure.hint(hint));
     }
+    let interrupted = by == Some(StoppedBy::Signal);
     if interrupted && job.not_sent() > 0 {
         let message = format!("interrupted: {} emails are not sent", job.not_sent());
         return Err(Failure::new(Kind::Interrupted, message).hint(resume));
@@ -272,7 +314,7 @@ pub fn report(
             format!("list them: {}\nsend them again, perhaps twice: {}", job.report, job.again);
         return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
     }
-    if job.is_cancelled && job.not_sent() > 0 {
+    if job.state == JobState::Cancelled && job.not_sent() > 0 {
         let message = format!("the job was cancelled: {} emails are not sent", job.not_sent());
         return Err(Failure::other(message).code("job_is_cancelled"));
     }
@@ -321,86 +363,16 @@ pub fn is_result(failure: &Failure) -> bool {
     failure.details().code.as_deref().is_some_and(|code| ended.contains(&code))
 }
 
-/// Prints the first request of a job instead of sending it. `is_settled` tells which rows a resumed
-/// job does not send.
-pub fn show_first_request(
-    context: &Context,
-    client: &EmailClient,
+/// The rows of a job of this machine that are not settled, as far as they are to be sent now.
+pub fn open_rows(
     folder: &Path,
-    plan: &Plan,
-    is_settled: impl Fn(u64) -> bool,
-) -> Result<(), Failure> {
-    let renderer = Renderer::new(&plan.message)?;
-    let mut first = Vec::<Email>::new();
-    for row in emails(plan, folder)? {
-        let row = row?;
-        if !is_settled(row.number) {
-            first.push(renderer.render(&row, plan.recipient(&row)).map_err(Failure::input)?);
-        }
-        if first.len() == 100 {
-            break;
-        }
-    }
-    if first.is_empty() {
-        context.out.note("nothing is left to send");
-        return Ok(());
-    }
-    dry_run::show(&context.out, &client.emails().send_batch(&first).to_request()?)
-}
-
-/// Checks all emails that are not sent yet with the recipient guard, so that none is sent if one is
-/// not allowed.
-pub async fn check_guard(
-    context: &Context,
-    client: &EmailClient,
-    folder: &Path,
-    plan: &Plan,
-    is_settled: impl Fn(u64) -> bool,
-    stop: &mut Stopper<'_>,
-) -> Result<(), Failure> {
-    let guard = &context.settings.guard;
-    if guard.to_sdk().is_none() {
-        return Ok(());
-    }
-    let renderer = Renderer::new(&plan.message)?;
-    let mut recipients = 0_u64;
-    for row in emails(plan, folder)? {
-        let row = row?;
-        stop.check().await?;
-        if is_settled(row.number) {
-            continue;
-        }
-        let Ok(email) = renderer.render(&row, plan.recipient(&row)) else { continue };
-        client.emails().send(&email).to_request().map_err(|error| {
-            let mut failure = Failure::from(error);
-            let details = failure.details_mut();
-            details.message = format!("row {}: {}", row.number, details.message);
-            failure
-        })?;
-        recipients += 1;
-    }
-    if let Some(max) = guard.max_per_run.as_ref().filter(|max| recipients > u64::from(max.value)) {
-        return Err(Failure::input(format!(
-            "stopped by the recipient guard: {recipients} recipients exceed the limit of {} per \
-             run",
-            max.value
-        ))
-        .code(RECIPIENT_GUARD)
-        .hint(RECIPIENT_GUARD_HINT));
-    }
-    let settings = &context.settings;
-    match guard.for_run(&settings.state_dir, &settings.profile.value)? {
-        Some(guard) if recipients > 0 => Ok(guard.check()?),
-        _ => Ok(()),
-    }
-}
-
-/// The rows of a state that a resumed job does not send.
-pub fn settled_rows(folder: &Path, again: Again) -> Result<impl Fn(u64) -> bool + use<>, Failure> {
+    again: Again,
+) -> Result<impl Iterator<Item = Result<(u64, PreparedRow), Failure>> + use<>, Failure> {
     let state = Journal::read(jobs::journal(folder)).and_then(|mut reader| reader.state());
     let state = state.map_err(|error| Failure::other(error.to_string()))?;
-    Ok(move |row| match state.is_refused(row) {
-        true => !again.refused,
-        false => state.is_settled(row) || (state.is_unknown(row) && !again.unknown),
-    })
+    let is_open = move |row| match state.is_refused(row) {
+        true => again.refused,
+        false => !state.is_settled(row) && (!state.is_unknown(row) || again.unknown),
+    };
+    Ok(rows(folder)?.filter(move |row| row.as_ref().map_or(true, |(row, _)| is_open(*row))))
 }

@@ -2,28 +2,24 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
-use serde::{Deserialize, Serialize};
-use svc_bulk::{Journal, JournalEntry, RowOutcome};
 use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::drive::is_result;
-use super::jobs;
+use super::jobs::{self, LocalJob};
+use super::outcomes::{FINAL_STATUSES, FinalStatus, Outcome};
+use super::run::is_result;
+use super::store::StoredJob;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::duration;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
-
-/// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
-const FILE: &str = "deliveries.ndjson";
 
 /// Emails that are asked for before their statuses are stored.
 const BATCH: usize = 100;
@@ -41,10 +37,10 @@ pub struct Wait {
     /// Wait until the accepted emails are delivered, and report those that are not
     #[arg(long)]
     wait: bool,
-    /// Longest time to wait for delivery
-    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse_limit, default_value = "1h", requires = "wait")]
-    wait_limit: Duration,
 }
+
+/// The longest time to wait for delivery.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
 
 impl Wait {
     /// Follows the delivery of a job that was sent with this result, which decides the exit code
@@ -88,31 +84,35 @@ impl Wait {
         folder: &Path,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
-        let mut known = Deliveries::open(folder)?;
-        let deadline = Instant::now() + self.wait_limit;
+        let mut open = Vec::new();
+        let accepted = |row: Outcome| {
+            // The final status is not known.
+            let is_open = row.status == "accepted";
+            open.extend(row.id.filter(|_| is_open).map(|id| (row.row, id)));
+            Ok(())
+        };
+        StoredJob::Here(LocalJob::read(folder)?).report(accepted).await?;
+        let mut known = FinalStatuses::open(folder)?;
+        let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
         let progress = context.out.progress("waiting for delivery");
         loop {
-            let (mut accepted, mut open) = (Accepted::read(folder)?, 0_u64);
-            loop {
-                let batch = accepted.next_batch(&known.rows)?;
-                if batch.is_empty() {
-                    break;
-                }
-                open += batch.len() as u64;
-                let asked = stream::iter(batch)
-                    .map(async |(row, id)| (row, client.emails().get(&id).await))
+            let mut still_open = Vec::new();
+            for batch in open.chunks(BATCH) {
+                let asked = stream::iter(batch.to_vec())
+                    .map(async |(row, id)| (client.emails().get(&id).await, row, id))
                     .buffer_unordered(CONCURRENCY)
                     .collect::<Vec<_>>();
                 let answers = tokio::select! {
                     answers = asked => answers,
-                    _ = stop.recv() => return Err(interrupted(open)),
+                    _ = stop.recv() => return Err(interrupted(open.len())),
                 };
-                for (row, answer) in answers {
+                for (answer, row, id) in answers {
                     let email = match answer {
                         Ok(email) => email,
                         Err(error) => {
                             failures.with(context, Failure::from(error))?;
+                            still_open.push((row, id));
                             continue;
                         }
                     };
@@ -123,60 +123,49 @@ impl Wait {
                         return Err(Failure::other(message));
                     };
                     if status.is_final() {
-                        known.add(Delivery {
-                            row,
-                            status: status.to_string(),
-                            reason: wait::reason(&email),
-                        })?;
-                        open -= 1;
+                        let (status, reason) = (status.to_string(), wait::reason(&email));
+                        known.add(FinalStatus { row, status, reason })?;
+                    } else {
+                        still_open.push((row, id));
                     }
                 }
-                let done = known.rows.len();
+                let (done, left) = (known.rows.len(), still_open.len());
                 progress
-                    .set_text(format!("waiting for delivery: {done} final, {open} in progress"));
+                    .set_text(format!("waiting for delivery: {done} final, {left} in progress"));
             }
-            if open == 0 {
+            still_open.sort_unstable();
+            open = still_open;
+            if open.is_empty() {
                 return known.verdict(context);
             }
             if Instant::now() + pause > deadline {
-                let message = format!(
-                    "{open} of {} accepted emails have no final status after {:?}",
-                    open + known.rows.len() as u64,
-                    self.wait_limit
-                );
+                let (left, all) = (open.len(), open.len() + known.rows.len());
+                let message =
+                    format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
                 return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
             }
             tokio::select! {
                 () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                _ = stop.recv() => return Err(interrupted(open)),
+                _ = stop.recv() => return Err(interrupted(open.len())),
             }
         }
     }
 }
 
-fn interrupted(open: u64) -> Failure {
+fn interrupted(open: usize) -> Failure {
     let message = format!("interrupted: {open} emails have no final status yet");
     Failure::new(Kind::Interrupted, message)
 }
 
-/// The final status of an email.
-#[derive(Serialize, Deserialize)]
-pub struct Delivery {
-    pub row: u64,
-    pub status: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
 /// The final statuses that are known.
-pub struct Deliveries {
-    rows: HashMap<u64, Delivery>,
+struct FinalStatuses {
+    rows: HashMap<u64, FinalStatus>,
     file: File,
 }
 
-impl Deliveries {
+impl FinalStatuses {
     fn open(folder: &Path) -> Result<Self, Failure> {
-        let (rows, path) = (read(folder)?, folder.join(FILE));
+        let (rows, path) = (FinalStatus::read(folder)?, folder.join(FINAL_STATUSES));
         let mut options = std::fs::OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
@@ -189,7 +178,7 @@ impl Deliveries {
         Ok(Self { rows, file })
     }
 
-    fn add(&mut self, delivery: Delivery) -> Result<(), Failure> {
+    fn add(&mut self, delivery: FinalStatus) -> Result<(), Failure> {
         let line = serde_json::to_string(&delivery).map_err(|e| Failure::other(e.to_string()))?;
         self.file.write_all(format!("{line}\n").as_bytes())?;
         self.rows.insert(delivery.row, delivery);
@@ -216,62 +205,5 @@ impl Deliveries {
             context.out.note(&format!("delivery: {counts}"));
         }
         Ok(())
-    }
-}
-
-/// The final statuses of a job's emails, by row.
-pub fn read(folder: &Path) -> Result<HashMap<u64, Delivery>, Failure> {
-    let file = match File::open(folder.join(FILE)) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut rows = HashMap::new();
-    for line in BufReader::new(file).lines() {
-        // What is not readable is asked for again.
-        if let Ok(delivery) = serde_json::from_str::<Delivery>(&line?) {
-            rows.insert(delivery.row, delivery);
-        }
-    }
-    Ok(rows)
-}
-
-/// The accepted emails of a journal, in the order of their outcomes.
-struct Accepted {
-    records: svc_bulk::JournalReader,
-    open: HashMap<u64, Vec<u64>>,
-    ready: Vec<(u64, String)>,
-}
-
-impl Accepted {
-    fn read(folder: &Path) -> Result<Self, Failure> {
-        let records = Journal::read(jobs::journal(folder))?;
-        Ok(Self { records, open: HashMap::new(), ready: Vec::new() })
-    }
-
-    /// The next emails without a known status: their rows and ids. Empty at the end.
-    fn next_batch(
-        &mut self,
-        known: &HashMap<u64, Delivery>,
-    ) -> Result<Vec<(u64, String)>, Failure> {
-        while self.ready.len() < BATCH {
-            let Some(entry) = self.records.next() else { break };
-            match entry? {
-                JournalEntry::Intent { request, rows, .. } => drop(self.open.insert(request, rows)),
-                JournalEntry::Outcome { request, results, .. } => {
-                    let rows = self.open.remove(&request).unwrap_or_default();
-                    for (row, result) in rows.into_iter().zip(results) {
-                        if let RowOutcome::Accepted(id) = result
-                            && !known.contains_key(&row)
-                        {
-                            self.ready.push((row, id));
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        let rest = self.ready.split_off(self.ready.len().min(BATCH));
-        Ok(std::mem::replace(&mut self.ready, rest))
     }
 }
