@@ -19,7 +19,7 @@ pub mod templates;
 
 group! {
     // With the usual blank line above the commands, the short help would not fit on one screen.
-    #[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
+    #[command(help_template = "{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}")]
     pub enum Command {
         Serve(serve::Serve),
         Status(server::Status),
