@@ -4,6 +4,8 @@ use chrono::{DateTime, SubsecRound, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::JournalState;
+
 /// The version of the format that this crate writes and reads.
 const VERSION: u32 = 2;
 
@@ -155,6 +157,38 @@ pub enum JournalEntry {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
     },
+    /// Unknown rows were accepted, as someone has found out.
+    Settled {
+        /// The numbers of the rows.
+        rows: Vec<u64>,
+        /// When.
+        at: DateTime<Utc>,
+    },
+}
+
+/// What someone has decided about unknown rows: `sent` were accepted, and `resend` are sent again.
+pub(crate) fn decisions(state: &JournalState, sent: &[u64], resend: &[u64]) -> Vec<JournalEntry> {
+    let unknown = |rows: &[u64]| {
+        rows.iter().copied().filter(|row| state.is_unknown(*row)).collect::<Vec<_>>()
+    };
+    let (sent, resend, at) = (unknown(sent), unknown(resend), now());
+    let mut entries = Vec::new();
+    if !sent.is_empty() {
+        entries.push(JournalEntry::Settled { rows: sent, at });
+    }
+    if !resend.is_empty() {
+        entries.push(JournalEntry::Reopened { rows: resend, at, code: None });
+    }
+    entries
+}
+
+/// How many rows the entries of [`decisions`] settle, and how many they send again.
+pub(crate) fn counts(decisions: &[JournalEntry]) -> (u64, u64) {
+    decisions.iter().fold((0, 0), |(sent, resend), entry| match entry {
+        JournalEntry::Settled { rows, .. } => (sent + rows.len() as u64, resend),
+        JournalEntry::Reopened { rows, .. } => (sent, resend + rows.len() as u64),
+        _ => (sent, resend),
+    })
 }
 
 /// The outcome of one row of a request. In JSON, it is the id, `{"refused":CODE,"message":…}` or

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::entries::{counts, decisions};
 use crate::{JobInfo, JournalEntry, JournalState};
 
 /// What a job sends, recorded in a file with a JSON object per line.
@@ -122,6 +123,23 @@ impl Journal {
             return Err(invalid(&problem));
         }
         Ok(JournalReader { info, reader, position: buffer.len() as u64, number: 1, buffer })
+    }
+
+    /// Settles rows whose outcome is unknown: those that were `sent`, as someone has found out,
+    /// count as accepted, and the next run sends those to `resend` again. Other rows are passed
+    /// over. Returns how many of each there were.
+    ///
+    /// # Errors
+    ///
+    /// If the journal cannot be read or written.
+    pub async fn settle(&mut self, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
+        let mut state = self.load().await?.stopped();
+        let entries = decisions(&state, sent, resend);
+        let count = counts(&entries);
+        entries.iter().for_each(|entry| state.apply(entry));
+        self.append(entries, true).await?;
+        self.state = Some(state);
+        Ok(count)
     }
 
     /// Whether a process has opened the journal.

@@ -13,7 +13,7 @@ use connection::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::entries::now;
+use crate::entries::{counts, decisions, now};
 use crate::journal::lines;
 use crate::{BulkRow, JobInfo, JournalEntry, JournalState, RowRefusal, Totals};
 
@@ -285,21 +285,67 @@ impl RedisQueue {
         self.resend(job, true, false).await
     }
 
+    /// Settles rows whose outcome is unknown: those that were `sent`, as someone has found out,
+    /// count as accepted, and workers send those to `resend` again. Rows that are not unknown, or
+    /// whose chunk a worker has, are passed over. Returns how many of each there were.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn settle(&self, job: &str, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
+        let mut all = (0, 0);
+        for chunk in self.chunks_with(job, |totals| totals.unknown > 0).await? {
+            let mut count = (0, 0);
+            let decide = |state: &JournalState| {
+                let entries = decisions(state, sent, resend);
+                count = counts(&entries);
+                entries
+            };
+            if self.amend(job, chunk, decide).await? {
+                all = (all.0 + count.0, all.1 + count.1);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Deletes a job with its rows, outcomes and files. Its workers end.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn remove(&self, job: &str) -> io::Result<()> {
+        let _: u64 = self.connection.query(redis::cmd("ZREM").arg(JOBS).arg(job)).await?;
+        let keys = scripts::KEYS.map(|name| key(job, name));
+        let _: u64 = self.connection.query(redis::cmd("UNLINK").arg(&keys)).await?;
+        Ok(())
+    }
+
     async fn resend(&self, job: &str, refused: bool, unknown: bool) -> io::Result<u64> {
-        let (mut cursor, mut again) = ("0".to_owned(), 0);
+        let is_meant =
+            |totals: Totals| (refused && totals.refused > 0) || (unknown && totals.unknown > 0);
+        let mut again = 0;
+        for chunk in self.chunks_with(job, is_meant).await? {
+            let rows = |state: &JournalState| state.reopenable(refused, unknown);
+            again += u64::from(self.reopen(job, chunk, rows, None).await?);
+        }
+        Ok(again)
+    }
+
+    /// The chunks with totals of which this is true.
+    async fn chunks_with(
+        &self,
+        job: &str,
+        is_meant: impl Fn(Totals) -> bool,
+    ) -> io::Result<Vec<u64>> {
+        let (mut cursor, mut chunks) = ("0".to_owned(), Vec::new());
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(key(job, ":counts")).arg(&cursor).arg("COUNT").arg(1000);
             let (next, counts): (String, Vec<(u64, String)>) = self.connection.query(&scan).await?;
-            for (chunk, counts) in counts {
-                let totals = totals(counts.split(' '));
-                if (refused && totals.refused > 0) || (unknown && totals.unknown > 0) {
-                    let rows = |state: &JournalState| state.reopenable(refused, unknown);
-                    again += u64::from(self.reopen(job, chunk, rows, None).await?);
-                }
-            }
+            let meant = counts.iter().filter(|(_, counts)| is_meant(totals(counts.split(' '))));
+            chunks.extend(meant.map(|(chunk, _)| *chunk));
             if next == "0" {
-                return Ok(again);
+                return Ok(chunks);
             }
             cursor = next;
         }
@@ -313,13 +359,31 @@ impl RedisQueue {
         rows: impl FnOnce(&JournalState) -> Vec<u64>,
         code: Option<String>,
     ) -> io::Result<bool> {
+        let reopen = |state: &JournalState| {
+            vec![JournalEntry::Reopened { rows: rows(state), at: now(), code }]
+        };
+        self.amend(job, chunk, reopen).await
+    }
+
+    /// Adds entries to a chunk, unless a worker has it or there is nothing to add.
+    async fn amend(
+        &self,
+        job: &str,
+        chunk: u64,
+        amend: impl FnOnce(&JournalState) -> Vec<JournalEntry>,
+    ) -> io::Result<bool> {
         let log = self.field(key(job, ":log"), chunk).await?.unwrap_or_default();
         let mut state = JournalState::default();
         entries(&log)?.iter().for_each(|entry| state.apply(entry));
-        let entry = JournalEntry::Reopened { rows: rows(&state), at: now(), code };
-        state.apply(&entry);
+        let added = amend(&state);
+        if added.is_empty() {
+            return Ok(false);
+        }
+        added.iter().for_each(|entry| state.apply(entry));
+        let is_done = !added.iter().any(|entry| matches!(entry, JournalEntry::Reopened { .. }));
         let mut command = script(scripts::REOPEN, job);
-        command.arg("").arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&[entry])?).arg(0);
+        command.arg("").arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&added)?);
+        command.arg(u8::from(is_done));
         self.connection.query(with_totals(&mut command, state.totals())).await
     }
 

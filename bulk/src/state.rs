@@ -73,6 +73,7 @@ impl JournalState {
                 self.invalid += u64::from(self.settled.insert(*row));
             }
             JournalEntry::Reopened { rows, .. } => rows.iter().for_each(|row| self.reopen(*row)),
+            JournalEntry::Settled { rows, .. } => rows.iter().for_each(|row| self.settle(*row)),
         }
     }
 
@@ -216,6 +217,13 @@ impl JournalState {
                 self.open.remove(&request);
             }
         }
+    }
+
+    fn settle(&mut self, row: u64) {
+        let Some(request) = self.request_of.remove(&row) else { return };
+        self.close(request, &HashSet::from([row]));
+        self.resend.remove(&row);
+        self.accepted += u64::from(self.settled.insert(row));
     }
 
     fn reopen(&mut self, row: u64) {

@@ -7,8 +7,7 @@ use svc_reference_server::client;
 use svc_sdk::Operation::*;
 
 use crate::command_spec::{CommandSpec, Effect, IdOf, spec};
-use crate::commands::bulk::jobs::LocalJob;
-use crate::commands::bulk::queue::QueuedJob;
+use crate::commands::bulk::store::JobSummary;
 #[cfg(feature = "sandbox")]
 use crate::commands::sandbox::{messages::attachments, open, serve, server};
 #[cfg(not(feature = "sandbox"))]
@@ -47,22 +46,31 @@ pub const COMMANDS: &[CommandSpec] = &[
         .with_id_of(IdOf::Email),
     spec("emails get", &[EmailsGet], Effect::Reads, email).with_id_of(IdOf::Email),
     spec("emails cancel", &[EmailsCancel], Effect::Changes, email).with_id_of(IdOf::Email),
-    spec("bulk send", &[EmailsSendBatch, ContactsList, EmailsGet], Effect::Changes, of::<LocalJob>)
-        .with_id_of(IdOf::Audience)
-        .until_interrupted(),
-    spec("bulk plan", &[EmailsSendBatch, ContactsList], Effect::Changes, of::<QueuedJob>),
-    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes, of::<QueuedJob>)
-        .until_interrupted(),
-    spec("bulk list", &[], Effect::Local, of::<Vec<bulk::list::Listed>>),
-    spec("bulk status", &[], Effect::Local, || one_of(&[of::<LocalJob>, of::<QueuedJob>])),
+    spec(
+        "bulk send",
+        &[EmailsSendBatch, ContactsList, EmailsGet, DomainsList],
+        Effect::Changes,
+        of::<JobSummary>,
+    )
+    .with_id_of(IdOf::Audience)
+    .until_interrupted(),
+    spec("bulk list", &[], Effect::Local, of::<Vec<bulk::manage::ListedJob>>),
+    spec("bulk status", &[], Effect::Local, of::<JobSummary>),
     spec(
         "bulk resume",
         &[EmailsSendBatch, ContactsList, EmailsGet],
         Effect::Changes,
-        of::<LocalJob>,
+        of::<JobSummary>,
     )
     .until_interrupted(),
+    spec("bulk pause", &[], Effect::Local, of::<JobSummary>),
+    spec("bulk continue", &[], Effect::Local, of::<JobSummary>),
+    spec("bulk cancel", &[EmailsCancel], Effect::Changes, of::<JobSummary>),
+    spec("bulk settle", &[], Effect::Local, of::<JobSummary>),
     spec("bulk report", &[], Effect::Local, of::<Vec<bulk::outcomes::Outcome>>),
+    spec("bulk remove", &[], Effect::Dangerous, of::<bulk::manage::RemovedJob>),
+    spec("bulk work", &[EmailsSendBatch, ContactsList], Effect::Changes, of::<JobSummary>)
+        .until_interrupted(),
     spec("audiences create", &[AudiencesCreate], Effect::Creates, audience),
     spec("audiences list", &[AudiencesList], Effect::Reads, || list(audience)),
     spec("audiences get", &[AudiencesGet], Effect::Reads, audience),
@@ -77,7 +85,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         "contacts import",
         &[ContactsCreate, ContactsUpdate, ContactsList],
         Effect::Changes,
-        of::<Vec<contacts::import::Entry>>,
+        of::<Vec<contacts::import::ImportedRow>>,
     )
     .with_id_of(IdOf::Audience)
     .until_interrupted(),

@@ -19,6 +19,7 @@ use svc_sdk::{Operation, Scope};
 
 use crate::COMMANDS;
 use crate::command_spec;
+use crate::commands::bulk::Jobs;
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;
@@ -55,6 +56,8 @@ pub enum Values {
     Email,
     /// Deliveries that `svc listen` recorded.
     Record,
+    /// Jobs of `svc bulk` on this machine.
+    Job,
     /// Ids from the local server.
     SandboxKey,
     SandboxEmail,
@@ -107,6 +110,7 @@ impl Values {
             Self::Command => request.next_words_of_a_command(),
             Self::Profile => request.profiles(),
             Self::Record => request.records(),
+            Self::Job => request.jobs(),
             Self::Email => request
                 .context()
                 .map(|c| SentEmails::of(&c.settings).newest(&c.out))
@@ -132,6 +136,23 @@ pub fn at_file() -> ArgValueCompleter {
         let found = path.map(|path| files.complete(OsStr::new(path)));
         let found = found.unwrap_or_default().into_iter();
         found.map(|candidate| candidate.add_prefix("@")).collect::<Vec<_>>()
+    })
+}
+
+/// Completes the domain of a sender with those of the account.
+pub fn sender() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let Some((name, _)) = current.to_str().and_then(|text| text.split_once('@')) else {
+            return Vec::new();
+        };
+        let domains = REQUEST.with_borrow(|request| {
+            request.as_ref().map(|request| Values::DomainName.find(request)).unwrap_or_default()
+        });
+        let senders =
+            domains.into_iter().map(|(domain, about)| (format!("{name}@{domain}"), about));
+        let typed = current.to_string_lossy().into_owned();
+        let senders = senders.filter(|(sender, _)| sender.starts_with(&typed));
+        senders.filter_map(|(sender, about)| candidate(&sender, &about)).collect()
     })
 }
 
@@ -226,6 +247,16 @@ impl Request {
         let url = |name: &str| profiles.text(name, "email_url");
         let names = profiles.names().into_iter();
         names.map(|name| (name.clone(), url(&name).unwrap_or_default())).collect()
+    }
+
+    fn jobs(&self) -> Vec<Found> {
+        let folders = self.settings().and_then(|settings| Jobs::of(&settings).folders().ok());
+        plain(
+            folders
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())),
+        )
     }
 
     fn records(&self) -> Vec<Found> {

@@ -3,8 +3,8 @@
 pub mod address;
 pub mod at;
 pub mod attach;
+pub mod columns;
 pub mod content;
-pub mod csv_records;
 pub mod duration;
 pub mod email;
 pub mod event;
@@ -12,6 +12,7 @@ pub mod file_name;
 pub mod html;
 pub mod opt_outs;
 pub mod pairs;
+pub mod records;
 pub mod switch;
 
 use serde_json::Value;
@@ -22,15 +23,6 @@ use crate::failure::Failure;
 pub fn exact_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = serde_json::from_str(text).map_err(|error| json_problem(&error))?;
     lossy_json(text).map_or(Ok(value), Err)
-}
-
-/// As [`exact_json`], for one line of a file.
-pub fn exact_json_line<T: serde::de::DeserializeOwned>(
-    text: &str,
-    line: impl std::fmt::Display,
-) -> Result<T, String> {
-    // The JSON counts lines from the start of this one.
-    exact_json(text).map_err(|problem| on_line(&problem, line))
 }
 
 /// A problem of one line of a file.
@@ -227,8 +219,6 @@ mod tests {
             let found = exact_json::<Value>(text).expect_err("refused");
             assert!(found.starts_with(problem), "{text}: {found}");
         }
-        let found = exact_json_line::<Value>(r#"{"a": 1, "a": 1}"#, 7);
-        assert!(found.expect_err("refused").contains("at line 7 column"));
         let wrong = exact_json::<Value>("{\"a\": 1, \"a\"").expect_err("refused");
         assert!(wrong.starts_with("unexpected end"), "{wrong}");
     }

@@ -60,3 +60,20 @@ pub use command_table::COMMANDS;
 pub use exit::TABLE as EXIT_CODES;
 pub use process::{Process, Terminals};
 pub use zone::Zone;
+
+/// Reads a file of people or emails, for fuzzing. Returns the numbers of its records, or why it is
+/// refused.
+#[doc(hidden)]
+pub fn read_records(content: Vec<u8>) -> Result<Vec<u64>, String> {
+    let refused = |failure: failure::Failure| failure.details().message.clone();
+    let reader = Box::new(std::io::Cursor::new(content));
+    let mut records =
+        input::records::Records::new(reader, std::path::Path::new("file")).map_err(refused)?;
+    let mut rule = input::opt_outs::OptOuts::default();
+    let mut numbers = Vec::new();
+    while let Some(record) = records.next().map_err(refused)? {
+        rule.judge(&record);
+        numbers.push(record.number);
+    }
+    Ok(numbers)
+}

@@ -1,6 +1,7 @@
 //! Output: results go to standard output, everything else to standard error. No other module
 //! prints.
 
+mod csv;
 mod format;
 mod jq;
 mod prompt;
@@ -171,7 +172,7 @@ impl Printer {
             }
             Format::Table => self.rows(items, view),
             Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
-            Format::Json | Format::Yaml => self.json(&to_value(&items)),
+            Format::Json | Format::Yaml | Format::Csv => self.json(&to_value(&items)),
         })
     }
 
@@ -456,10 +457,15 @@ impl Printer {
     fn rendered(&self, value: &Value) -> String {
         let text = match self.format {
             Format::Yaml => yaml::to_yaml(value),
+            Format::Csv => csv::to_csv(value),
             Format::Ndjson => format!("{value}\n"),
             Format::Json | Format::Table => format!("{value:#}\n"),
         };
-        text::json_safe(&text).into_owned()
+        match self.format {
+            Format::Csv if self.stdout_is_terminal() => text::printable_document(&text).into(),
+            Format::Csv => text,
+            _ => text::json_safe(&text).into_owned(),
+        }
     }
 
     fn canvas(&self) -> Canvas {

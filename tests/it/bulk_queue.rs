@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::bulk::{KEY, Receiver};
 
-/// The lease of the workers.
-const LEASE: &str = "2s";
+/// The deadline of an attempt of a worker, whose lease is one and a half times as long.
+const TIMEOUT: &str = "1334ms";
 
 /// How long a test waits for a job.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -32,12 +32,12 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     let Some(job) = Queued::new(false).await else { return };
     let start = Instant::now();
     let id = job.plan(1_000, &["--rate", "100/s"]).await;
-    let mut workers = [job.work(&id, None, LEASE), job.work(&id, None, LEASE)];
+    let mut workers = [job.work(&id, None, TIMEOUT), job.work(&id, None, TIMEOUT)];
     job.until(&id, "300 emails are sent", |status| status.totals.accepted >= 300).await;
     // The fourth request is due three seconds after the first.
     assert!(start.elapsed() >= Duration::from_secs(2), "two workers exceed the rate");
 
-    let paused = job.svc(&["bulk", "status", &id, "--pause"]).await;
+    let paused = job.svc(&["bulk", "pause", &id]).await;
     assert_eq!(paused["state"], "paused");
     assert_eq!(paused["workers"].as_array().expect("workers").len(), 2, "{paused}");
     // What was in flight is completed, and then nothing more for two requests' time.
@@ -52,11 +52,11 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     };
     assert!(before.accepted < 1_000, "a paused job is sent");
 
-    let resumed = job.svc(&["bulk", "status", &id, "--resume"]).await;
+    let resumed = job.svc(&["bulk", "continue", &id]).await;
     assert_eq!(resumed["state"], "running");
     let more = before.accepted;
     job.until(&id, "it goes on", |status| status.totals.accepted > more).await;
-    let cancelled = job.svc(&["bulk", "status", &id, "--cancel"]).await;
+    let cancelled = job.svc(&["bulk", "cancel", &id]).await;
     assert_eq!(cancelled["state"], "cancelled");
     for worker in &mut workers {
         let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
@@ -65,7 +65,7 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
     let status = job.queue.status(&id).await.expect("a status");
     assert!(status.totals.accepted < 1_000 && status.totals.unknown == 0, "{status:?}");
     assert!(status.workers.iter().all(|worker| worker.has_left), "{status:?}");
-    let again = job.svc_fails(&["bulk", "status", &id, "--resume"]).await;
+    let again = job.svc_fails(&["bulk", "continue", &id]).await;
     assert_eq!(again["error"]["code"], "job_is_cancelled", "{again}");
 }
 
@@ -74,10 +74,10 @@ async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_en
     let Some(job) = Queued::new(false).await else { return };
     job.receiver.fault(&json!({"latency": "60s", "times": 1_000_000})).await;
     let id = job.plan(300, &[]).await;
-    let mut worker = job.work(&id, None, "12s");
+    let mut worker = job.work(&id, None, "8s");
     job.until_requests(&id, "two are in flight", |in_flight, _| in_flight == 2).await;
     worker.kill().await.expect("killed");
-    let cancelled = job.svc(&["bulk", "status", &id, "--cancel"]).await;
+    let cancelled = job.svc(&["bulk", "cancel", &id]).await;
     assert_eq!(cancelled["state"], "cancelled");
     // The worker reported a little later than it claimed.
     let has_ended = |status: &QueueStatus| {
@@ -99,16 +99,16 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     let limit = json!({"status": 429, "headers": {"retry-after": "1"}, "times": 1_000_000});
     job.receiver.fault(&limit).await;
     let id = job.plan(400, &[]).await;
-    let mut worker = job.work(&id, None, "1h");
+    let mut worker = job.work(&id, None, "40m");
     job.until_requests(&id, "some were limited", |_, all| all >= 3).await;
-    job.svc(&["bulk", "status", &id, "--pause"]).await;
+    job.svc(&["bulk", "pause", &id]).await;
     let seen = job.until_requests(&id, "none is in flight", |in_flight, _| in_flight == 0).await;
     sleep(Duration::from_secs(2)).await;
     let all = job.until_requests(&id, "none is in flight", |in_flight, _| in_flight == 0).await;
     assert_eq!(all, seen, "a paused job is tried again");
-    job.svc(&["bulk", "status", &id, "--resume"]).await;
+    job.svc(&["bulk", "continue", &id]).await;
     job.until_requests(&id, "it goes on", |_, all| all > seen).await;
-    job.svc(&["bulk", "status", &id, "--cancel"]).await;
+    job.svc(&["bulk", "cancel", &id]).await;
     let ended = tokio::time::timeout(Duration::from_secs(10), worker.wait()).await;
     assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
     let status = job.svc(&["bulk", "status", &id]).await;
@@ -144,14 +144,14 @@ async fn refusals_for_a_cause_of_the_whole_job_pause_it_and_its_rows_are_sent_la
     let error = json!({"code": "recipient_suppressed", "message": "no"});
     let fault = json!({"operation": "emails.send_batch", "status": 200, "body": refused(&error)});
     job.receiver.fault(&fault).await;
-    job.svc(&["bulk", "status", &id, "--resume"]).await;
-    assert_eq!(job.work(&id, None, LEASE).wait().await.expect("a status").code(), Some(11));
+    job.svc(&["bulk", "continue", &id]).await;
+    assert_eq!(job.work(&id, None, TIMEOUT).wait().await.expect("a status").code(), Some(11));
     let report = job.svc(&["bulk", "report", &id, "--json"]).await;
     let refused =
         report.as_array().expect("a list").iter().filter(|row| row["status"] == "refused");
     assert_eq!(refused.filter(|row| row["code"] == "recipient_suppressed").count(), 100);
-    job.svc(&["bulk", "status", &id, "--resume", "--refused"]).await;
-    assert_eq!(job.work(&id, None, LEASE).wait().await.expect("a status").code(), Some(0));
+    job.svc(&["bulk", "resume", &id, "--refused"]).await;
+    assert_eq!(job.work(&id, None, TIMEOUT).wait().await.expect("a status").code(), Some(0));
     let received = job.receiver.received().await;
     assert_eq!((received.len(), crate::bulk::twice(&received).len()), (2_000, 0));
     let report = job.svc(&["bulk", "report", &id, "--json"]).await;
@@ -192,9 +192,9 @@ async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
     assert_eq!(worked["state"], "unknown", "{worked}");
     let unknown = job.unknown(&id).await;
     assert!(!unknown.is_empty());
-    let resumed = job.svc(&["bulk", "status", &id, "--resume", "--unknown", "resend"]).await;
+    let resumed = job.svc(&["bulk", "resume", &id, "--unknown", "resend"]).await;
     assert_eq!(resumed["state"], "running");
-    assert_eq!(job.work(&id, None, LEASE).wait().await.expect("a status").code(), Some(0));
+    assert_eq!(job.work(&id, None, TIMEOUT).wait().await.expect("a status").code(), Some(0));
     assert_eq!(job.unknown(&id).await, BTreeSet::new());
     assert_eq!(job.receiver.received().await.len(), 150);
     let report = job.svc(&["bulk", "report", &id, "--json"]).await;
@@ -203,7 +203,7 @@ async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
     let list = job.svc(&["bulk", "list"]).await;
 
     let outputs = [planned, worked, resumed, report, list];
-    for (command, output) in ["plan", "work", "status", "report", "list"].iter().zip(outputs) {
+    for (command, output) in ["send", "work", "resume", "report", "list"].iter().zip(outputs) {
         let schema = job.svc(&["schema", "bulk", command]).await;
         let validator = jsonschema::validator_for(&schema["output"]).expect("a schema");
         let problems = validator.iter_errors(&output).map(|problem| problem.to_string());
@@ -236,7 +236,7 @@ impl Queued {
         let lines: String = (0..rows).map(|n| format!("{},{n}\n", address(n))).collect();
         let people = format!("email,number\n{lines}");
         std::fs::write(self.home.path().join("people.csv"), people).expect("written");
-        let plan = "bulk plan people.csv --from hello@sandbox.test --subject Hi --text Hello --yes";
+        let plan = "bulk send people.csv --queue --again --from hello@sandbox.test --subject Hi --text Hello --yes";
         plan.split(' ').chain(more.iter().copied()).map(str::to_owned).collect()
     }
 
@@ -249,8 +249,8 @@ impl Queued {
     }
 
     /// Starts a worker, the `n`th of some whose clocks differ.
-    fn work(&self, id: &str, n: Option<usize>, lease: &str) -> Child {
-        let args = ["bulk", "work", id, "--lease", lease, "--concurrency", "2"];
+    fn work(&self, id: &str, n: Option<usize>, timeout: &str) -> Child {
+        let args = ["bulk", "work", id, "--timeout", timeout, "--concurrency", "2"];
         let mut command = self.command(&args);
         if let (Some(library), Some(n)) = (fake_clock(), n) {
             command.env("LD_PRELOAD", library).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");

@@ -139,12 +139,13 @@ if is_mine() then
 end
 return 1";
 
-/// Makes rows of a done chunk rows to send.
+/// Changes what the log of a done chunk says, and makes it a chunk to send, unless it is still done.
 ///
-/// Arguments: as for [`RECORD`], of which the chunk, the length, the line and the totals are used.
+/// Arguments: as for [`RECORD`], of which the worker and the id are not used.
 pub(crate) const REOPEN: &str = "
 if redis.call('SISMEMBER', done, chunk) == 0 or not append(ARGV[5], ARGV[6]) then return 0 end
 count(8)
+if ARGV[7] == '1' then return 1 end
 redis.call('SREM', done, chunk)
 redis.call('XADD', chunks, '*', 'chunk', chunk)
 return 1";

@@ -1,47 +1,37 @@
 //! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
 
 mod address;
-mod content;
-mod delivery;
-mod drive;
-pub mod jobs;
-pub mod list;
+mod again;
+mod jobs;
+pub mod manage;
 mod message;
-mod options;
 pub mod outcomes;
+mod people;
 mod plan;
-pub mod queue;
+mod prepare;
 pub mod report;
 pub mod resume;
-mod rows;
+mod run;
 pub mod send;
-pub mod status;
+pub mod store;
 mod subscribers;
+mod wait;
+pub mod work;
 
-use crate::output::{Column, Show, View};
-
-/// Table columns of a job.
-const VIEW: View = View(&[
-    Column::id("JOB", "/job"),
-    Column::new("STATE", "/state", Show::Status),
-    Column::new("TOTAL", "/total", Show::Number),
-    Column::new("ACCEPTED", "/accepted", Show::Number),
-    Column::new("REFUSED", "/refused", Show::Number),
-    Column::new("UNKNOWN", "/unknown", Show::Number),
-    Column::new("NOT SENT", "/not_sent", Show::Number),
-    Column::new("LEFT OUT", "/left_out", Show::Number),
-    Column::new("CREATED", "/created", Show::Time),
-    Column::text("SUBJECT", "/subject").droppable(),
-]);
+pub use jobs::Jobs;
 
 group! {
     pub enum Command {
         Send(Box<send::Send>),
-        Plan(Box<queue::plan::Plan>),
-        Work(queue::work::Work),
-        List(list::List),
-        Status(status::Status),
+        List(manage::List),
+        Status(manage::Status),
         Resume(resume::Resume),
+        Pause(manage::Pause),
+        Continue(manage::Continue),
+        Cancel(manage::Cancel),
+        Settle(manage::Settle),
         Report(report::Report),
+        Remove(manage::Remove),
+        Work(work::Work),
     }
 }

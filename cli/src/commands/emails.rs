@@ -5,11 +5,13 @@ mod fields;
 pub mod send;
 
 use clap::Args;
+use svc_sdk::EmailClient;
+use svc_sdk::email::EmailRecord;
 
 use crate::command_line::shell_quoted;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::{Column, Format, Show, View};
 use crate::wait;
 
@@ -76,7 +78,9 @@ impl Get {
     }
 }
 
-/// Cancel a scheduled email
+/// Cancel scheduled emails
+///
+/// The exit code is 11 if only some of several can be cancelled. All of a bulk job: svc bulk cancel.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -84,27 +88,67 @@ Examples:
 
 Scope: not documented")]
 pub struct Cancel {
-    /// Email id
-    #[arg(add = Values::Email.candidates())]
-    id: String,
+    /// Email ids; - for one per line on stdin
+    #[arg(required = true, value_name = "ID|-", add = Values::Email.candidates())]
+    ids: Vec<String>,
 }
 
 impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let call = client.emails().cancel(&self.id);
-        let cancelled = context.call(call, "cancelling").await.map_err(|failure| {
-            if failure.details().status != Some(409) {
-                return failure;
+        let ids = match &self.ids[..] {
+            [stdin] if stdin == "-" => {
+                let text = context.text("ID", "-")?;
+                text.split_whitespace().map(str::to_owned).collect()
             }
-            let get = context.svc(&format!("emails get {}", shell_quoted(&self.id)));
-            failure.hint(format!(
-                "only an email that waits for its scheduled time can be cancelled; see it: {get}"
-            ))
-        });
-        if let Some(email) = cancelled? {
-            context.out.one(&email, VIEW)?;
+            _ => self.ids,
+        };
+        let client = context.email_client().await?;
+        if let [id] = &ids[..] {
+            return match cancel(context, &client, id).await? {
+                Some(email) => context.out.one(&email, VIEW),
+                None => Ok(()),
+            };
         }
-        Ok(())
+        if context.settings.dry_run {
+            context.requests.collect();
+        }
+        let (mut cancelled, mut failed, total) = (Vec::new(), Vec::new(), ids.len());
+        for id in ids {
+            match cancel(context, &client, &id).await {
+                Ok(email) => cancelled.extend(email),
+                // The other emails have another status.
+                Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {
+                    failed.push((id, failure.details().message.clone()));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if context.settings.dry_run {
+            return context.requests.show_collected(&context.out);
+        }
+        context.out.list(&cancelled, VIEW, "no email was cancelled")?;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let message = format!("{} of {total} emails were not cancelled", failed.len());
+        let mut failure = Failure::new(Kind::PartlyRefused, message).code("partly_cancelled");
+        failure.details_mut().fields = failed;
+        Err(failure)
     }
+}
+
+async fn cancel(
+    context: &Context,
+    client: &EmailClient,
+    id: &str,
+) -> Result<Option<EmailRecord>, Failure> {
+    context.call(client.emails().cancel(id), "cancelling").await.map_err(|failure| {
+        if failure.details().status != Some(409) {
+            return failure;
+        }
+        let get = context.svc(&format!("emails get {}", shell_quoted(id)));
+        failure.hint(format!(
+            "only an email that waits for its scheduled time can be cancelled; see it: {get}"
+        ))
+    })
 }

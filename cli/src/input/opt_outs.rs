@@ -1,106 +1,329 @@
-//! Who has opted out: the columns and the words that say so, in bulk sending and in imports.
+//! Who has opted out, according to the columns of a file: one rule for bulk sending and imports. The
+//! table of columns and words is in `docs/guides/bulk-sending.md#opt-outs`.
 
-/// Why a row without a value is left out of a file in which other rows have one.
-pub const MISSING_SUBSCRIBED: &str =
-    "the row has no value for `subscribed`, which other rows have; write true or false";
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-/// The next step for a file with several columns that say who is subscribed.
-pub const SUBSCRIBED_TWICE: &str =
-    "remove one: only you can know which of them says who has opted out";
+use super::columns::compact;
+use super::records::Record;
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
 
-/// Whether a word says that a person is subscribed.
-pub fn subscribed(word: &str) -> Result<bool, String> {
-    match word.trim().to_lowercase().as_str() {
-        "true" | "yes" | "y" | "1" | "subscribed" => Ok(true),
-        "false" | "no" | "n" | "0" | "unsubscribed" => Ok(false),
-        _ => Err("`subscribed` must be true or false".to_owned()),
+/// Why a record without a value is left out of a file in which others have one.
+pub const NOT_SAID: &str = "the row does not say whether the person is subscribed; write yes or no";
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subscribed {
+    Unsaid,
+    Yes,
+    /// Opted out, according to this column.
+    No(Arc<str>),
+    /// A value cannot be read, for this reason.
+    Unclear(String),
+}
+
+/// What a column is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Nothing,
+    /// Yes means subscribed.
+    Subscribed,
+    /// Yes means opted out.
+    OptedOut,
+    /// Any value means opted out, such as the time of it.
+    TimeOfOptOut,
+    /// A word such as `bounced`.
+    Status,
+    /// Mostly a part of a postal address.
+    State,
+}
+
+/// Judges the records of a file.
+#[derive(Default)]
+pub struct OptOuts {
+    /// What the user says of columns.
+    chosen: HashMap<String, About>,
+    known: HashMap<Arc<str>, About>,
+    /// Whether a column or key says who is subscribed. Then every record has to.
+    pub is_told: bool,
+    /// Words of a status that are not known, as `column: word`.
+    unknown_words: BTreeSet<String>,
+    /// The first columns that contradict each other: the one that says yes, and the one that opts
+    /// out, with the number of the record.
+    pub contradiction: Option<(u64, Arc<str>, Arc<str>)>,
+}
+
+impl OptOuts {
+    /// A column in which yes means that the person has opted out.
+    pub fn opts_out(&mut self, column: &str) {
+        self.chosen.insert(column.to_owned(), About::OptedOut);
+    }
+
+    /// A column in which yes means that the person is subscribed.
+    pub fn subscribes(&mut self, column: &str) {
+        self.chosen.insert(column.to_owned(), About::Subscribed);
+    }
+
+    /// A column that says nothing about it.
+    pub fn ignores(&mut self, column: &str) {
+        self.chosen.insert(column.to_owned(), About::Nothing);
+    }
+
+    /// Whether a column may say who has opted out.
+    pub fn reads(&self, column: &str) -> bool {
+        self.about(column) != About::Nothing
+    }
+
+    /// Tells of the columns of a CSV file: in one about being subscribed, every row needs a value.
+    pub fn see_columns(&mut self, columns: &[Arc<str>]) {
+        self.is_told |= columns.iter().any(|column| self.about(column) == About::Subscribed);
+    }
+
+    fn about(&self, column: &str) -> About {
+        self.chosen.get(column).copied().unwrap_or_else(|| about(column))
+    }
+
+    /// Judges a record. Any one column that opts out is enough.
+    pub fn judge(&mut self, record: &Record) -> Subscribed {
+        let (mut yes, mut no, mut unclear) = (None, None, None);
+        for (column, value) in &record.fields {
+            let about = match self.known.get(column) {
+                Some(about) => *about,
+                None => {
+                    let about = self.about(column);
+                    self.known.insert(Arc::clone(column), about);
+                    about
+                }
+            };
+            if about == About::Nothing || value.is_null() {
+                continue;
+            }
+            self.is_told |= about == About::Subscribed;
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            match read(about, &text) {
+                Word::Nothing => {}
+                Word::Yes => yes = yes.or(Some(column)),
+                Word::No => no = no.or(Some(column)),
+                Word::Unreadable if about == About::Status => {
+                    let word = text.trim().chars().take(40).collect::<String>();
+                    if self.unknown_words.len() < 100 {
+                        self.unknown_words.insert(format!("{column}: {word}"));
+                    }
+                }
+                Word::Unreadable => {
+                    let problem = format!("the value of `{column}` must be yes or no");
+                    unclear = unclear.or(Some(format!("{problem}; otherwise: {}", ignore(column))));
+                }
+            }
+        }
+        match (no, unclear, yes) {
+            (Some(no), _, yes) => {
+                if let Some(yes) = yes {
+                    let place = || (record.number, Arc::clone(yes), Arc::clone(no));
+                    self.contradiction.get_or_insert_with(place);
+                }
+                Subscribed::No(Arc::clone(no))
+            }
+            (_, Some(problem), _) => Subscribed::Unclear(problem),
+            // A key that is given twice, for example: the record has only one of its values.
+            (.., Some(_)) => match &record.problem {
+                Some(problem) => Subscribed::Unclear(problem.clone()),
+                None => Subscribed::Yes,
+            },
+            _ => Subscribed::Unsaid,
+        }
+    }
+
+    /// Asks about words of a status that are not known, once all records are read.
+    pub async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
+        let Some(first) = self.unknown_words.first() else { return Ok(()) };
+        let column = first.split(": ").next().unwrap_or_default();
+        let shown = self.unknown_words.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let more = if self.unknown_words.len() > 5 { ", …" } else { "" };
+        let problem = format!("words that may say who has opted out are not known: {shown}{more}");
+        if context.out.can_ask() && !context.settings.yes && !context.settings.dry_run {
+            let question = format!("{problem}. Are people with these words subscribed?");
+            return confirm(context, &question).await;
+        }
+        Err(Failure::input(problem).code("opt_outs_unclear").hint(format!(
+            "if they do not: {}\nif they do, add a column `unsubscribed` with yes or no",
+            ignore(column)
+        )))
     }
 }
 
-/// Whether a column of this name says who is subscribed.
-pub fn is_subscribed(column: &str) -> bool {
-    matches!(compact(column).as_str(), "subscribed" | "issubscribed")
+fn ignore(column: &str) -> String {
+    format!("--column '{column}=ignore'")
 }
 
-/// Words of columns of which `true` probably means that the person has opted out.
-const OPT_OUT: [&str; 14] = [
-    "optout",
-    "optedout",
-    "unsub",
-    "donot",
-    "dont",
-    "noemail",
-    "nomail",
-    "suppress",
-    "blocklist",
-    "blocked",
-    "blacklist",
-    "bounce",
-    "complain",
-    "spam",
-];
+/// What a value says.
+#[derive(Debug, PartialEq)]
+enum Word {
+    Nothing,
+    /// Subscribed.
+    Yes,
+    /// Opted out.
+    No,
+    Unreadable,
+}
 
-/// As [`OPT_OUT`], for the whole name: `deleted_items` is something else.
-const OPT_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
+fn read(about: About, text: &str) -> Word {
+    const YES: [&str; 17] = [
+        "true", "t", "yes", "y", "1", "x", "on", "✓", "✔", "✅", "☑", "ja", "j", "oui", "si", "sí",
+        "ok",
+    ];
+    const NO: [&str; 11] =
+        ["false", "f", "no", "n", "0", "off", "-", "nein", "non", "never", "none"];
+    const SUBSCRIBED: [&str; 7] =
+        ["subscribed", "active", "confirmed", "optedin", "optin", "enabled", "valid"];
+    const OPTED_OUT: [&str; 26] = [
+        "unsubscribed",
+        "unsubscribe",
+        "unsub",
+        "notsubscribed",
+        "optedout",
+        "optout",
+        "bounced",
+        "bounce",
+        "hardbounced",
+        "hardbounce",
+        "softbounced",
+        "cleaned",
+        "complained",
+        "complaint",
+        "complainer",
+        "spam",
+        "suppressed",
+        "blocked",
+        "blocklisted",
+        "blacklisted",
+        "inactive",
+        "disabled",
+        "deleted",
+        "removed",
+        "donotcontact",
+        "donotemail",
+    ];
+    let word = text.trim().to_lowercase();
+    if word.is_empty() {
+        return Word::Nothing;
+    }
+    let letters = compact(&word);
+    let is = |words: &[&str]| words.contains(&word.as_str()) || words.contains(&letters.as_str());
+    let (yes, no, subscribed, opted_out) = (is(&YES), is(&NO), is(&SUBSCRIBED), is(&OPTED_OUT));
+    let number = word.parse::<f64>().ok();
+    match about {
+        About::Subscribed if yes || subscribed => Word::Yes,
+        About::Subscribed if no || opted_out => Word::No,
+        About::OptedOut if yes || opted_out || number.is_some_and(|n| n > 0.0) => Word::No,
+        About::OptedOut if no || subscribed || number == Some(0.0) => Word::Nothing,
+        About::TimeOfOptOut if no => Word::Nothing,
+        About::TimeOfOptOut => Word::No,
+        About::Status | About::State if opted_out => Word::No,
+        About::Status if subscribed || yes => Word::Yes,
+        About::Nothing | About::State => Word::Nothing,
+        _ => Word::Unreadable,
+    }
+}
 
-/// Whether this column may say who has opted out, in either direction.
-pub fn says_who_opted_out(column: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "status",
-        "state",
+/// What a column of this name is about.
+fn about(column: &str) -> About {
+    const OPTED_OUT: [&str; 15] = [
+        "optout",
+        "optedout",
+        "unsub",
+        "donot",
+        "dont",
+        "noemail",
+        "nomail",
+        "suppress",
+        "blocklist",
+        "blocked",
+        "blacklist",
+        "bounce",
+        "complain",
+        "spam",
+        "cleaned",
+    ];
+    // As the whole name: `deleted_items` is something else.
+    const OPTED_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
+    const SUBSCRIBED: [&str; 7] = [
         "optin",
         "optedin",
         "subscribed",
-        "subscription",
         "consent",
         "permission",
-        "accept",
+        "acceptsemail",
+        "acceptsmarketing",
     ];
     // `newsletter_url` is something else.
-    const ENDS: [&str; 7] = [
+    const SUBSCRIBED_ENDS: [&str; 8] = [
         "newsletter",
         "newsletters",
         "marketing",
         "marketingemail",
         "marketingemails",
         "subscribe",
+        "subscription",
         "gdpr",
     ];
+    const TIMES: [&str; 6] = ["at", "on", "date", "time", "when", "reason"];
+    const OTHERS: [&str; 10] =
+        ["url", "link", "token", "id", "key", "hash", "code", "source", "type", "group"];
     let name = compact(column);
-    lists_opt_outs(column)
-        || WORDS.iter().any(|word| name.contains(word))
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || without_is(&name) == "active"
-}
-
-/// Whether a column of which [`says_who_opted_out`] is true more often says something else: a part
-/// of a postal address.
-pub fn is_mostly_harmless(column: &str) -> bool {
-    compact(column) == "state"
-}
-
-/// Whether `true` in this column probably means that the person has opted out.
-pub fn lists_opt_outs(column: &str) -> bool {
-    let name = compact(column);
-    OPT_OUT.iter().any(|word| name.contains(word)) || OPT_OUT_NAMES.contains(&without_is(&name))
-}
-
-/// `deleted` of `is_deleted`.
-fn without_is(name: &str) -> &str {
-    name.strip_prefix("is").unwrap_or(name)
-}
-
-/// The letters and digits of a column's name, in lower case.
-pub fn compact(column: &str) -> String {
-    column.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
+    let (lower, whole) = (column.to_lowercase(), name.strip_prefix("is").unwrap_or(&name));
+    let last = lower.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    let ends = |words: &[&str]| last.is_some_and(|last| words.contains(&last));
+    if ends(&OTHERS) {
+        return About::Nothing;
+    }
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&OPTED_OUT) || OPTED_OUT_NAMES.contains(&whole) {
+        return match () {
+            () if name.contains("status") => About::Status,
+            () if ends(&TIMES) || name.ends_with("date") || column.ends_with("At") => {
+                About::TimeOfOptOut
+            }
+            () => About::OptedOut,
+        };
+    }
+    let is_subscribed = has(&SUBSCRIBED)
+        || SUBSCRIBED_ENDS.iter().any(|end| name.ends_with(end))
+        || whole == "active";
+    match () {
+        () if name.contains("status") => About::Status,
+        () if name == "state" => About::State,
+        () if is_subscribed && !ends(&TIMES) && !column.ends_with("At") => About::Subscribed,
+        () => About::Nothing,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
+    fn judge(fields: &[(&str, Value)]) -> Subscribed {
+        let fields = fields.iter().map(|(name, value)| (Arc::from(*name), value.clone()));
+        OptOuts::default().judge(&Record { number: 2, fields: fields.collect(), problem: None })
+    }
+
+    fn opts_out(column: &str, value: &str) -> Option<bool> {
+        match judge(&[("subscribed", json!("yes")), (column, json!(value))]) {
+            Subscribed::No(by) => {
+                assert_eq!(&*by, column);
+                Some(true)
+            }
+            Subscribed::Yes => Some(false),
+            _ => None,
+        }
+    }
+
     #[test]
-    fn columns_of_opt_outs_are_recognized() {
+    fn columns_are_recognized_by_their_names() {
         for column in [
             "Unsubscribed",
             "Opt out",
@@ -117,26 +340,32 @@ mod tests {
             "inactive",
             "is_deleted",
         ] {
-            assert!(lists_opt_outs(column) && says_who_opted_out(column), "{column}");
-            assert!(!is_subscribed(column), "{column}");
+            assert_eq!(about(column), About::OptedOut, "{column}");
+        }
+        for column in
+            ["unsubscribed_at", "bounced on", "Opt-out date", "unsubscribedAt", "bounce_reason"]
+        {
+            assert_eq!(about(column), About::TimeOfOptOut, "{column}");
         }
         for column in [
+            "subscribed",
+            "is_subscribed",
+            "Subscribed?",
             "Opted-In",
             "opt_in",
             "email_permission",
             "Accepts Marketing",
-            "Subscribed on",
             "newsletter",
             "Wants newsletter",
             "email marketing",
-            "marketing_emails",
             "Subscribe",
+            "marketing_emails",
             "is active",
         ] {
-            assert!(!lists_opt_outs(column) && says_who_opted_out(column), "{column}");
+            assert_eq!(about(column), About::Subscribed, "{column}");
         }
-        for column in ["is_subscribed", "Subscribed?"] {
-            assert!(is_subscribed(column), "{column}");
+        for column in ["status", "Member status", "bounce_status"] {
+            assert_eq!(about(column), About::Status, "{column}");
         }
         for column in [
             "newsletter_url",
@@ -146,9 +375,61 @@ mod tests {
             "last_active",
             "deleted_items",
             "subscriber_id",
+            "unsubscribe_link",
+            "unsub token",
+            "Subscribed on",
+            "subscribed_at",
+            "subscribedAt",
         ] {
-            assert!(!says_who_opted_out(column), "{column}");
+            assert_eq!(about(column), About::Nothing, "{column}");
         }
-        assert!(!lists_opt_outs("status") && !lists_opt_outs("Subscription"));
+    }
+
+    #[test]
+    fn any_one_column_that_opts_out_is_enough_and_what_cannot_be_read_is_unclear() {
+        for value in ["yes", "x", "on", "✓", "ja", "opted out", "bounced", "TRUE", "1", "3"] {
+            assert_eq!(opts_out("unsubscribed", value), Some(true), "{value}");
+        }
+        for value in ["", "no", "0", "false", "subscribed", "-"] {
+            assert_eq!(opts_out("unsubscribed", value), Some(false), "{value}");
+        }
+        for value in ["2026-01-02", "maybe", "?"] {
+            assert_eq!(opts_out("unsubscribed", value), None, "{value}");
+        }
+        for (column, value) in [
+            ("unsubscribed_at", "2026-01-02"),
+            ("unsubscribed_at", "x"),
+            ("status", "Unsubscribed"),
+            ("status", "cleaned"),
+            ("status", "Opted out"),
+            ("status", "complained"),
+            ("State", "bounced"),
+            ("opt_in", "no"),
+            ("newsletter", "unsubscribed"),
+        ] {
+            assert_eq!(opts_out(column, value), Some(true), "{column} {value}");
+        }
+        for (column, value) in [("State", "NY"), ("bounced_at", ""), ("status", "active")] {
+            assert_eq!(opts_out(column, value), Some(false), "{column} {value}");
+        }
+        assert_eq!(judge(&[("subscribed", json!("yes"))]), Subscribed::Yes);
+        assert_eq!(judge(&[("subscribed", json!(false))]), Subscribed::No("subscribed".into()));
+        assert_eq!(judge(&[("bounced", json!(0))]), Subscribed::Unsaid);
+        let both = [("Subscribed", json!("no")), ("subscribed", json!("yes"))];
+        assert_eq!(judge(&both), Subscribed::No("Subscribed".into()));
+    }
+
+    #[test]
+    fn words_of_a_status_that_are_not_known_are_kept_for_the_question() {
+        let mut rule = OptOuts::default();
+        let fields = |word: &str| {
+            let fields = vec![(Arc::from("status"), json!(word))];
+            Record { number: 2, fields, problem: None }
+        };
+        assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
+        assert_eq!(rule.unknown_words.first().map(String::as_str), Some("status: trial"));
+        let mut rule = OptOuts::default();
+        rule.ignores("status");
+        assert_eq!(rule.judge(&fields("bounced")), Subscribed::Unsaid);
     }
 }

@@ -14,6 +14,8 @@ pub enum Format {
     Ndjson,
     /// One YAML document
     Yaml,
+    /// A header line and one line per object
+    Csv,
 }
 
 /// When to use colors.

@@ -45,6 +45,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The Redis server of `svc bulk work`. Its URL may hold a password.
     pub bulk_queue: Option<String>,
+    /// How long jobs of `svc bulk` that have ended are kept.
+    pub bulk_retention: Duration,
     /// The journals of `svc bulk`.
     pub state_dir: PathBuf,
     /// The environment of the run.
@@ -271,6 +273,9 @@ impl Settings {
             ca_bundle: resolved.get("ca_bundle", SettingValue::into_path),
             proxies: if sandbox { Proxies::none() } else { Proxies::resolve(env, &file) },
             bulk_queue: resolved.text("bulk_queue").map(|queue| queue.value),
+            bulk_retention: resolved
+                .get("bulk_retention", SettingValue::into_duration)
+                .map_or(Duration::from_secs(30 * 86_400), |retention| retention.value),
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,

@@ -89,7 +89,7 @@ impl Setting {
 }
 
 /// Every setting, in the order of `config show`. The keys of the services are in files of their own.
-pub static SETTINGS: [Setting; 22] = [
+pub static SETTINGS: [Setting; 23] = [
     setting("profile", Kind::Text, "profile, as --profile")
         .variable("SVC_PROFILE")
         .not_in_profiles(),
@@ -143,6 +143,9 @@ pub static SETTINGS: [Setting; 22] = [
     setting("honors_idempotency_key", Kind::Flag, "retry requests with an idempotency key")
         .or("false")
         .live("true"),
+    setting("bulk_retention", Kind::Duration, "how long svc bulk keeps jobs that have ended")
+        .variable("SVC_BULK_RETENTION")
+        .or("30d"),
     // The last, because a URL may hold a password, and `config show` leaves it out.
     setting("bulk_queue", Kind::Text, "Redis server of svc bulk, as --queue")
         .variable("SVC_BULK_QUEUE")

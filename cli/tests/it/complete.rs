@@ -31,6 +31,24 @@ fn values(home: &Home, words: &[&str], env: &[(&str, &str)]) -> Vec<String> {
     found.filter(|value| !value.starts_with('-')).collect()
 }
 
+#[test]
+fn completes_jobs_of_this_machine_and_senders_of_own_domains() {
+    let home = Home::new();
+    home.sandbox_json(&["domains", "create", "shop.test"]);
+    home.file("people.csv", "email\nada@example.test\n");
+    let send =
+        "--sandbox bulk send people.csv --from hello@sandbox.test --subject s --text t --yes";
+    let job = home.run(&send.split(' ').collect::<Vec<_>>()).json()["job"].clone();
+    for command in ["status", "report", "resume", "settle", "remove"] {
+        let found = values(&home, &["bulk", command, &job.as_str().expect("an id")[..6]], &[]);
+        assert_eq!(found, [job.as_str().expect("an id")], "{command}");
+    }
+    for command in [&["emails", "send"][..], &["bulk", "send", "people.csv"]] {
+        let words = [&["--sandbox"], command, &["--from", "me@sh"]].concat();
+        assert_eq!(values(&home, &words, &[]), ["me@shop.test"]);
+    }
+}
+
 fn id(value: &serde_json::Value) -> String {
     value["id"].as_str().expect("an id").to_owned()
 }

@@ -111,9 +111,9 @@ fn the_output_of_every_command_matches_its_schema() {
     serving.wait().expect("ends");
     checker.run("sandbox stop");
     checker.run_words(&["sandbox", "status", "--url", "http://127.0.0.1:1"], 1);
-    // These need a Redis server: `tests/it/bulk_queue.rs`.
-    let needs_redis = |path: &str| matches!(path, "bulk plan" | "bulk work");
-    for spec in svc_cli::COMMANDS.iter().filter(|spec| !needs_redis(spec.path)) {
+    // These need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
+    let needs_more = |path: &str| matches!(path, "bulk pause" | "bulk settle" | "bulk work");
+    for spec in svc_cli::COMMANDS.iter().filter(|spec| !needs_more(spec.path)) {
         assert!(checker.seen.iter().any(|path| path == spec.path), "`{}` was not run", spec.path);
     }
 }
@@ -139,6 +139,12 @@ fn emails(checker: &mut Checker) {
     {
         checker.run(&line);
     }
+    checker.fail(&format!("bulk pause {job}"), 6);
+    checker.run(&format!("bulk continue {job}"));
+    checker.fail(&format!("bulk settle {job} --sent 2"), 2);
+    let later = checker.run(&format!("--sandbox {send} --at +2h --again"));
+    checker.run(&format!("--sandbox bulk cancel {}", text(&later, "/job")));
+    checker.run(&format!("bulk remove {job} --yes"));
     checker.fail("bulk status missing", 5);
     checker.fail("--sandbox emails get eml_missing", 5);
     checker.fail("--sandbox emails send --from x --to y --subject s", 2);

@@ -104,7 +104,7 @@ fn fish_completes_commands_options_values_files_and_ids() {
     };
     let audience = format!("{}\tReaders", fish.audience);
     assert_eq!(offers("svc --sandbox audiences get "), [audience]);
-    assert_eq!(offers("svc emails ca"), ["cancel\tCancel a scheduled email"]);
+    assert_eq!(offers("svc emails ca"), ["cancel\tCancel scheduled emails"]);
     assert_eq!(offers("svc --output y"), ["yaml\tOne YAML document"]);
     assert_eq!(offers("svc --output=y"), ["--output=yaml\tOne YAML document"]);
     assert_eq!(offers("svc trigger email.bo"), ["email.bounced"]);

@@ -89,8 +89,9 @@ fn every_operation_has_its_own_command() {
 #[test]
 fn commands_that_delete_are_dangerous() {
     for spec in COMMANDS {
-        let deletes =
-            ["delete", "reset", "webhooks rotate"].iter().any(|end| spec.path.ends_with(end));
+        let deletes = ["delete", "reset", "webhooks rotate", "bulk remove"]
+            .iter()
+            .any(|end| spec.path.ends_with(end));
         assert_eq!(deletes, spec.effect == Effect::Dangerous, "`{}`", spec.path);
     }
 }

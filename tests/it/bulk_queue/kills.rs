@@ -8,7 +8,7 @@ use svc_bulk::QueueState;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::{LEASE, Queued, TIME_LIMIT};
+use super::{Queued, TIME_LIMIT, TIMEOUT};
 use crate::bulk::{Random, Receiver, faults, twice};
 
 /// Rows of a job that is disturbed.
@@ -73,7 +73,7 @@ impl DisturbedJob {
         let slow = json!({"operation": "emails.send_batch", "latency": "400ms", "times": 1000});
         receiver.fault(&slow).await;
         let id = job.plan(ROWS, &[]).await;
-        let mut workers: Vec<Child> = (0..4).map(|at| job.work(&id, Some(at), LEASE)).collect();
+        let mut workers: Vec<Child> = (0..4).map(|at| job.work(&id, Some(at), TIMEOUT)).collect();
         let mut suspended = [None::<Instant>; 4];
         let (end, here) = (Instant::now() + TIME_LIMIT, (*left).min(MAX_IN_JOB));
         let (mut done_before, mut next) = (0, 0);
@@ -90,7 +90,7 @@ impl DisturbedJob {
                     resume(worker, &mut suspended[at]).await;
                 }
                 if worker.try_wait().expect("a status").is_some() {
-                    *worker = job.work(&id, Some(at), LEASE);
+                    *worker = job.work(&id, Some(at), TIMEOUT);
                 }
             }
             // Each after some progress; then to the end.

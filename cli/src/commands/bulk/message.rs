@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::email::{Attachment, Email};
 
-use super::rows::Row;
 use crate::failure::Failure;
 use crate::input::html;
 
@@ -38,14 +37,16 @@ pub struct Message {
     /// The address with which a recipient unsubscribes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsubscribe: Option<String>,
+    /// When the service is to send the emails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<File>,
 }
 
-/// An attachment, the same for every row.
+/// An attachment, the same for every row. Its content is a file of the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct File {
-    pub path: PathBuf,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
@@ -75,16 +76,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    pub fn new(message: &Message) -> Result<Self, Failure> {
-        let attachments = message.attachments.iter().map(File::open);
-        Self::with_attachments(message, attachments.collect::<Result<_, _>>()?)
-    }
-
-    /// With attachments that were read before.
-    pub fn with_attachments(
-        message: &Message,
-        attachments: Vec<Attachment>,
-    ) -> Result<Self, Failure> {
+    pub fn new(message: &Message, attachments: Vec<Attachment>) -> Result<Self, Failure> {
         let mut templates = Environment::new();
         // Without debug mode, an error does not name the missing value.
         templates.set_debug(true);
@@ -128,24 +120,10 @@ impl Renderer {
         self.message.template.is_some() || self.used.contains(name)
     }
 
-    /// The email of a row to this address. The error names the part and the missing value.
-    pub fn render(&self, row: &Row, to: &str) -> Result<Email, String> {
-        self.render_with(|| row.values(), to)
-    }
-
-    /// The email with these values.
-    pub fn render_values(&self, row: &Map<String, Value>, to: &str) -> Result<Email, String> {
-        self.render_with(|| row, to)
-    }
-
-    /// `row` is only called if the email needs values.
-    fn render_with<'a>(
-        &self,
-        row: impl Fn() -> &'a Map<String, Value>,
-        to: &str,
-    ) -> Result<Email, String> {
+    /// The email with these values to this address. The error names the part and the missing value.
+    pub fn render(&self, row: &Map<String, Value>, to: &str) -> Result<Email, String> {
         let values = OnceCell::new();
-        let values = || values.get_or_init(|| RowValues::of(row().clone())).clone();
+        let values = || values.get_or_init(|| RowValues::of(row.clone())).clone();
         let text = |name: &str| self.part(name, values);
         let line = |name: &str| {
             let text = text(name)?;
@@ -173,7 +151,7 @@ impl Renderer {
         }
         if message.unsubscribe.is_some() {
             let encode = |(name, value): (&String, _)| (name.clone(), encoded(value));
-            let encoded = || RowValues::of(row().iter().map(encode).collect());
+            let encoded = || RowValues::of(row.iter().map(encode).collect());
             let url = self.part(UNSUBSCRIBE, encoded)?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
@@ -185,8 +163,9 @@ impl Renderer {
         }
         if let Some(template) = &message.template {
             email.template_id = Some(template.clone());
-            email.variables = row().clone();
+            email.variables = row.clone();
         }
+        email.scheduled_at = message.scheduled_at.clone().map(Into::into);
         email.attachments.clone_from(&self.attachments);
         Ok(email)
     }
@@ -212,6 +191,12 @@ impl Renderer {
 }
 
 impl Message {
+    /// Whether it is the same email, whenever it is sent.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let without_time = |message: &Self| Self { scheduled_at: None, ..message.clone() };
+        without_time(self) == without_time(other)
+    }
+
     /// Names of columns that look like fields of an email, which no part uses.
     pub fn unused_fields(&self) -> Vec<&'static str> {
         const FIELDS: [&str; 10] = [
@@ -249,17 +234,16 @@ impl Message {
 }
 
 impl File {
-    fn open(&self) -> Result<Attachment, Failure> {
-        let attachment = Attachment::from_path(&self.path).map_err(|error| {
-            Failure::input(format!("--attach: {}: {error}", self.path.display()))
-        })?;
+    /// The attachment with the content of this copy.
+    pub fn open(&self, copy: &Path) -> Result<Attachment, Failure> {
+        let attachment = Attachment::from_path(copy)
+            .map_err(|error| Failure::input(format!("--attach: {}: {error}", copy.display())))?;
         Ok(self.named(attachment))
     }
 
     /// The attachment with this content.
     pub fn with_content(&self, content: Vec<u8>) -> Attachment {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        self.named(Attachment::from_bytes(name, content))
+        self.named(Attachment::from_bytes(self.name.as_str(), content))
     }
 
     fn named(&self, attachment: Attachment) -> Attachment {
@@ -355,8 +339,10 @@ mod tests {
         message.unsubscribe =
             Some("https://x.test/u/{{ name }}?f={{ row['Full Name'] }}".to_owned());
         let row = row(json!({"name": "A & <B>", "Full Name": "F &"}));
-        let email =
-            Renderer::new(&message).expect("valid").render_values(&row, "c@d.test").expect("valid");
+        let email = Renderer::new(&message, Vec::new())
+            .expect("valid")
+            .render(&row, "c@d.test")
+            .expect("valid");
         assert_eq!(email.subject, "Hi A & <B>");
         assert_eq!(email.html.as_deref(), Some("<p>A &amp; &lt;B&gt;</p>\n"));
         assert_eq!(email.text.as_deref(), Some("A & <B>"));
@@ -373,20 +359,19 @@ mod tests {
 
     #[test]
     fn a_missing_value_or_a_line_end_is_an_error_of_the_row() {
-        let renderer = Renderer::new(&message()).expect("valid");
-        let error = |values| renderer.render_values(&row(values), "c@d.test").expect_err("refused");
+        let renderer = Renderer::new(&message(), Vec::new()).expect("valid");
+        let error = |values| renderer.render(&row(values), "c@d.test").expect_err("refused");
         assert_eq!(error(json!({})), "--subject: line 1: the row has no `name`");
         assert!(error(json!({"name": "x\r\nBcc: e@f.test"})).contains("line end"));
         let mut message = message();
         message.subject = "Hi {{ name|default('there') }}".to_owned();
-        let renderer = Renderer::new(&message).expect("valid");
-        let email = renderer.render_values(&row(json!({})), "c@d.test").expect("valid");
+        let renderer = Renderer::new(&message, Vec::new()).expect("valid");
+        let email = renderer.render(&row(json!({})), "c@d.test").expect("valid");
         assert_eq!(email.subject, "Hi there");
         let condition = "{% if name %}Hi {{ name }}{% elif not row.plan %}Hi{% endif %}";
         message.subject = condition.to_owned();
-        let renderer = Renderer::new(&message).expect("valid");
-        let subject =
-            |values| renderer.render_values(&row(values), "c@d.test").expect("valid").subject;
+        let renderer = Renderer::new(&message, Vec::new()).expect("valid");
+        let subject = |values| renderer.render(&row(values), "c@d.test").expect("valid").subject;
         assert_eq!(subject(json!({})), "Hi");
         assert_eq!(subject(json!({"name": "Ada"})), "Hi Ada");
     }
@@ -395,7 +380,7 @@ mod tests {
     fn an_invalid_placeholder_is_refused_with_its_option() {
         let mut message = message();
         message.text = Some("Hi\n{{ name".to_owned());
-        let failure = Renderer::new(&message).err().expect("refused");
+        let failure = Renderer::new(&message, Vec::new()).err().expect("refused");
         assert!(failure.details().message.starts_with("--text: line 2: "), "{failure:?}");
     }
 
@@ -405,8 +390,10 @@ mod tests {
         message.subject = "Hi".to_owned();
         message.template = Some("welcome".to_owned());
         let row = row(json!({"name": "Ada", "n": 3}));
-        let email =
-            Renderer::new(&message).expect("valid").render_values(&row, "c@d.test").expect("valid");
+        let email = Renderer::new(&message, Vec::new())
+            .expect("valid")
+            .render(&row, "c@d.test")
+            .expect("valid");
         assert_eq!(email.template_id.as_deref(), Some("welcome"));
         assert_eq!(Value::Object(email.variables), json!({"name": "Ada", "n": 3}));
     }

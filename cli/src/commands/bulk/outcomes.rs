@@ -1,11 +1,13 @@
 //! What the entries of a journal say about each row.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use svc_bulk::{JournalEntry, JournalState, RowOutcome};
 
 use super::plan::{LEFT_OUT, LeftOutRow};
@@ -17,10 +19,10 @@ use crate::output::timestamp;
 #[schemars(deny_unknown_fields)]
 pub struct Outcome {
     pub row: u64,
-    address: String,
+    pub address: String,
     pub status: String,
     /// The id of the email.
-    id: Option<String>,
+    pub id: Option<String>,
     code: Option<String>,
     when: String,
     pub message: Option<String>,
@@ -35,8 +37,12 @@ pub struct Rows {
     state: JournalState,
     /// Requests without an outcome: their rows, recipients and time.
     open: HashMap<u64, Request>,
-    /// Those of them whose response is lost.
-    lost: HashSet<u64>,
+    /// Those of them whose response is lost, with the cause.
+    lost: HashMap<u64, Option<String>>,
+    /// Rows that were sent again while their outcome was unknown.
+    perhaps_twice: HashSet<u64>,
+    /// Rows that a response did not tell of.
+    not_told: HashSet<u64>,
     /// The last refusal of rows that were to be sent again.
     refused: BTreeMap<u64, Outcome>,
     /// Unknown rows that were reported.
@@ -48,20 +54,44 @@ pub struct Rows {
 impl Rows {
     /// `state` is that at the end; `missing` is the status of rows in flight.
     pub fn new(state: JournalState, missing: &'static str) -> Self {
-        let (open, lost, refused, named) = Default::default();
-        Self { state, open, lost, refused, named, missing }
+        let (open, lost, perhaps_twice, not_told, refused, named) = Default::default();
+        Self { state, open, lost, perhaps_twice, not_told, refused, named, missing }
     }
 
     pub fn take(&mut self, entry: JournalEntry) -> Vec<Outcome> {
         match entry {
             JournalEntry::Intent { request, at, rows, to, .. } => {
+                let unknown = rows.iter().filter(|row| self.state.was_reopened(**row));
+                let unknown = unknown.filter(|row| {
+                    self.not_told.contains(row)
+                        || self.open.values().any(|(rows, ..)| rows.binary_search(row).is_ok())
+                });
+                self.perhaps_twice.extend(unknown.copied().collect::<Vec<_>>());
                 self.open.insert(request, (rows, to, at));
                 Vec::new()
             }
+            JournalEntry::Settled { rows, at } => {
+                let settled = |row: u64| {
+                    let to = self
+                        .open
+                        .values()
+                        .find_map(|(rows, to, _)| to.get(rows.binary_search(&row).ok()?).cloned());
+                    let message = Some("settled by hand".to_owned());
+                    Outcome { message, ..Outcome::new(row, to.unwrap_or_default(), "accepted", at) }
+                };
+                rows.into_iter().map(settled).collect()
+            }
             JournalEntry::Outcome { request, at, results } => {
                 let Some((rows, to, _)) = self.open.remove(&request) else { return Vec::new() };
-                let rows = rows.into_iter().zip(to).zip(results);
-                rows.filter_map(|((row, to), result)| self.row(row, to, at, result, "unknown"))
+                let rows = rows.into_iter().zip(to);
+                let pairs = rows.clone().zip(&results);
+                let unknown = pairs.filter(|(_, result)| **result == RowOutcome::Unknown);
+                self.not_told.extend(unknown.map(|((row, _), _)| row).collect::<Vec<_>>());
+                let not_told = (Some("not_told".to_owned()), "unknown");
+                rows.zip(results)
+                    .filter_map(|((row, to), result)| {
+                        self.row(row, to, at, result, not_told.clone())
+                    })
                     .collect()
             }
             JournalEntry::NotSent { request, .. } => {
@@ -69,17 +99,19 @@ impl Rows {
                 let open = self.open.remove(&request);
                 let (rows, to, at) = open.unwrap_or_default();
                 let rows = rows.into_iter().zip(to);
-                let unknown = RowOutcome::Unknown;
-                rows.filter_map(|(row, to)| self.row(row, to, at, unknown.clone(), "unknown"))
-                    .collect()
+                let unknown = (RowOutcome::Unknown, (None, "unknown"));
+                rows.filter_map(|(row, to)| {
+                    self.row(row, to, at, unknown.0.clone(), unknown.1.clone())
+                })
+                .collect()
             }
             JournalEntry::Invalid { row, at, message } => {
                 let outcome = Outcome::new(row, String::new(), "invalid", at);
                 vec![Outcome { message: Some(message), ..outcome }]
             }
             // The request may be repeated later.
-            JournalEntry::Unknown { request, .. } => {
-                self.lost.insert(request);
+            JournalEntry::Unknown { request, code, .. } => {
+                self.lost.insert(request, code);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -93,26 +125,32 @@ impl Rows {
         let mut all = std::mem::take(&mut self.refused).into_values().collect::<Vec<_>>();
         all.retain(|row| self.state.is_refused(row.row));
         for (request, (rows, to, at)) in open {
-            let missing = if self.lost.contains(&request) { "unknown" } else { self.missing };
+            let missing = match self.lost.get(&request) {
+                Some(code) => (code.clone().or_else(|| Some("no_response".to_owned())), "unknown"),
+                None if self.missing == "unknown" => (Some("interrupted".to_owned()), "unknown"),
+                None => (None, self.missing),
+            };
             for (row, to) in rows.into_iter().zip(to) {
-                all.extend(self.row(row, to, at, RowOutcome::Unknown, missing));
+                all.extend(self.row(row, to, at, RowOutcome::Unknown, missing.clone()));
             }
         }
         all
     }
 
-    /// `missing` is the status of a row without an outcome.
+    /// `missing` is the cause and the status of a row without an outcome.
     fn row(
         &mut self,
         row: u64,
         to: String,
         at: DateTime<Utc>,
         result: RowOutcome,
-        missing: &str,
+        (cause, missing): (Option<String>, &str),
     ) -> Option<Outcome> {
         match result {
             RowOutcome::Accepted(id) => {
-                Some(Outcome { id: Some(id), ..Outcome::new(row, to, "accepted", at) })
+                let twice = self.perhaps_twice.contains(&row);
+                let message = twice.then(|| PERHAPS_TWICE.to_owned());
+                Some(Outcome { id: Some(id), message, ..Outcome::new(row, to, "accepted", at) })
             }
             RowOutcome::Refused(refusal) => {
                 let (code, message) = (refusal.code, refusal.message);
@@ -126,12 +164,51 @@ impl Rows {
             }
             // Only if no later request told, and once.
             _ => (self.state.is_unknown(row) && self.named.insert(row))
-                .then(|| Outcome::new(row, to, missing, at)),
+                .then(|| Outcome { code: cause, ..Outcome::new(row, to, missing, at) }),
         }
     }
 }
 
+/// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
+pub const FINAL_STATUSES: &str = "deliveries.ndjson";
+
+/// The final status of an email.
+#[derive(Serialize, Deserialize)]
+pub struct FinalStatus {
+    pub row: u64,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl FinalStatus {
+    /// The final statuses of a job's emails, by row.
+    pub fn read(folder: &Path) -> Result<HashMap<u64, FinalStatus>, Failure> {
+        let file = match File::open(folder.join(FINAL_STATUSES)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut rows = HashMap::new();
+        for line in BufReader::new(file).lines() {
+            // What is not readable is asked for again.
+            if let Ok(delivery) = serde_json::from_str::<FinalStatus>(&line?) {
+                rows.insert(delivery.row, delivery);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The message of a row that was accepted after an earlier request without a response.
+const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
+
 impl Outcome {
+    /// The id of an email that was accepted.
+    pub fn accepted_id(self) -> Option<String> {
+        self.id.filter(|_| self.status == "accepted")
+    }
+
     fn new(row: u64, address: String, status: &str, at: DateTime<Utc>) -> Self {
         let (status, when) = (status.to_owned(), timestamp(at));
         Self { row, address, status, id: None, code: None, when, message: None }

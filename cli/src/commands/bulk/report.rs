@@ -1,24 +1,19 @@
 //! The `svc bulk report` command.
 
-use std::io::BufReader;
+use clap::Args;
 
-use clap::{Args, ValueEnum};
-use svc_bulk::Journal;
-
-use super::delivery;
-use super::jobs::{Job, Jobs};
-use super::outcomes::{Outcome, Rows, left_out};
-use super::plan::LEFT_OUT;
-use super::queue::{self, QueueOption};
+use super::outcomes::Outcome;
+use super::store::JobOption;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Format, View, to_value};
+use crate::output::{Format, View};
 
 /// Show the outcome of every row of a job
 ///
-/// Rows that are not sent yet are missing. The status is accepted, refused, invalid, unknown,
-/// left_out or, while the job runs, in_flight; after --wait, that of the delivery, such as
-/// delivered or bounced.
+/// CSV, unless --json or another --output selects another format. Rows that are not sent yet are missing. The
+/// status is accepted, refused, invalid, unknown, left_out or, while the job runs, in_flight; after
+/// --wait, the final status of the email, such as delivered or bounced. The code of an unknown row is
+/// its cause, and the message of an accepted one tells if it was perhaps sent twice.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -29,92 +24,37 @@ Examples:
 
 Scope: none (works offline)")]
 pub struct Report {
-    /// Job id, or its start
-    job: String,
     #[command(flatten)]
-    queue: QueueOption,
-    /// Report format [default: csv; JSON with --json]
-    #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
-    format: Option<ReportFormat>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ReportFormat {
-    /// A header line and one line per row
-    Csv,
-    /// One JSON object per line
-    Ndjson,
+    job: JobOption,
 }
 
 const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
 
 impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        context.check_format_option(self.format.is_some())?;
-        let job = Jobs::of(&context.settings).find(&self.job);
-        let in_queue = self.queue.is_of_other_machine(context, &job);
-        let job = if in_queue { None } else { Some(job?) };
-        let as_json = context.out.has_explicit_format() && !context.out.is_table();
-        let csv = match self.format {
-            Some(format) => format == ReportFormat::Csv,
-            None => !as_json,
+        let job = self.job.find(context).await?;
+        let is_csv = match context.out.format() {
+            Format::Csv => !context.out.has_filter(),
+            _ => !context.out.has_explicit_format() || context.out.is_table(),
         };
-        if csv {
+        if is_csv {
             context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
         }
         let mut all = Vec::new();
-        let each = |row: Outcome| {
-            if csv {
-                return context.out.raw_data(&line(&row)?);
-            }
+        job.report(|row| {
             match context.out.format() {
+                _ if is_csv => context.out.raw_data(&line(&row)?)?,
                 Format::Ndjson => context.out.one(&row, View(&[]))?,
-                _ if self.format == Some(ReportFormat::Ndjson) => {
-                    context.out.raw_data(&format!("{}\n", to_value(&row)))?;
-                }
                 _ => all.push(row),
             }
             Ok(())
-        };
-        match &job {
-            Some(job) => for_each_row(job, each)?,
-            None => queue::report::for_each_row(context, &self.queue, &self.job, each).await?,
-        }
-        match csv || self.format.is_some() || context.out.format() == Format::Ndjson {
+        })
+        .await?;
+        match is_csv || context.out.format() == Format::Ndjson {
             true => Ok(()),
             false => context.out.value(&all),
         }
     }
-}
-
-/// Calls `each` for every row with an outcome, request by request. Reads the journal twice, so that
-/// it need not be held in memory.
-fn for_each_row(
-    job: &Job,
-    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let deliveries = delivery::read(&job.folder)?;
-    let mut each = |mut row: Outcome| {
-        if let Some(delivery) = deliveries.get(&row.row).filter(|_| row.status == "accepted") {
-            row.status.clone_from(&delivery.status);
-            row.message.clone_from(&delivery.reason);
-        }
-        each(row)
-    };
-    let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
-    let records = || Journal::read(job.journal_path()).map_err(failed);
-    let state = records()?.state().map_err(failed)?.stopped();
-    let missing = if job.is_running { "in_flight" } else { "unknown" };
-    let mut report = Rows::new(state, missing);
-    for entry in records()? {
-        for row in report.take(entry.map_err(failed)?) {
-            each(row)?;
-        }
-    }
-    for row in report.unfinished() {
-        each(row)?;
-    }
-    left_out(BufReader::new(std::fs::File::open(job.folder.join(LEFT_OUT))?), job.info.at, each)
 }
 
 fn line(row: &Outcome) -> Result<String, Failure> {

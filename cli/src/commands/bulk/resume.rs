@@ -1,33 +1,33 @@
 //! The `svc bulk resume` command.
 
-use std::time::Duration;
-
-use clap::Args;
-use svc_bulk::Journal;
+use clap::{Args, ValueEnum};
+use svc_bulk::QueueState;
 use svc_sdk::Service;
 
-use super::content::service;
-use super::delivery::Wait;
-use super::drive::{self, Again, RunOptions};
-use super::jobs::{self, Jobs};
-use super::options::Unknown;
-use super::plan::{Plan, Stopper};
+use super::again;
+use super::jobs::{self, Jobs, LocalJob, Mark};
+use super::plan::{self, Plan, fingerprint};
+use super::prepare::in_background;
+use super::run::{self, Again, RunOptions, open_rows};
+use super::store::{JobOption, StoredJob, VIEW, open_journal};
 use super::subscribers::Subscribers;
+use super::wait::Wait;
 use crate::confirm::confirm;
 use crate::context::Context;
+use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::input::duration;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
 /// Continue a job
 ///
 /// Emails that were accepted are not sent again, and refused ones only with --refused; those that
-/// were not sent are sent.
-/// Emails whose outcome is unknown are not sent, unless --unknown resend is given, or the profile
-/// says that the service honors idempotency keys (`honors_idempotency_key`). The
-/// attachments must be unchanged; the rows are those of the job's copy of the file. The audience of
-/// --audience is read again, and those who have unsubscribed since are left out.
+/// were not sent are sent. Emails whose outcome is unknown are not sent, unless --unknown resend is
+/// given, or the profile says that the service honors idempotency keys (`honors_idempotency_key`).
+/// What is sent is what was checked at the start, whatever has happened to the files since. The
+/// audience of --audience is read again, and those who have unsubscribed since are left out.
+///
+/// A job in Redis is made ready for its workers; start them with `svc bulk work`.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -37,57 +37,122 @@ Examples:
 
 Scope: emails:send (and contacts:manage for a job with --audience, emails:read with --wait)")]
 pub struct Resume {
-    /// Job id, or its start
-    job: String,
+    #[command(flatten)]
+    job: JobOption,
     /// What to do with emails whose outcome is unknown: hold or resend
     #[arg(long, value_name = "hold|resend", hide_possible_values = true, default_value = "hold")]
     unknown: Unknown,
     /// Send refused emails again
     #[arg(long)]
     refused: bool,
+    /// Send although a newer job has sent emails to half of these people
+    #[arg(long)]
+    again: bool,
     #[command(flatten)]
     wait: Wait,
-    /// Longest Retry-After of a 429 to wait for
-    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
-    max_retry_after: Duration,
+}
+
+/// What to do with rows whose outcome is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Unknown {
+    /// Keep them back
+    Hold,
+    /// Send them again; some recipients may get the email twice
+    Resend,
 }
 
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let folder = Jobs::of(&context.settings).find_folder(&self.job)?;
-        let (info, plan) = jobs::read_info(&folder)?;
+        let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
+        match self.job.find(context).await? {
+            StoredJob::Here(job) => self.run_here(context, job, again).await,
+            mut job => {
+                job.set(QueueState::Running).await?;
+                let StoredJob::Queued { queue, status, .. } = &job else { return Ok(()) };
+                let id = &status.info.job;
+                if again.unknown {
+                    let chunks = queue.resend_unknown(id).await?;
+                    let note = format!("{chunks} requests with unknown emails are sent again");
+                    context.out.note(&note);
+                }
+                if again.refused {
+                    let chunks = queue.resend_refused(id).await?;
+                    let note = format!("{chunks} requests with refused emails are sent again");
+                    context.out.note(&note);
+                }
+                let work = format!("bulk work {id}{}", self.job.queue.hint());
+                context.out.hint(&format!("send them: {}", context.svc(&work)));
+                // With what has changed.
+                job.set(QueueState::Running).await?;
+                context.out.one(&job.summary(), VIEW)
+            }
+        }
+    }
+
+    async fn run_here(
+        &self,
+        context: &Context,
+        job: LocalJob,
+        again: Again,
+    ) -> Result<(), Failure> {
+        let (folder, info, plan) = (&job.folder, &job.info, &job.plan);
+        let jobs = Jobs::of(&context.settings);
+        if !self.again {
+            let open = open_rows(folder, again)?;
+            let open = open.filter_map(|row| plan::hash_of(&row.ok()?.1.0)).collect();
+            again::refuse_here(&jobs, context, plan, &open, Some(info))?;
+        }
+        if job.mark == Some(Mark::Cancelled) {
+            return Err(Failure::new(Kind::Refused, "the job was cancelled")
+                .code("job_is_cancelled")
+                .hint("send the file again: svc bulk send … --again"));
+        }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        may_continue(context, &plan, &info.job, &key).await?;
+        may_continue(context, plan, &info.job, &key).await?;
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
-        let mut stopper = Stopper::new(context, &mut stop);
-        let source = plan.checksum(&folder, &mut stopper).await?;
-        if source != info.source {
-            return Err(Failure::input(
-                "an attachment or the job's copy of the rows has changed since the job was started",
-            )
-            .code("source_changed")
-            .hint(
-                "restore it, or start a new job with the rows that `svc bulk report` does not list",
-            ));
+        let (of_job, its_plan) = (folder.clone(), plan.clone());
+        let checked = in_background(context, &mut stop, move |_| its_plan.checksum(&of_job));
+        if checked.await? != info.source {
+            return Err(Failure::input("the rows of the job have changed since it was started")
+                .code("source_changed")
+                .hint(
+                    "restore its folder, or start a new job with the rows that `svc bulk report` \
+                     does not list",
+                ));
         }
-        let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
+        let renderer = plan.renderer(folder)?;
+        let guard = context.settings.guard.to_sdk();
+        let (mut first, mut count) = (None, 0);
+        for row in open_rows(folder, again)?.filter(|_| guard.is_some() || context.settings.dry_run)
+        {
+            let (number, row) = row?;
+            let Ok(email) = plan.email(&renderer, &row) else { continue };
+            if guard.is_some() {
+                client.emails().send(&email).to_request().map_err(|error| {
+                    let mut failure = Failure::from(error);
+                    let details = failure.details_mut();
+                    details.message = format!("row {number}: {}", details.message);
+                    failure
+                })?;
+            }
+            first.get_or_insert(email);
+            count += 1;
+        }
+        if guard.is_some() && count > 0 {
+            super::send::check_limits(context, count)?;
+        }
         if context.settings.dry_run {
-            let settled = drive::settled_rows(&folder, again)?;
-            return drive::show_first_request(context, &client, &folder, &plan, settled);
+            let Some(first) = first else {
+                context.out.note("nothing is left to send");
+                return Ok(());
+            };
+            context.out.note(&format!("{count} emails are left to send"));
+            let request = client.emails().send_batch(&[first]).to_request()?;
+            return dry_run::show(&context.out, &request);
         }
-        if context.settings.guard.to_sdk().is_some() {
-            let settled = drive::settled_rows(&folder, again)?;
-            drive::check_guard(context, &client, &folder, &plan, settled, &mut stopper).await?;
-        }
-        let journal =
-            Journal::open(jobs::journal(&folder), &source).map_err(|error| match error.kind() {
-                std::io::ErrorKind::WouldBlock => {
-                    Failure::new(Kind::Refused, "another process is working on this job")
-                        .code("job_is_running")
-                }
-                _ => Failure::other(format!("the journal cannot be opened: {error}")),
-            })?;
+        let journal = open_journal(&job)?;
+        jobs::set_mark(folder, None)?;
         let subscribers = match &plan.audience {
             Some(audience) => tokio::select! {
                 read = Subscribers::read(context, &client, audience) => Some(read?),
@@ -95,10 +160,9 @@ impl Resume {
             },
             None => None,
         };
-        let max_retry_after = self.max_retry_after;
-        let options = RunOptions { again, max_retry_after, subscribers };
-        let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
-        self.wait.after(sent, context, &client, &folder, &mut stop).await
+        let options = RunOptions { again, subscribers };
+        let sent = run::run(context, &client, folder, plan, journal, options, &mut stop).await;
+        self.wait.after(sent, context, &client, folder, &mut stop).await
     }
 }
 
@@ -110,7 +174,7 @@ pub async fn may_continue(
     job: &str,
     key: &Key,
 ) -> Result<(), Failure> {
-    let here = service(context);
+    let here = plan::service(context);
     if plan.service != here {
         return Err(Failure::usage(format!(
             "the job was started with {}, not with {here}",
@@ -127,8 +191,7 @@ pub async fn may_continue(
         .code("recipient_guard")
         .hint("set the same rules and redirect again (docs/guides/recipient-guard.md)"));
     }
-    let fingerprint = Plan::fingerprint(job, key);
-    if plan.key.as_ref().is_some_and(|started_with| *started_with != fingerprint) {
+    if plan.key != fingerprint(job, key) {
         let question = "this is not the key that the job was started with, which may belong to \
                         another organization. Continue?";
         confirm(context, question).await?;

@@ -1,29 +1,58 @@
-//! The `svc bulk send` command.
+//! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
+//! Redis.
 
+use std::collections::HashSet;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
-use svc_sdk::Service;
+use chrono::SecondsFormat;
+use clap::{Args, ValueEnum, ValueHint};
+use futures_util::FutureExt as _;
+use serde_json::json;
+use svc_bulk::{BulkRow, JobInfo, RedisQueue};
+use svc_sdk::email::Email;
+use svc_sdk::{EmailClient, Service};
 
-use super::content::{Content, Prepared};
-use super::delivery::Wait;
-use super::drive::{self, Again, RunOptions};
+use super::jobs::{Draft, Jobs};
+use super::manage::list;
+use super::message::{self, Message, Renderer};
+use super::people::People;
+use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
+use super::prepare::{Checked, SHOWN, Selection, in_background, rows};
+use super::run::{self, Again, RunOptions};
+use super::store::{self, QueueOption, check_durability};
+use super::wait::Wait;
+use super::{address, again};
+use crate::complete::{Values, at_file, sender};
+use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::input::duration;
+use crate::dry_run;
+use crate::failure::{Failure, Kind};
+use crate::input::at::Direction;
+use crate::input::attach::{self, Attach, Source};
+use crate::input::columns::ColumnOptions;
+use crate::input::pairs;
+use crate::input::records::{Record, Records};
+use crate::names::{self, Names};
+use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
+use crate::settings::Key;
 use crate::stop::StopSignal;
+use crate::times;
 
 /// Send an email to every row of a file or contact of an audience
 ///
 /// The first line of a CSV file names the columns; NDJSON has an object per line. Every text may
 /// contain placeholders such as {{ first_name }}; a row without the value is left out and reported.
 /// All rows are read and checked before the first email is sent, and a prompt shows what will be
-/// sent.
+/// sent. Who has opted out gets no email; the guide on bulk sending lists the columns that say so.
 ///
 /// What is sent is recorded, so that a job can be killed at any point: `svc bulk resume` sends only
-/// what was not sent. The exit code is 11 if emails are refused, 9 if the outcome of some is
-/// unknown, 10 if --wait finds emails that are not delivered, and 130 after Ctrl-C; of several, 9
-/// comes before 11, and 11 before 10.
+/// what was not sent. Half of the people of a job that is not complete, or has ended in the last 20
+/// hours, get another email only with --again. The exit code is 11 if emails are refused, 9 if the
+/// outcome of some is unknown, 10 if --wait finds emails that are not delivered, and 130 after
+/// Ctrl-C; of several, 9 comes before 11, and 11 before 10.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -37,35 +66,619 @@ Examples:
   svc bulk send people.csv --from hello@example.com --subject Hi \\
       --text @news.txt --only-to me@example.com
 
-Scope: emails:send (and contacts:manage with --audience, emails:read with --wait)")]
+Scope: emails:send (contacts:manage with --audience, emails:read with --wait; domains:manage if the key has it)")]
 pub struct Send {
+    /// CSV, NDJSON or JSON file; - for stdin
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]
+    file: Option<PathBuf>,
+    /// Send to the subscribed contacts of an audience
+    ///
+    /// Its id or name.
+    #[arg(long, value_name = "AUDIENCE", conflicts_with_all = ["file", "column", "opt_out"], add = Values::Audience.candidates())]
+    audience: Option<String>,
     #[command(flatten)]
-    content: Content,
-    #[command(flatten)]
-    wait: Wait,
-    /// Longest Retry-After of a 429 to wait for
-    #[arg(long, hide_short_help = true, value_name = "DURATION", value_parser = duration::parse, default_value = "15m")]
-    max_retry_after: Duration,
+    columns: ColumnOptions,
+    /// File of addresses that get no email; - for stdin; repeatable
+    #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    suppress: Vec<PathBuf>,
+    /// Sender: `a@b.com` or `Name <a@b.com>`
+    #[arg(long, value_name = "ADDRESS", add = sender())]
+    from: String,
+    /// Subject
+    #[arg(long, value_name = "TEXT")]
+    subject: String,
+    /// HTML body; values are escaped
+    ///
+    /// Text, @file or - for stdin.
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    html: Option<String>,
+    /// Plain-text body [default: derived from --html]
+    ///
+    /// Text, @file or - for stdin.
+    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
+    text: Option<String>,
+    /// Template id; its variables are the row's values
+    #[arg(long, value_name = "ID")]
+    template: Option<String>,
+    /// Reply-To addresses; repeatable
+    #[arg(long, hide_short_help = true, value_name = "ADDRESS")]
+    reply_to: Vec<String>,
+    /// Email header; repeatable
+    #[arg(long, hide_short_help = true, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+    header: Vec<(String, String)>,
+    /// Tracking tag; repeatable
+    #[arg(long, hide_short_help = true, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
+    tag: Vec<(String, String)>,
+    /// Attachment, the same for all; repeatable
+    ///
+    /// Format: PATH[;name=NAME][;type=MIME].
+    #[arg(long, hide_short_help = true, value_name = "PATH[;…]", value_parser = attach::parser(), value_hint = ValueHint::FilePath)]
+    attach: Vec<Attach>,
+    /// URL to unsubscribe with one click
+    ///
+    /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
+    #[arg(long, value_name = "URL")]
+    unsubscribe: Option<String>,
+    /// Time at which the service sends the emails
+    ///
+    /// RFC 3339, +2h, or words such as tomorrow 9am. `svc bulk cancel` cancels those that wait.
+    #[arg(long, hide_short_help = true, value_name = "TIME")]
+    at: Option<String>,
+    /// Maximum emails per second, minute (N/min) or hour (N/h) [default: no limit]
+    #[arg(long, value_name = "N/s", value_parser = rate)]
+    rate: Option<f64>,
     /// Maximum requests in flight
     ///
     /// Each has up to 100 emails.
     #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     concurrency: u16,
+    /// Send at most this many emails
+    ///
+    /// The same command again goes on with the rest.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Send only the first emails, to this address
+    ///
+    /// Three, unless --limit says how many.
+    #[arg(long, value_name = "ADDRESS")]
+    only_to: Option<String>,
+    /// What to do with rows that repeat an address: skip or keep
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "skip|keep",
+        hide_possible_values = true,
+        default_value = "skip"
+    )]
+    duplicates: Duplicates,
+    /// Send nothing if a row is invalid
+    ///
+    /// By default, such rows are left out and reported, and the exit code is 0 despite them.
+    #[arg(long, hide_short_help = true)]
+    strict: bool,
+    /// Send although another job has, or will have, sent emails to half of these people
+    #[arg(long, hide_short_help = true)]
+    again: bool,
+    /// Put the job into Redis, for `svc bulk work` [default URL: SVC_BULK_QUEUE]
+    ///
+    /// Nothing is sent by this command. The rows, texts and attachments are copied into Redis.
+    #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    queue: Option<String>,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// What to do with rows whose address an earlier row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Duplicates {
+    /// Leave them out
+    Skip,
+    /// Send to them, too
+    Keep,
+}
+
+/// Parses `N/s`, `N/min` or `N/h`, as clap's `value_parser`. Returns emails a second.
+fn rate(text: &str) -> Result<f64, String> {
+    let units = [("/s", 1.0), ("/min", 60.0), ("/h", 3600.0), ("", 1.0)];
+    let rate = units.iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?;
+        let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        is_plain.then(|| number.parse::<f64>().ok()).flatten().map(|number| number / seconds)
+    });
+    // Slower than one email a day is more likely a mistake.
+    rate.filter(|rate| *rate >= 1.0 / 86_400.0 && rate.is_finite())
+        .ok_or_else(|| format!("`{text}` is not a rate such as 50/s, 0.5/s, 30/min or 100/h"))
 }
 
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let plan = self.content.plan(context, self.concurrency)?;
-        let (url, key) = context.endpoint(Service::Email).await?;
+        let info = JobInfo::new("");
+        let (url, key) = self.endpoint(context).await?;
         let client = context.email_client_at(&url, &key)?;
+        let mut plan = self.plan(context, &info, &key).await?;
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
-        let prepared =
-            self.content.prepare(context, (&client, &key), plan, "Send", &mut stop).await?;
-        let Some(Prepared { draft, plan, info }) = prepared else { return Ok(()) };
+        let option = QueueOption { queue: self.queue.clone() };
+        let queue = match self.queue.is_some() && !context.settings.dry_run {
+            true => Some(connect(context, &option).await?),
+            false => None,
+        };
+        let jobs = Jobs::of(&context.settings);
+        let draft = jobs.draft(&info.job)?;
+        let folder = draft.folder().to_owned();
+        self.copy_attachments(context, &mut plan, &folder)?;
+        let renderer = plan.renderer(&folder)?;
+        let people = self.read(context, &client, &plan, renderer, &folder, &mut stop).await?;
+        people.opt_outs.ask_about_unknown_words(context).await?;
+        for column in &people.unused_columns {
+            context.out.warning(&format!(
+                "the column `{column}` is not used: only placeholders read columns"
+            ));
+        }
+        let selection = self.selection(context, &client, &jobs, &plan)?;
+        let (renderer, of_job) = (plan.renderer(&folder)?, folder.clone());
+        let (checked, plan) = in_background(context, &mut stop, move |stop| {
+            let checked = plan.check(&of_job, &people, &selection, &renderer, stop)?;
+            Ok((checked, plan))
+        })
+        .await?;
+        if checked.count == 0 {
+            return Err(nothing_to_send(&plan, checked));
+        }
+        if self.strict && plan.left_out.invalid > 0 {
+            return Err(invalid_rows(&plan, checked));
+        }
+        check_limits(context, checked.count)?;
+        self.refuse_again(context, &jobs, queue.as_ref(), &plan, &checked.addresses).await?;
+        if context.settings.dry_run {
+            let count =
+                if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
+            let left_out = plan.left_out.describe().map(|it| format!("; {it}")).unwrap_or_default();
+            context.out.note(&format!("{count} to send{left_out}"));
+            note_problems(context, &plan, &checked);
+            return dry_run::show(
+                &context.out,
+                &client.emails().send_batch(&checked.first[..1]).to_request()?,
+            );
+        }
+        note_problems(context, &plan, &checked);
+        if context.out.can_ask() && !context.settings.yes {
+            for (number, email) in checked.first.iter().enumerate() {
+                context.out.note(&preview(number + 1, email));
+            }
+        }
+        confirm(context, &self.question(context, &plan, &checked, &key, &folder)).await?;
+        check_sender(context, &client, &self.from).await?;
+        if stop.recv().now_or_never().is_some() {
+            return Err(context.changes.interruption());
+        }
+        let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
+        let info = JobInfo::new(checked.source.as_str()).id(info.job);
+        let info = info.rows(checked.count).settings(settings);
+        // Another process may have started a job with the same people while the question was open.
+        let lock = jobs.lock()?;
+        self.refuse_again(context, &jobs, queue.as_ref(), &plan, &checked.addresses).await?;
+        if let Some(queue) = queue {
+            tokio::select! {
+                stored = store_in(&queue, &draft, &plan, &info) => stored?,
+                _ = stop.recv() => return Err(context.changes.interruption()),
+            }
+            drop(lock);
+            let job = &info.job;
+            let work = context.svc(&format!("bulk work {job}{}", option.hint()));
+            context.out.hint(&format!("send it, on any number of machines: {work}"));
+            let sentence = format!("queued job {job}: {} emails", checked.count);
+            return context.out.done(&sentence, &store::queued(queue, job).await?.summary());
+        }
         let (folder, journal) = draft.start(&info)?;
-        let max_retry_after = self.max_retry_after;
-        let options = RunOptions { again: Again::default(), max_retry_after, subscribers: None };
-        let sent = drive::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
+        drop(lock);
+        let options = RunOptions { again: Again::default(), subscribers: None };
+        let sent = run::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
         self.wait.after(sent, context, &client, &folder, &mut stop).await
+    }
+
+    async fn endpoint(&self, context: &Context) -> Result<(String, Key), Failure> {
+        let (url, key) = context.endpoint(Service::Email).await?;
+        // A dry run reads the audience, too.
+        match context.settings.sandbox && context.settings.dry_run && self.audience.is_some() {
+            true => Ok((context.sandbox().await?.url().to_owned(), key)),
+            false => Ok((url, key)),
+        }
+    }
+
+    /// What the options say.
+    async fn plan(&self, context: &Context, info: &JobInfo, key: &Key) -> Result<Plan, Failure> {
+        let read = |option: &str, value: &Option<String>| {
+            value.as_ref().map(|value| context.text(option, value)).transpose()
+        };
+        let (html, text) = (read("--html", &self.html)?, read("--text", &self.text)?);
+        if html.is_none() && text.is_none() && self.template.is_none() {
+            return Err(Failure::usage("the emails have no content")
+                .hint("give --text, --html or --template"));
+        }
+        if let Some(address) = &self.only_to {
+            address::check(address)
+                .map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
+        }
+        let is_unsubscribe = |name: &str| {
+            ["list-unsubscribe", "list-unsubscribe-post"].contains(&name.to_lowercase().as_str())
+        };
+        if let Some((name, _)) = self.header.iter().find(|(name, _)| is_unsubscribe(name))
+            && self.unsubscribe.is_some()
+        {
+            return Err(Failure::usage(format!("--unsubscribe sets the header {name}, too"))
+                .hint(format!("omit --unsubscribe, or --header '{name}: …'")));
+        }
+        // Checks that no name is given twice.
+        pairs::headers("--header", self.header.clone())?;
+        pairs::object("--tag", self.tag.clone())?;
+        let scheduled_at = match &self.at {
+            Some(at) => {
+                let (instant, _) = times::read(context, "--at", at, Direction::Future).await?;
+                Some(instant.to_rfc3339_opts(SecondsFormat::Secs, true))
+            }
+            None => None,
+        };
+        let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
+        let file = file.map(|path| {
+            std::path::absolute(context.settings.path(path))
+                .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+        });
+        Ok(Plan {
+            service: plan::service(context),
+            profile: context.settings.profile.value.clone(),
+            file: file.transpose()?,
+            audience: self.audience.clone(),
+            message: Message {
+                from: self.from.clone(),
+                subject: self.subject.clone(),
+                html,
+                text,
+                reply_to: self.reply_to.clone(),
+                headers: self.header.clone(),
+                tags: self.tag.clone(),
+                template: self.template.clone(),
+                unsubscribe: self.unsubscribe.clone(),
+                scheduled_at,
+                attachments: Vec::new(),
+            },
+            only_to: self.only_to.clone(),
+            rate: self.rate,
+            concurrency: usize::from(self.concurrency),
+            key: plan::fingerprint(&info.job, key),
+            recipients: context.settings.guard.recipients(),
+            left_out: LeftOut::default(),
+        })
+    }
+
+    /// Copies the attachments, so that nothing that happens to their files changes what is sent.
+    fn copy_attachments(
+        &self,
+        context: &Context,
+        plan: &mut Plan,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        for (number, attach) in self.attach.iter().enumerate() {
+            let Source::File(path) = &attach.source else {
+                let problem = "--attach: standard input cannot be attached to several emails";
+                return Err(Failure::usage(problem));
+            };
+            std::fs::copy(context.settings.path(path), folder.join(plan::attachment(number)))
+                .map_err(|error| {
+                    Failure::input(format!("--attach: {}: {error}", path.display()))
+                })?;
+            let (name, content_type) = (attach.name.clone(), attach.content_type.clone());
+            plan.message.attachments.push(message::File { name, content_type });
+        }
+        Ok(())
+    }
+
+    /// Reads the file or the audience, once.
+    async fn read(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        plan: &Plan,
+        renderer: Renderer,
+        folder: &Path,
+        stop: &mut StopSignal,
+    ) -> Result<People, Failure> {
+        let people = || {
+            let unused = plan.message.unused_fields();
+            People::new(folder, self.columns.opt_outs(), unused)
+        };
+        let Some(audience) = &self.audience else {
+            let path = self.file.as_deref().unwrap_or(Path::new("-"));
+            let file: Box<dyn std::io::Read + std::marker::Send> = match path.as_os_str() == "-" {
+                true => Box::new(context.inputs.stdin_stream(&context.out, "FILE")?),
+                false => Box::new(
+                    std::fs::File::open(context.settings.path(path))
+                        .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?,
+                ),
+            };
+            let (mut people, columns, path) = (people()?, self.columns.clone(), path.to_owned());
+            let progress = context.out.progress("reading the rows");
+            let read = in_background(context, stop, move |stop| {
+                let reader = BufReader::with_capacity(64 * 1024, file);
+                let records = Records::new(Box::new(reader), &path)?;
+                people.read(records, &columns, &renderer, stop)?;
+                people.finish()?;
+                Ok(people)
+            });
+            let people = read.await;
+            drop(progress);
+            return people;
+        };
+        let read = async |audience: &str| {
+            let _ = std::fs::remove_file(folder.join(super::people::PEOPLE));
+            let (mut people, mut count) = (people()?, 0_u64);
+            let progress = context.out.progress("reading the audience");
+            contact_pages::for_each(client, audience, None, |contact| {
+                count += 1;
+                progress.set_text(format!("reading the audience: {count} contacts"));
+                let fields = contact.metadata.clone().into_iter();
+                let own = [
+                    ("email", json!(contact.email)),
+                    ("name", json!(contact.name)),
+                    ("contact_id", json!(contact.id)),
+                ];
+                let fields = fields.filter(|(key, _)| own.iter().all(|(name, _)| name != key));
+                let fields = fields.map(|(key, value)| (key.into(), value));
+                let own = own.clone().map(|(name, value)| (name.into(), value));
+                let fields = fields.chain(own).collect();
+                let record = Record { number: count, fields, problem: None };
+                // Without a word from the service, the contact is left out.
+                people.add_contact(record, contact.subscribed == Some(true), &renderer)
+            })
+            .await?;
+            people.finish()?;
+            Ok(people)
+        };
+        let names = Names::Audience(client);
+        let id = match context.settings.dry_run {
+            true => names.existing(context, audience).await?.id,
+            false => audience.clone(),
+        };
+        tokio::select! {
+            people = names::with_id(context, names, &id, read) => people,
+            _ = stop.recv() => Err(context.changes.interruption()),
+        }
+    }
+
+    fn selection(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        jobs: &Jobs,
+        plan: &Plan,
+    ) -> Result<Selection, Failure> {
+        let mut suppressed = HashSet::new();
+        for path in &self.suppress {
+            for address in list(context, "--suppress", path)? {
+                suppressed.insert(hash_of(&address).ok_or_else(|| {
+                    Failure::input(format!(
+                        "--suppress: {}: an entry is not an address",
+                        path.display()
+                    ))
+                    .hint("write one address per line, or name the column `email`")
+                })?);
+            }
+        }
+        let goes_on = self.limit.is_some() && self.only_to.is_none() && !self.again;
+        Ok(Selection {
+            limit: self.limit.or(self.only_to.as_ref().map(|_| SHOWN as u64)),
+            keep_duplicates: self.duplicates == Duplicates::Keep,
+            suppressed,
+            sent_before: if goes_on { jobs.sent_before(plan)? } else { HashSet::new() },
+            guard: context.settings.guard.to_sdk().map(|_| client.clone()),
+        })
+    }
+
+    async fn refuse_again(
+        &self,
+        context: &Context,
+        jobs: &Jobs,
+        queue: Option<&RedisQueue>,
+        plan: &Plan,
+        addresses: &HashSet<u64>,
+    ) -> Result<(), Failure> {
+        if self.again {
+            return Ok(());
+        }
+        again::refuse_here(jobs, context, plan, addresses, None)?;
+        match queue {
+            Some(queue) => again::refuse_queued(context, queue, plan, addresses).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What is at stake: how many, which sender, which service and key, how many are left out.
+    fn question(
+        &self,
+        context: &Context,
+        plan: &Plan,
+        checked: &Checked,
+        key: &Key,
+        folder: &Path,
+    ) -> String {
+        let mut text = String::new();
+        if let Some(left_out) = plan.left_out.describe() {
+            text.push_str(&left_out);
+            // Without a question, the file is removed before anybody can read it.
+            if context.out.can_ask() {
+                text.push_str(&format!(" (see {})", folder.join(LEFT_OUT).display()));
+            }
+            text.push_str(". ");
+        }
+        let count = checked.count;
+        let emails = if count == 1 { "email" } else { "emails" };
+        let verb = if self.queue.is_some() { "Queue" } else { "Send" };
+        text.push_str(&format!("{verb} {count} {emails} from {}", self.from));
+        if let Some(address) = &plan.only_to {
+            text.push_str(&format!(", all to {address},"));
+        }
+        match plan.service.as_str() {
+            "sandbox" => text.push_str(" to the sandbox"),
+            url => {
+                let kind = ["live", "test"]
+                    .into_iter()
+                    .find(|kind| key.expose().contains(&format!("_{kind}_")))
+                    .map(|kind| format!(", {kind} key"))
+                    .unwrap_or_default();
+                text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
+            }
+        }
+        if let Some(at) = &plan.message.scheduled_at {
+            text.push_str(&format!(", for {}", context.out.local_time(at)));
+        }
+        text + "?"
+    }
+}
+
+async fn connect(context: &Context, option: &QueueOption) -> Result<RedisQueue, Failure> {
+    let queue = option.connect(context).await?;
+    check_durability(context, &queue).await?;
+    Ok(queue)
+}
+
+/// Stores a job in Redis.
+async fn store_in(
+    queue: &RedisQueue,
+    draft: &Draft,
+    plan: &Plan,
+    info: &JobInfo,
+) -> Result<(), Failure> {
+    let folder = draft.folder();
+    let names = [LEFT_OUT, plan::ADDRESSES].map(str::to_owned).into_iter();
+    let names = names.chain((0..plan.message.attachments.len()).map(plan::attachment));
+    let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
+    let files = files.collect::<std::io::Result<Vec<_>>>()?;
+    let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
+    let rows = rows(folder)?.map(|row| match row {
+        Ok((number, row)) => Ok(BulkRow::new(number, row)),
+        Err(failure) => Err(std::io::Error::other(failure.details().message.clone())),
+    });
+    let rate = plan.rate.unwrap_or_default();
+    Ok(queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?)
+}
+
+/// Refuses a job with more recipients than the guard allows.
+pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
+    let guard = &context.settings.guard;
+    if let Some(max) = guard.max_per_run.as_ref().filter(|max| recipients > u64::from(max.value)) {
+        return Err(Failure::input(format!(
+            "stopped by the recipient guard: {recipients} recipients exceed the limit of {} per \
+             run",
+            max.value
+        ))
+        .code(RECIPIENT_GUARD)
+        .hint(RECIPIENT_GUARD_HINT));
+    }
+    let settings = &context.settings;
+    match guard.for_run(&settings.state_dir, &settings.profile.value)? {
+        Some(guard) => Ok(guard.check()?),
+        None => Ok(()),
+    }
+}
+
+/// Asks the service, with one small request, whether the sender's domain is verified. A service that
+/// does not tell, or a key without the scope, does not stop the job.
+async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Result<(), Failure> {
+    let Some((_, domain)) = address::check(from).ok().and_then(|it| {
+        it.split_once('@').map(|(local, domain)| (local.to_owned(), domain.to_owned()))
+    }) else {
+        return Ok(());
+    };
+    let timeout = context.settings.timeout.value.min(Duration::from_secs(10));
+    let domains = match client.domains().list().retries(0).timeout(timeout).await {
+        Err(error) if error.status().is_some_and(|status| status == 401) => {
+            return Err(context.failure(error));
+        }
+        Ok(domains) if domains.iter().any(|each| each.name.is_some()) => domains,
+        _ => return Ok(()),
+    };
+    let is_sender = |name: &Option<String>| {
+        name.as_deref().is_some_and(|name| names::is_same_domain(name, &domain))
+    };
+    let (problem, next) = match domains.iter().find(|each| is_sender(&each.name)) {
+        Some(found) if found.verified == Some(false) => (
+            format!("the domain {domain} of --from is not verified"),
+            format!("verify it: {}", context.svc(&format!("domains verify {domain}"))),
+        ),
+        Some(_) => return Ok(()),
+        None => {
+            let known = domains.iter().filter_map(|each| each.name.clone()).collect::<Vec<_>>();
+            (
+                format!("the domain {domain} of --from is not one of yours"),
+                format!("your domains: {}", known.join(", ")),
+            )
+        }
+    };
+    Err(Failure::new(Kind::Refused, problem).code("domain_not_verified").hint(next))
+}
+
+fn note_problems(context: &Context, plan: &Plan, checked: &Checked) {
+    let invalid = plan.left_out.invalid;
+    if invalid > 0 {
+        let problems = checked.problems.iter().take(SHOWN);
+        let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
+        let problems = problems.collect::<Vec<_>>().join("; ");
+        let rows = if invalid == 1 { "row is" } else { "rows are" };
+        let more = if invalid > SHOWN as u64 { "; …" } else { "" };
+        context.out.warning(&format!("{invalid} {rows} invalid and left out: {problems}{more}"));
+    }
+}
+
+fn preview(number: usize, email: &Email) -> String {
+    let body = email.text.as_deref().or(email.html.as_deref());
+    let body = match (body, &email.template_id) {
+        (Some(body), _) => body.lines().take(8).map(|line| format!("  {line}\n")).collect(),
+        (None, Some(id)) => {
+            let values = serde_json::Value::Object(email.variables.clone());
+            format!("  template {id} with {values}\n")
+        }
+        (None, None) => String::new(),
+    };
+    let to = email.to.first().map(String::as_str).unwrap_or_default();
+    format!("email {number} to {to}\n  Subject: {}\n{body}", email.subject)
+}
+
+/// The failure of --strict.
+fn invalid_rows(plan: &Plan, checked: Checked) -> Failure {
+    let message = match plan.left_out.invalid {
+        1 => "1 row is invalid; nothing was sent".to_owned(),
+        count => format!("{count} rows are invalid; nothing was sent"),
+    };
+    let mut failure = Failure::input(message)
+        .code("invalid_rows")
+        .hint("correct them, or omit --strict to leave them out");
+    failure.details_mut().fields = checked.problems;
+    failure
+}
+
+fn nothing_to_send(plan: &Plan, checked: Checked) -> Failure {
+    let mut message = "no row can be sent".to_owned();
+    if let Some(left_out) = plan.left_out.describe() {
+        message.push_str(&format!(": {left_out}"));
+    }
+    let mut failure = Failure::input(message);
+    failure.details_mut().fields = checked.problems;
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_a_unit_of_time() {
+        for (text, expected) in
+            [("50/s", 50.0), ("50", 50.0), ("0.5/s", 0.5), ("30/min", 0.5), ("1800/h", 0.5)]
+        {
+            assert_eq!(rate(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0/s", "-1/s", "1e9/s", "inf", "nan/s", "5/d", "/s", "0.000001/s", "1 /s"]
+        {
+            assert!(rate(text).is_err(), "{text}");
+        }
     }
 }

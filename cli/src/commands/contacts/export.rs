@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
 use svc_sdk::email::Contact;
 
-use super::import::rows::columns::is_ignored;
-use super::import::rows::{EXPORT_HEADER, topics_cell};
+use super::import::rows::{EXPORT_HEADER, is_ignored, topics_cell};
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
@@ -24,32 +23,20 @@ use crate::output::{self, Format, one_line};
 #[command(after_long_help = "\
 Examples:
   svc contacts export aud_019a > people.csv
-  svc contacts export aud_019a --format ndjson | jq -r .email
+  svc contacts export aud_019a -o ndjson | jq -r .email
 
 Scope: contacts:manage")]
 pub struct Export {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
     audience: String,
-    /// Export format [default: csv; JSON with --json]
-    #[arg(long, value_name = "csv|ndjson", hide_possible_values = true)]
-    format: Option<ExportFormat>,
     /// Contacts per page [default: 100]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExportFormat {
-    /// A header line and one line per contact
-    Csv,
-    /// One JSON object per line
-    Ndjson,
-}
-
 impl Export {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        context.check_format_option(self.format.is_some())?;
         let client = context.email_client().await?;
         let export = async |audience: &str| self.export(context, &client, audience).await;
         names::with_id(context, Names::Audience(&client), &self.audience, export).await
@@ -66,10 +53,9 @@ impl Export {
             context.call(call, "").await?;
             return Ok(());
         }
-        let as_json = context.out.has_explicit_format() && !context.out.is_table();
-        let csv = match self.format {
-            Some(format) => format == ExportFormat::Csv,
-            None => !as_json,
+        let csv = match context.out.format() {
+            Format::Csv => !context.out.has_filter(),
+            _ => !context.out.has_explicit_format() || context.out.is_table(),
         };
         let progress = context.out.progress("exporting");
         let (mut count, mut all) = (0_u64, Vec::new());
@@ -87,9 +73,6 @@ impl Export {
             }
             match context.out.format() {
                 Format::Ndjson => context.out.part(&value)?,
-                _ if self.format == Some(ExportFormat::Ndjson) => {
-                    context.out.raw_data(&format!("{value}\n"))?;
-                }
                 _ => all.push(value),
             }
             Ok(())
@@ -99,13 +82,13 @@ impl Export {
         if csv && count == 0 {
             context.out.raw(&header())?;
         }
-        if !csv && self.format.is_none() && context.out.format() != Format::Ndjson {
+        if !csv && context.out.format() != Format::Ndjson {
             return context.out.value(&Value::from(all));
         }
         if !left_out.is_empty() {
             let fields = left_out.into_iter().collect::<Vec<_>>().join(", ");
             context.out.warning(&format!(
-                "CSV has no column for these fields of the contacts: {}; --format ndjson has all",
+                "CSV has no column for these fields of the contacts: {}; -o ndjson has all",
                 one_line(&fields)
             ));
         }

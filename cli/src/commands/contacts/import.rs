@@ -7,24 +7,23 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
-use svc_sdk::EmailClient;
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
+use svc_sdk::{EmailClient, Operation};
 
-pub use self::report::Entry;
+pub use self::report::ImportedRow;
 use self::report::RowResult;
-use self::rows::Row;
+use self::rows::ImportRow;
 use crate::command_line::shell_quoted;
 use crate::complete::Values;
-use crate::confirm::confirm;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::content::in_file;
+use crate::input::columns::ColumnOptions;
+use crate::input::records::Records;
 use crate::names::{self, Names};
 use crate::output::Format;
 use crate::stop::StopSignal;
 
-mod columns;
 mod report;
 pub(super) mod rows;
 
@@ -35,16 +34,18 @@ const MAX_CONCURRENT: usize = 4;
 ///
 /// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
 /// metadata (a JSON object). Any other column becomes a metadata entry of its name, and so do first
-/// and last name beside a column with the whole name. The NDJSON and
-/// JSON of `svc contacts export` are read too; keys are mapped as columns.
+/// and last name beside a column with the whole name. NDJSON and JSON, as `svc contacts export`
+/// writes them, are read too; keys are mapped as columns.
 ///
 /// An address that is in several rows is imported once, from the first of them; the others are
-/// reported as duplicates. If one of its rows has subscribed=false, or a value that is neither true
-/// nor false, the contact is unsubscribed, and the report names that row. Case does not matter, and
-/// an internationalized domain equals its `xn--` form.
+/// reported as duplicates. If one of its rows opts out, or has a value that cannot be read, the
+/// contact is unsubscribed, and the report names that row. Case does not matter, and an
+/// internationalized domain equals its `xn--` form.
 ///
-/// If a row says who is subscribed, every row has to; the others fail. A column such as `status` or
-/// `bounced`, which may say the same, is asked about before it becomes metadata; --map answers.
+/// Who has opted out is read from every column about it, such as `subscribed`, `unsubscribed_at` or
+/// `status`, as in bulk sending: any one column is enough. If a column says who is subscribed, every
+/// row has to; the others fail. Columns of one row that contradict each other refuse the file, and
+/// --column or --opt-out says which one decides.
 ///
 /// A row that fails does not stop the import; the exit code is then 11, as it is after duplicates,
 /// and if a contact remains subscribed that the file unsubscribes. It is 9 if the outcome of a row is
@@ -57,7 +58,7 @@ const MAX_CONCURRENT: usize = 4;
 Examples:
   svc contacts import aud_019a people.csv
   svc contacts import aud_019a people.csv --existing update \\
-      --map 'E-Mail Address=email'
+      --column 'E-Mail Address'
   svc contacts import aud_019a - -o ndjson < people.csv
 
 Scope: contacts:manage")]
@@ -76,12 +77,8 @@ pub struct Import {
     /// Applies to --existing update. Use it only if these people have agreed again.
     #[arg(long)]
     resubscribe: bool,
-    /// Map a column to a field; repeatable
-    ///
-    /// Fields: email, name, first_name, last_name, topics, subscribed, metadata, metadata.KEY and
-    /// ignore.
-    #[arg(long, value_name = "COLUMN=FIELD", value_parser = crate::input::pairs::parse_text)]
-    map: Vec<(String, String)>,
+    #[command(flatten)]
+    columns: ColumnOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,22 +105,10 @@ impl Import {
             )),
             false => failure,
         })?;
-        let rows::File { rows, mapping, doubtful, is_json, has_subscribed, unnamed, joined } =
-            rows::read(&bytes, &self.map).map_err(|failure| in_file(&self.file, failure))?;
+        let reader = Box::new(std::io::Cursor::new(bytes));
+        let records = Records::new(reader, &self.file)?;
+        let (rows, mapping) = rows::read(context, records, &self.columns).await?;
         let total = rows.len();
-        for column in unnamed {
-            context.out.warning(&format!("column {column} has no name and is not imported"));
-        }
-        columns::confirm(context, &doubtful, is_json, has_subscribed)
-            .await
-            .map_err(|failure| in_file(&self.file, failure))?;
-        if let Some(doubt) = joined.or_else(|| rows::implausible(&rows)) {
-            let doubt = format!("{doubt}; a misplaced quote may have joined rows");
-            if context.settings.dry_run || context.settings.yes {
-                context.out.warning(&doubt);
-            }
-            confirm(context, &format!("{doubt}. Import it?")).await?;
-        }
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let client = context.email_client().await?;
@@ -183,7 +168,7 @@ impl Import {
             let entry = match result {
                 Ok(entry) => entry,
                 Err(row) => {
-                    let entry = Entry::from(&row);
+                    let entry = ImportedRow::from(&row);
                     // No further row is sent. The rows under way are completed and reported.
                     if is_fatal(&row.failure) && end.is_none() {
                         stopped.set(true);
@@ -266,7 +251,7 @@ impl Import {
     }
 
     /// The update of an existing contact. Only --resubscribe can undo an opt-out.
-    fn update(&self, row: &Row) -> ContactUpdate {
+    fn update(&self, row: &ImportRow) -> ContactUpdate {
         let mut update = ContactUpdate::new();
         update.name = row.name.clone().map(Some);
         update.metadata = row.metadata.clone();
@@ -281,7 +266,7 @@ impl Import {
         &self,
         context: &Context,
         client: &EmailClient,
-        row: &Row,
+        row: &ImportRow,
     ) -> Result<(), Failure> {
         if row.subscribed == Some(false) {
             let update = ContactUpdate::new().subscribed(false);
@@ -301,13 +286,15 @@ impl Import {
         client: &EmailClient,
         audience: &str,
         known: &HashMap<String, Known>,
-        row: Row,
-    ) -> Result<Option<Entry>, Failure> {
+        row: ImportRow,
+    ) -> Result<Option<ImportedRow>, Failure> {
         let opts_out = row.subscribed == Some(false);
         match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
                 let remains = opts_out && known.is_subscribed();
-                Ok(Some(Entry::imported(&row, RowResult::Skipped, &known.id).subscribed(remains)))
+                Ok(Some(
+                    ImportedRow::imported(&row, RowResult::Skipped, &known.id).subscribed(remains),
+                ))
             }
             (Some(known), Existing::Update) => {
                 let update = self.update(&row);
@@ -327,7 +314,7 @@ impl Import {
                 }
                 let opts_in = row.subscribed == Some(true) && !self.resubscribe;
                 let kept = opts_in.then_some(known.subscribed == Some(false));
-                Ok(Some(Entry::imported(&row, result, &known.id).opt_out_kept(kept)))
+                Ok(Some(ImportedRow::imported(&row, result, &known.id).opt_out_kept(kept)))
             }
             (None, _) => {
                 let mut contact = NewContact::new(row.email.clone());
@@ -342,14 +329,14 @@ impl Import {
                 match context.run(call).await {
                     Ok(contact) => {
                         subscribe(context, client, &contact, row.subscribed).await?;
-                        Ok(Some(Entry::imported(&row, RowResult::Created, &contact.id)))
+                        Ok(Some(ImportedRow::imported(&row, RowResult::Created, &contact.id)))
                     }
                     // Another client added the contact in the meantime.
                     Err(failure)
                         if failure.details().status == Some(409)
                             && self.existing == Existing::Skip =>
                     {
-                        let entry = Entry::imported(&row, RowResult::Skipped, None);
+                        let entry = ImportedRow::imported(&row, RowResult::Skipped, None);
                         Ok(Some(entry.subscribed(opts_out)))
                     }
                     Err(failure) => Err(failure),
@@ -432,13 +419,17 @@ fn with_update(line: String) -> String {
 
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {
-    matches!(
-        failure.kind(),
-        Kind::Unauthenticated
-            | Kind::MissingScope
-            | Kind::NotFound
-            | Kind::RateLimited
-            | Kind::Unavailable
-            | Kind::BrokenPipe
-    )
+    // Somebody has deleted the contact in the meantime.
+    let was_deleted = failure.kind() == Kind::NotFound
+        && failure.details().operation == Some(Operation::ContactsUpdate);
+    !was_deleted
+        && matches!(
+            failure.kind(),
+            Kind::Unauthenticated
+                | Kind::MissingScope
+                | Kind::NotFound
+                | Kind::RateLimited
+                | Kind::Unavailable
+                | Kind::BrokenPipe
+        )
 }

@@ -1,6 +1,7 @@
 //! The `svc emails batch` command.
 
-use std::path::PathBuf;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
@@ -14,7 +15,7 @@ use crate::commands::schema::output::email_fields;
 use crate::context::Context;
 use crate::failure::{Failure, FieldError, Kind};
 use crate::input::content::in_file;
-use crate::input::{exact_json_line, json_problem, lossy_json};
+use crate::input::records::{Record, Records};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::sent::SentEmails;
 use crate::times;
@@ -55,13 +56,13 @@ impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let local_checks = !context.settings.compatibility.local_checks_off;
-        let in_file = |failure| in_file(&self.file, failure);
-        let values = parse(&bytes).map_err(in_file)?;
+        let values = parse(bytes, &self.file)?;
         let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
             true => times::now(context).await?,
             false => Utc::now().with_timezone(&context.settings.env.zone),
         };
-        let rows = Rows::read(values, local_checks, &now).map_err(in_file)?;
+        let rows = Rows::read(values, local_checks, &now)
+            .map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, rows.emails.iter().flat_map(fields::undocumented));
@@ -225,46 +226,41 @@ fn email(
     Ok(email)
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Value>, Failure> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| Failure::input("not UTF-8 text"))?
-        .trim_start_matches('\u{feff}');
-    let values = if text.trim_start().starts_with('[') {
-        let values = serde_json::from_str::<Vec<Value>>(text).map_err(|error| {
-            Failure::input(format!("not a JSON array: {}", json_problem(&error)))
-        })?;
-        lossy_json(text).map_or(Ok(values), |problem| Err(Failure::input(problem)))?
-    } else if let Some(failure) = list_in_object(text) {
-        return Err(failure);
-    } else {
-        text.lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty())
-            .map(|(number, line)| {
-                exact_json_line(line, number + 1)
-                    .map_err(|problem| Failure::input(format!("not NDJSON: {problem}")))
-            })
-            .collect::<Result<_, _>>()?
-    };
-    match values.len() {
-        0 => Err(Failure::input("the file contains no email")),
-        1..=LIMIT => Ok(values),
-        count => {
-            Err(Failure::input(format!("{count} emails, but the limit per request is {LIMIT}"))
-                .hint("split the file: split -l 100 emails.ndjson part-"))
+fn parse(bytes: Vec<u8>, file: &Path) -> Result<Vec<Value>, Failure> {
+    // An object over several lines is not NDJSON.
+    let object = serde_json::from_slice::<Value>(&bytes).ok();
+    if object.is_some_and(|object| object.get("emails").is_some_and(Value::is_array)) {
+        let problem = "an object with the key `emails`, not a JSON array or NDJSON of emails";
+        let hint = "send the list in it: jq .emails FILE | svc emails batch -";
+        return Err(in_file(file, Failure::input(problem).hint(hint)));
+    }
+    let mut records = Records::new(Box::new(Cursor::new(bytes)), file)?;
+    let failed = |records: &Records, failure| Err(records.in_file(failure));
+    if records.columns().is_some() {
+        let failure = Failure::input("not a JSON array or NDJSON of emails");
+        return failed(&records, failure.hint("for rows of CSV: svc bulk send"));
+    }
+    let mut values = Vec::new();
+    while let Some(Record { number, fields, problem }) = records.next()? {
+        let fields = fields.into_iter().map(|(key, value)| (key.to_string(), value));
+        let email = fields.collect::<Map<_, _>>();
+        match problem {
+            None => values.push(Value::Object(email)),
+            Some(_) if email.is_empty() => values.push(Value::Null),
+            Some(problem) => {
+                return failed(&records, Failure::input(format!("email {number}: {problem}")));
+            }
         }
     }
-}
-
-/// The failure for an object that holds the list of emails.
-fn list_in_object(text: &str) -> Option<Failure> {
-    // NDJSON is not one value.
-    let object = serde_json::from_str::<Value>(text).ok()?;
-    object.get("emails").filter(|emails| emails.is_array())?;
-    Some(
-        Failure::input("an object with the key `emails`, not a JSON array or NDJSON of emails")
-            .hint("send the list in it: jq .emails FILE | svc emails batch -"),
-    )
+    match values.len() {
+        0 => failed(&records, Failure::input("the file contains no email")),
+        1..=LIMIT => Ok(values),
+        count => {
+            let problem = format!("{count} emails, but the limit per request is {LIMIT}");
+            let hint = "split the file: split -l 100 emails.ndjson part-";
+            failed(&records, Failure::input(problem).hint(hint))
+        }
+    }
 }
 
 /// The result of an email.
@@ -369,7 +365,8 @@ mod tests {
 
     fn read(text: &str) -> Result<Rows, Failure> {
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00Z").expect("a time");
-        Rows::read(parse(text.as_bytes())?, true, &now.with_timezone(&Zone::Local))
+        let now = &now.with_timezone(&Zone::Local);
+        Rows::read(parse(text.into(), Path::new("emails"))?, true, now)
     }
 
     #[test]
@@ -408,7 +405,7 @@ mod tests {
             ("[3]", "email 0: email: must be an object"),
             ("{}\nsecret words", "line 2"),
             (r#"{"from":"a@b.test","to":"c@d.test","subject":"s"}"#, "email 0: text: missing"),
-            ("", "no email"),
+            ("", "the file is empty"),
         ] {
             let message = read(text).expect_err("refused").details().message.clone();
             assert!(message.contains(location) && !message.contains("secret"), "{message}");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
 
-use crate::complete::at_file;
+use crate::complete::{at_file, sender};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
@@ -34,7 +34,7 @@ pub struct Send {
     /// Sender: `a@b.com` or `Name <a@b.com>`
     ///
     /// The domain of the address must be verified (`svc domains verify`).
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "body")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "body", add = sender())]
     from: Option<String>,
     /// Recipients, 1 to 50; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1.., required_unless_present = "body")]

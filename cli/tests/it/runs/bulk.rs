@@ -4,7 +4,7 @@ use super::audiences::AUDIENCE;
 use super::row::{NO, Row, Situation, YES};
 
 const JOB: &str = "job=bulk send list.csv --from hello@sandbox.test --subject News --text Hello \
-    --yes --jq .job";
+    --yes --again --jq .job";
 
 const NEEDS_REDIS: &str = "it needs a Redis server: `tests/it/bulk_queue.rs`";
 
@@ -16,7 +16,7 @@ fn without_redis(command: &'static str, line: &str) -> Row {
 }
 
 pub fn rows() -> Vec<Row> {
-    let send = "bulk send list.csv --from hello@sandbox.test --subject";
+    let send = "bulk send list.csv --again --from hello@sandbox.test --subject";
     vec![
         Row::service("bulk send", &format!("{send} 'Hi {{{{ first_name }}}}' --html '<b>{{{{ first_name }}}}</b>' --yes"))
             .given(AUDIENCE)
@@ -29,18 +29,13 @@ pub fn rows() -> Vec<Row> {
             .also("not confirmed", 2, &format!("{send} Hi --text Hello"))
             .when("[y/N] ", NO)
             .wide()
-            .also("an audience", 0, "bulk send --audience Newsletter --from hello@sandbox.test --subject 'Hi {{ name }}' --text Hello --yes")
+            .also("an audience", 0, "bulk send --audience Newsletter --again --from hello@sandbox.test --subject 'Hi {{ name }}' --text Hello --yes")
             .also("to oneself", 0, &format!("{send} Hi --text Hello --only-to me@example.test --limit 1 --yes"))
             .also("a dry run", 0, &format!("{send} Hi --text Hello --dry-run"))
             .also("no valid row", 2, &format!("{send} 'Hi {{{{ nickname }}}}' --text Hello --yes"))
             .also("an invalid placeholder", 2, &format!("{send} Hi --text '{{{{ first_name' --yes"))
-            .also("a refused sender", 6, "bulk send list.csv --from hello@elsewhere.test --subject Hi --text Hello --yes"),
-        without_redis("bulk plan", "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --queue redis://127.0.0.1:9")
-            .wrong("bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes")
-            .never(Situation::MissingScope, "it sends nothing")
-            .never(Situation::NotFound, "see `bulk send`")
-            .also("no Redis", 8, "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --queue redis://127.0.0.1:9")
-            .also("a dry run", 0, "bulk plan list.csv --from hello@sandbox.test --subject Hi --text Hello --dry-run"),
+            .also("a refused sender", 6, "bulk send list.csv --again --from hello@elsewhere.test --subject Hi --text Hello --yes")
+            .also("no Redis", 8, &format!("{send} Hi --text Hello --yes --queue redis://127.0.0.1:9")),
         without_redis("bulk work", "bulk work --queue redis://127.0.0.1:9")
             .wrong("bulk work")
             .never(Situation::MissingScope, "see `bulk send`")
@@ -63,9 +58,38 @@ pub fn rows() -> Vec<Row> {
             .never(Situation::MissingScope, "see `bulk send`")
             .never(Situation::ServiceDown, "see `bulk send`")
             .not_found("bulk resume 20200101-000000"),
+        Row::here("bulk pause", "bulk pause $job")
+            .given(JOB)
+            .never(Situation::Success, "no process is sending the job")
+            .wrong("bulk pause")
+            .not_found("bulk pause 20200101-000000")
+            .also("not running", 6, "bulk pause $job"),
+        Row::here("bulk continue", "bulk continue $job")
+            .given(JOB)
+            .wrong("bulk continue")
+            .not_found("bulk continue 20200101-000000"),
+        Row::here("bulk cancel", "bulk cancel $job")
+            .given(JOB)
+            .never(Situation::Success, "the job is complete")
+            .wrong("bulk cancel")
+            .not_found("bulk cancel 20200101-000000")
+            .also("complete", 6, "bulk cancel $job"),
+        Row::here("bulk settle", "bulk settle $job --sent 2")
+            .given(JOB)
+            .never(Situation::Success, "no row is unknown")
+            .wrong("bulk settle $job")
+            .not_found("bulk settle 20200101-000000 --sent 2")
+            .also("no unknown row", 2, "bulk settle $job --sent 2"),
+        Row::here("bulk remove", "bulk remove $job --yes")
+            .given(JOB)
+            .wrong("bulk remove")
+            .not_found("bulk remove 20200101-000000 --yes")
+            .also("confirmed", 0, "bulk remove $job")
+            .when("[y/N] ", YES)
+            .wide(),
         Row::here("bulk report", "bulk report $job")
             .given(JOB)
-            .wrong("bulk report $job --format xml")
+            .wrong("bulk report")
             .not_found("bulk report 20200101-000000")
             .also("as NDJSON", 0, "bulk report $job -o ndjson"),
     ]

@@ -49,8 +49,8 @@ pub fn rows() -> Vec<Row> {
             .given(AUDIENCE)
             .given(ADA)
             .given("contacts create $audience bob@example.test")
-            .wrong("contacts export $audience --format xml")
+            .wrong("contacts export $audience --page-size x")
             .not_found("contacts export aud_missing")
-            .also("as NDJSON", 0, "contacts export $audience --format ndjson"),
+            .also("as NDJSON", 0, "contacts export $audience -o ndjson"),
     ]
 }

@@ -15,12 +15,16 @@ use crate::support::Run;
 const NOT_RUN: &[(&str, &str)] = &[
     ("sha256=6b1f…", "the signature is a placeholder"),
     ("redis://10.0.0.5", "it needs a Redis server"),
+    ("bulk pause", "it needs a job that is being sent"),
+    ("bulk cancel", "it needs a job that is not complete"),
+    ("bulk settle", "it needs a job with unknown rows"),
 ];
 
 /// Lines with another exit code than 0, and why.
 const CODES: &[(&str, i32, &str)] = &[
     ("svc audiences delete aud_019a", 2, "asks for confirmation, and standard input is empty"),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
+    ("svc bulk remove 20261122-101500-1f3a9c02", 2, "asks for confirmation"),
     ("svc domains delete example.com", 2, "asks for confirmation"),
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
@@ -52,12 +56,12 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),
     ("--addr 127.0.0.1:0 --addr 127.0.0.1:0", "--addr 127.0.0.1:0"),
     ("0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e", "$delivery"),
-    ("bulk send people.csv", "bulk send subscribers.csv --yes"),
-    ("bulk send people.ndjson", "bulk send subscribers.csv --yes"),
-    ("bulk send --audience", "bulk send --yes --audience"),
+    ("bulk send people.csv", "bulk send subscribers.csv --yes --again"),
+    ("bulk send people.ndjson", "bulk send subscribers.csv --yes --again"),
+    ("bulk send --audience", "bulk send --again --yes --audience"),
     ("20261122-101500-1f3a9c02", "$job"),
     ("20261122", "$job"),
-    ("people.csv --existing update --map", "mapped.csv --existing update --map"),
+    ("people.csv --existing update --column", "mapped.csv --existing update --column"),
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
@@ -121,7 +125,7 @@ const IDS: &[(&str, &str)] = &[
     ("--template welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     (
         "$job",
-        "job=bulk send list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --jq .job",
+        "job=bulk send list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --again --jq .job",
     ),
     ("'Spring offers'", "audiences create 'Spring offers'"),
     ("contacts update ada@example.org", "audiences create Newsletter"),

@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::one_or_many::OneOrMany;
 use crate::api::framework::Object;
 use crate::mail::mime::check_content_type;
 use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
 use crate::model::error::{ApiError, Problems};
+use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};

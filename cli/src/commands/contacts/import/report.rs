@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Outcome;
 
-use super::rows::{InvalidRow, Row};
+use super::rows::{ImportRow, InvalidRow};
 use crate::context::Context;
 use crate::failure::{Details, Failure, Kind};
 use crate::output::{Column, Format, Show, View};
@@ -21,9 +21,9 @@ const VIEW: View = View(&[
 /// A row of the report.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Entry {
+pub struct ImportedRow {
     /// The row number as in a spreadsheet: the header is row 1.
-    row: usize,
+    row: u64,
     /// The address as it is in the file.
     email: Option<String>,
     result: RowResult,
@@ -59,22 +59,22 @@ enum About {
         opt_out_kept: Option<bool>,
         /// The row that unsubscribes the contact, although this one subscribes it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "usize")]
-        unsubscribed_by: Option<usize>,
+        #[schemars(with = "u64")]
+        unsubscribed_by: Option<u64>,
     },
     Failed {
         error: Box<Details>,
         /// The row with the same address that is imported.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "usize")]
-        duplicate_of: Option<usize>,
+        #[schemars(with = "u64")]
+        duplicate_of: Option<u64>,
     },
 }
 
-impl Entry {
+impl ImportedRow {
     /// A row without a failure, and the id of its contact, if that is known.
     pub(super) fn imported<'a>(
-        row: &Row,
+        row: &ImportRow,
         result: RowResult,
         id: impl Into<Option<&'a String>>,
     ) -> Self {
@@ -119,23 +119,23 @@ impl Entry {
 
 /// A row that people have to know of, with the reason.
 #[derive(Serialize)]
-struct Shown<'a> {
-    row: usize,
+struct ReportedRow<'a> {
+    row: u64,
     email: Option<&'a str>,
     result: RowResult,
     why: Cow<'a, str>,
 }
 
-fn shown(entry: &Entry) -> Option<Shown<'_>> {
+fn shown(entry: &ImportedRow) -> Option<ReportedRow<'_>> {
     let email = entry.email.as_deref();
-    Some(Shown { row: entry.row, email, result: entry.result, why: entry.why()? })
+    Some(ReportedRow { row: entry.row, email, result: entry.result, why: entry.why()? })
 }
 
 /// Prints failed rows and totals in a table, and every row in JSON.
-pub(super) fn rows(context: &Context, report: &[Entry], total: usize) -> Result<(), Failure> {
+pub(super) fn rows(context: &Context, report: &[ImportedRow], total: usize) -> Result<(), Failure> {
     match context.out.format() {
         Format::Ndjson => Ok(()),
-        Format::Json | Format::Yaml => context.out.value(&report),
+        Format::Json | Format::Yaml | Format::Csv => context.out.value(&report),
         Format::Table => {
             let count = |result| report.iter().filter(|entry| entry.result == result).count();
             let bad = report.iter().filter_map(shown).collect::<Vec<_>>();
@@ -161,7 +161,7 @@ const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the fil
 /// Prints the rows of a dry run that would not be imported.
 pub(super) fn invalid(
     context: &Context,
-    report: &[Entry],
+    report: &[ImportedRow],
     failed: Failed,
     total: usize,
 ) -> Result<(), Failure> {
@@ -179,10 +179,10 @@ pub(super) fn invalid(
 
 /// A row that was not imported.
 pub(super) struct FailedRow {
-    pub(super) number: usize,
+    pub(super) number: u64,
     /// The address as it is in the file.
     pub(super) email: Option<String>,
-    pub(super) duplicate_of: Option<usize>,
+    pub(super) duplicate_of: Option<u64>,
     pub(super) failure: Failure,
 }
 
@@ -193,7 +193,7 @@ impl From<InvalidRow> for FailedRow {
     }
 }
 
-impl From<&FailedRow> for Entry {
+impl From<&FailedRow> for ImportedRow {
     fn from(row: &FailedRow) -> Self {
         let result = match (row.duplicate_of, row.failure.kind()) {
             (Some(_), _) => RowResult::Duplicate,
@@ -215,11 +215,11 @@ pub(super) struct Failed {
     unknown: usize,
     pub(super) duplicates: usize,
     /// The numbers of skipped rows whose opt-out was not applied.
-    still_subscribed: Vec<usize>,
+    still_subscribed: Vec<u64>,
 }
 
 impl Failed {
-    pub(super) fn count(&mut self, entry: &Entry) {
+    pub(super) fn count(&mut self, entry: &ImportedRow) {
         match entry.result {
             RowResult::Duplicate => self.duplicates += 1,
             RowResult::Unknown => self.unknown += 1,
@@ -288,7 +288,7 @@ impl Failed {
             _ => (Kind::OutcomeUnknown, "import_outcome_unknown"),
         };
         let mut failure = Failure::new(kind, problems.join(", ")).code(code).hint(hints.join("\n"));
-        let row = |row: &usize| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
+        let row = |row: &u64| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
         failure.details_mut().fields = self.still_subscribed.iter().map(row).collect();
         Err(failure)
     }

@@ -1,0 +1,405 @@
+//! The commands about jobs: list, status, pause, continue, cancel, remove and settle.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use futures_util::stream::{self, StreamExt as _};
+use schemars::JsonSchema;
+use serde::Serialize;
+use svc_bulk::QueueState;
+
+use super::jobs::{self, JobState, Jobs, LocalJob};
+use super::plan::hash_of;
+use super::store::{self, JobOption, JobSummary, QueueOption, StoredJob, VIEW, WORKERS};
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::input::columns::ColumnOptions;
+use crate::input::records::Records;
+
+/// List the jobs of this machine and of a queue, newest first
+///
+/// With --queue, only those in Redis; with SVC_BULK_QUEUE, both.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk list
+  svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
+  svc bulk list --queue redis://10.0.0.5
+
+Scope: none (works offline)")]
+pub struct List {
+    #[command(flatten)]
+    queue: QueueOption,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ListedJob {
+    Job(Box<JobSummary>),
+    Damaged(DamagedJob),
+}
+
+/// A job whose journal, or whose description in Redis, cannot be read.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DamagedJob {
+    job: String,
+    #[schemars(extend("const" = "damaged"))]
+    state: &'static str,
+    summary: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PathBuf")]
+    journal: Option<PathBuf>,
+}
+
+impl DamagedJob {
+    fn new(job: String, journal: Option<PathBuf>) -> Self {
+        Self { job, state: "damaged", summary: "damaged", journal }
+    }
+}
+
+impl List {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let (mut all, mut damaged) = (Vec::new(), Vec::new());
+        if self.queue.queue.is_none() {
+            for folder in Jobs::of(&context.settings).folders()? {
+                match LocalJob::read(&folder) {
+                    Ok(job) => all.push((job.created(), StoredJob::Here(job))),
+                    Err(failure) => {
+                        context.out.warning(&failure.details().message);
+                        let journal = jobs::journal(&folder);
+                        damaged.push(DamagedJob::new(jobs::name(&folder), Some(journal)));
+                    }
+                }
+            }
+        }
+        if self.queue.is_set(context) {
+            let queue = self.queue.connect(context).await?;
+            for id in queue.jobs().await? {
+                match store::queued(queue.clone(), &id).await {
+                    Ok(job) => all.push((job.info().at, job)),
+                    // Someone has deleted its keys.
+                    Err(failure) if failure.kind() == Kind::NotFound => {}
+                    // An application has made it with the SDK, or another version of svc.
+                    Err(failure) => {
+                        context.out.warning(&format!("job {id}: {}", failure.details().message));
+                        damaged.push(DamagedJob::new(id, None));
+                    }
+                }
+            }
+        }
+        all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let all = all.into_iter().map(|(_, job)| ListedJob::Job(Box::new(job.summary())));
+        let all = all.chain(damaged.into_iter().map(ListedJob::Damaged)).collect::<Vec<_>>();
+        let none = match self.queue.queue.is_some() {
+            true => "no jobs in Redis; add one with `svc bulk send … --queue`",
+            false => "no jobs; start one with `svc bulk send`",
+        };
+        context.out.list(&all, VIEW, none)
+    }
+}
+
+/// Show how far a job is
+///
+/// Of a job in Redis, that of all workers together, and of each.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk status 20261122-101500-1f3a9c02
+  svc bulk status 20261122 --jq .unknown
+  svc bulk status 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
+
+Scope: none (works offline)")]
+pub struct Status {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+impl Status {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        show(context, &self.job.find(context).await?)
+    }
+}
+
+fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
+    if let Some(cause) = job.cause() {
+        let reason = cause.message.as_ref().or(cause.code.as_ref());
+        let reason = reason.map_or("no reason given", String::as_str);
+        context.out.note(&format!("paused, because the service refuses every email: {reason}"));
+    }
+    let summary = job.summary();
+    context.out.one(&summary, VIEW)?;
+    match summary.workers.filter(|_| context.out.is_table()) {
+        Some(workers) => context.out.list(&workers, WORKERS, "no workers yet"),
+        None => Ok(()),
+    }
+}
+
+/// Let the sender of a job wait
+///
+/// The process that sends it, or all workers of a job in Redis, wait within a second until
+/// `svc bulk continue`. Requests in flight are completed.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk pause 20261122-101500-1f3a9c02
+  svc bulk pause 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
+
+Scope: none (works offline)")]
+pub struct Pause {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+impl Pause {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut job = self.job.find(context).await?;
+        job.set(QueueState::Paused).await?;
+        show(context, &job)
+    }
+}
+
+/// Let the sender of a paused job go on
+///
+/// If no process is sending the job any more: svc bulk resume.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk continue 20261122-101500-1f3a9c02
+  svc bulk continue 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
+
+Scope: none (works offline)")]
+pub struct Continue {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+impl Continue {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut job = self.job.find(context).await?;
+        job.set(QueueState::Running).await?;
+        if job.state() == JobState::Incomplete {
+            let resume = context.svc(&format!("bulk resume {}", job.info().job));
+            return Err(Failure::new(Kind::Refused, "no process is sending the job")
+                .code("job_is_not_running")
+                .hint(format!("send its other emails: {resume}")));
+        }
+        show(context, &job)
+    }
+}
+
+/// Stop a job for good
+///
+/// Its other emails are not sent, also not by `svc bulk resume`. Those that the service keeps until
+/// the time of --at are cancelled there.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk cancel 20261122-101500-1f3a9c02
+  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
+
+Scope: not documented")]
+pub struct Cancel {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+impl Cancel {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut job = self.job.find(context).await?;
+        let is_scheduled = job.plan().message.scheduled_at.is_some();
+        if job.state() == JobState::Complete && !is_scheduled {
+            return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
+        }
+        if context.settings.dry_run {
+            context.out.note(&format!("job {} would be cancelled", job.info().job));
+            return Ok(());
+        }
+        job.set(QueueState::Cancelled).await?;
+        if is_scheduled {
+            cancel_scheduled(context, &job).await?;
+        }
+        show(context, &job)
+    }
+}
+
+/// Cancels the emails that the service keeps until their time.
+async fn cancel_scheduled(context: &Context, job: &StoredJob) -> Result<(), Failure> {
+    let mut ids = Vec::new();
+    job.report(|row| {
+        ids.extend(row.accepted_id());
+        Ok(())
+    })
+    .await?;
+    let (client, total) = (context.email_client().await?, ids.len());
+    let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
+    let cancelled = stream::iter(ids)
+        .map(async |id| context.run(client.emails().cancel(&id)).await)
+        .buffer_unordered(4)
+        .collect::<Vec<_>>()
+        .await;
+    drop(progress);
+    let mut count = 0;
+    for result in cancelled {
+        match result {
+            Ok(_) => count += 1,
+            // It was sent already.
+            Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {}
+            Err(failure) => return Err(failure.hint("cancel the job again")),
+        }
+    }
+    context.out.note(&format!("{count} of {total} scheduled emails were cancelled"));
+    Ok(())
+}
+
+/// Delete a job with the addresses that it holds
+///
+/// Jobs that have ended are deleted after 30 days, or the time in SVC_BULK_RETENTION.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk remove 20261122-101500-1f3a9c02
+  svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes
+
+Scope: none (works offline)")]
+pub struct Remove {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RemovedJob {
+    job: String,
+    removed: bool,
+}
+
+impl Remove {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let job = self.job.find(context).await?;
+        let id = job.info().job.clone();
+        if job.state() == JobState::Running {
+            return Err(Failure::new(Kind::Refused, "the job is being sent")
+                .code("job_is_running")
+                .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
+        }
+        let question = format!(
+            "Delete job {id} ({}), its addresses and the record of what was sent?",
+            job.summary().words()
+        );
+        confirm(context, &question).await?;
+        if context.settings.dry_run {
+            context.out.note(&format!("job {id} would be deleted"));
+            return Ok(());
+        }
+        job.remove().await?;
+        let sentence = format!("removed job {id}");
+        context.out.done(&sentence, &RemovedJob { job: id, removed: true })
+    }
+}
+
+/// Decide about emails whose outcome is unknown
+///
+/// A row is named by its number in the report, or by its address. A file has one of them per line,
+/// or the columns of `svc bulk report`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk settle 20261122-101500-1f3a9c02 --sent arrived.txt
+  svc bulk settle 20261122-101500-1f3a9c02 --sent ada@example.com --resend 17
+  svc bulk report 20261122 | grep ,unknown, | cut -d, -f1 \\
+      | svc bulk settle 20261122 --resend -
+
+Scope: none (works offline)")]
+pub struct Settle {
+    #[command(flatten)]
+    job: JobOption,
+    /// Rows that were sent, as you have found out: a file, - for stdin, an address or a row
+    #[arg(long, value_name = "FILE|ADDRESS|ROW", required_unless_present = "resend")]
+    sent: Vec<String>,
+    /// Rows to send again: a file, - for stdin, an address or a row
+    #[arg(long, value_name = "FILE|ADDRESS|ROW")]
+    resend: Vec<String>,
+}
+
+impl Settle {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let mut job = self.job.find(context).await?;
+        let mut unknown = HashMap::new();
+        job.report(|row| {
+            if row.status == "unknown" {
+                unknown.insert(row.row.to_string(), row.row);
+                unknown.extend(hash_of(&row.address).map(|hash| (hash_key(hash), row.row)));
+            }
+            Ok(())
+        })
+        .await?;
+        let rows = |option: &str, names: &[String]| {
+            let mut rows = Vec::new();
+            for name in names {
+                for each in entries(context, option, name)? {
+                    let key = hash_of(&each).map_or(each.clone(), hash_key);
+                    let row = unknown.get(&key).ok_or_else(|| {
+                        Failure::input(format!("{option}: no unknown row is `{each}`"))
+                            .hint(format!("list them: svc bulk report {}", self.job.job))
+                    })?;
+                    rows.push(*row);
+                }
+            }
+            Ok::<_, Failure>(rows)
+        };
+        let (sent, resend) = (rows("--sent", &self.sent)?, rows("--resend", &self.resend)?);
+        if let Some(both) = sent.iter().find(|row| resend.contains(row)) {
+            return Err(Failure::usage(format!("row {both} is in both --sent and --resend")));
+        }
+        let (sent, resend) = job.settle(&sent, &resend).await?;
+        context.out.note(&format!("{sent} rows count as sent; {resend} will be sent again"));
+        if resend > 0 {
+            let id = &job.info().job;
+            let verb = if matches!(job, StoredJob::Here(_)) { "resume" } else { "work" };
+            context.out.hint(&format!("send them: {}", context.svc(&format!("bulk {verb} {id}"))));
+        }
+        show(context, &job)
+    }
+}
+
+fn hash_key(hash: u64) -> String {
+    format!("#{hash}")
+}
+
+/// What a file lists, or the address or row itself.
+fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, Failure> {
+    let is_file = name == "-" || context.settings.path(Path::new(name)).is_file();
+    if !is_file && (name.contains('@') || name.parse::<u64>().is_ok()) {
+        return Ok(vec![name.to_owned()]);
+    }
+    list(context, option, Path::new(name))
+}
+
+/// The entries of a file: those of its column of addresses, or else its first values.
+pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
+    let bytes = context.inputs.bytes(&context.out, option, path)?;
+    let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
+    let mut entries = Vec::new();
+    let at = match records.columns() {
+        None => None,
+        Some(columns) => {
+            let names = columns.iter().map(AsRef::as_ref);
+            let at = ColumnOptions::default().address(names).ok().flatten();
+            if at.is_none() {
+                // The first line is an entry, not a header.
+                entries.push(columns[0].to_string());
+            }
+            Some(at.unwrap_or_default())
+        }
+    };
+    while let Some(record) = records.next()? {
+        let names = record.fields.iter().map(|(name, _)| name.as_ref());
+        let of_keys = || ColumnOptions::default().address(names).ok().flatten();
+        let value = at.or_else(of_keys).and_then(|at| record.fields.get(at)?.1.as_str());
+        entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
+    }
+    Ok(entries)
+}

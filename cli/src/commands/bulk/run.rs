@@ -1,0 +1,378 @@
+//! Runs a job in the terminal: progress, Ctrl-C, and the result.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use futures_util::stream;
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, QueueState, RowRefusal, Totals};
+use svc_sdk::EmailClient;
+use tokio::sync::{mpsc, oneshot};
+
+use super::jobs::{self, JobState, LocalJob, Mark};
+use super::plan::{Plan, PreparedRow};
+use super::prepare::rows;
+use super::store::{JobSummary, StoredJob};
+use super::subscribers::Subscribers;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
+use crate::settings::Source;
+use crate::stop::StopSignal;
+
+/// How long a service that honors idempotency keys remembers them.
+const KEY_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Emails that are sent again.
+#[derive(Clone, Copy, Default)]
+pub struct Again {
+    pub unknown: bool,
+    pub refused: bool,
+}
+
+/// What may differ in each run of a job.
+pub struct RunOptions {
+    pub again: Again,
+    /// Those who are still subscribed, if that has to be checked.
+    pub subscribers: Option<Subscribers>,
+}
+
+/// How often a process that sends looks whether someone has paused or cancelled the job.
+const POLL: Duration = Duration::from_millis(300);
+
+/// Sends the rows of a job that are not settled, and reports the result.
+pub async fn run(
+    context: &Context,
+    client: &EmailClient,
+    folder: &Path,
+    plan: &Plan,
+    mut journal: Journal,
+    options: RunOptions,
+    stop: &mut StopSignal,
+) -> Result<(), Failure> {
+    let RunOptions { mut again, subscribers } = options;
+    let renderer = plan.renderer(folder)?;
+    let render = |row: &PreparedRow| match &subscribers {
+        Some(subscribers) if !subscribers.contains(&row.0) => {
+            Err("not subscribed any more".to_owned())
+        }
+        _ => plan.email(&renderer, row),
+    };
+    let total = journal.info().rows.unwrap_or_default();
+    let (by, result) = loop {
+        let rows = rows(folder)?.map(|row| match row {
+            Ok((number, row)) => Ok(BulkRow::new(number, row)),
+            Err(failure) => Err(failure.details().message.clone()),
+        });
+        let job = Job::new(client)
+            .concurrency(plan.concurrency)
+            .rate(plan.rate.unwrap_or_default())
+            .resend_unknown(again.unknown)
+            .resend_refused(again.refused);
+        let (by, result) = supervise(context, job, total, Some(folder), stop, async |job| {
+            job.run(stream::iter(rows), render, &mut journal).await
+        })
+        .await;
+        if by != Some(StoppedBy::Pause) || !matches!(result, Some(Ok(_))) {
+            break (by, result);
+        }
+        // What was to be sent again is recorded.
+        again = Again::default();
+        context.out.note("paused; svc bulk continue lets it go on");
+        let continued = async {
+            while jobs::mark(folder) == Some(Mark::Paused) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        tokio::select! {
+            () = continued => {}
+            _ = stop.recv() => break (Some(StoppedBy::Signal), result),
+        }
+    };
+    drop(journal);
+    let job = LocalJob::read(folder)?;
+    report(
+        context,
+        &Summary::of(context, &StoredJob::Here(job), ""),
+        by,
+        result.and_then(Result::err),
+    )
+}
+
+/// What has stopped a run before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoppedBy {
+    Signal,
+    Pause,
+    Cancellation,
+}
+
+/// Runs a job with progress, the settings of this run, and Ctrl-C. `folder` is that of a job of this
+/// machine, which someone may pause or cancel. Returns what has stopped it, and its result unless it
+/// was stopped at once.
+pub async fn supervise(
+    context: &Context,
+    job: Job,
+    total: u64,
+    folder: Option<&Path>,
+    stop: &mut StopSignal,
+    run: impl AsyncFnOnce(Job) -> Result<Totals, svc_bulk::Error>,
+) -> (Option<StoppedBy>, Option<Result<Totals, svc_bulk::Error>>) {
+    let (stopper, stopped) = oneshot::channel::<()>();
+    let (pauses, mut paused) = mpsc::unbounded_channel::<Duration>();
+    let progress = Arc::new(context.out.progress("sending"));
+    let (shown, start, mut sent) = (Arc::clone(&progress), Instant::now(), 0);
+    let mut job = job.stop_when(async { drop(stopped.await) }).on_request(move |request| {
+        if let Some(pause) = request.pause {
+            let _ = pauses.send(pause);
+        }
+        sent += request.outcomes.len() as u64;
+        shown.set_text(describe(request.totals, total, sent, start.elapsed()));
+    });
+    if context.settings.retries.source != Source::Default {
+        job = job.retries(context.settings.retries.value);
+    }
+    if context.settings.timeout.source != Source::Default {
+        job = job.timeout(context.settings.timeout.value);
+    }
+    let compatibility = &context.settings.compatibility;
+    job = job.local_checks(!compatibility.local_checks_off);
+    if compatibility.honors_idempotency_key {
+        job = job.idempotency_key_life(KEY_LIFE);
+    }
+    // Requests that are no larger than the limit of the guard use it up.
+    if let Some(limit) = context.settings.guard.smallest_limit() {
+        job = job.request_size(limit);
+    }
+    let mark = async || loop {
+        match folder.and_then(jobs::mark) {
+            Some(Mark::Paused) => return StoppedBy::Pause,
+            Some(Mark::Cancelled) => return StoppedBy::Cancellation,
+            None => tokio::time::sleep(POLL).await,
+        }
+    };
+    let (mut running, mut marked) = (pin!(run(job)), pin!(mark()));
+    let (mut stopper, mut by) = (Some(stopper), None);
+    loop {
+        tokio::select! {
+            result = &mut running => return (by, Some(result)),
+            Some(pause) = paused.recv() => {
+                let until = Utc::now() + pause;
+                let until = context.out.local_time(&until.to_rfc3339());
+                context.out.note(&format!(
+                    "rate limit: the service asks to wait {} s, until {until}; Ctrl-C stops the job",
+                    pause.as_secs()
+                ));
+            }
+            mark = &mut marked, if by.is_none() => {
+                by = Some(mark);
+                stopper.take().map(|stopper| stopper.send(()));
+            }
+            _ = stop.recv() => {
+                if by.replace(StoppedBy::Signal) == Some(StoppedBy::Signal) {
+                    return (by, None);
+                }
+                stopper.take().map(|stopper| stopper.send(()));
+                progress.set_text("stopping: waiting for the requests in flight; Ctrl-C again to stop at once".to_owned());
+            }
+        }
+    }
+}
+
+/// What was done, how fast, and how long the rest takes.
+fn describe(totals: Totals, total: u64, sent: u64, elapsed: Duration) -> String {
+    let done = totals.accepted + totals.refused + totals.invalid + totals.unknown;
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let rate = sent as f64 / seconds;
+    let left = total.saturating_sub(done) as f64 / rate.max(0.001);
+    format!(
+        "{done} of {total}: {} accepted, {} refused, {} unknown; {rate:.0}/s, {left:.0} s left",
+        totals.accepted, totals.refused, totals.unknown
+    )
+}
+
+/// The result of a run.
+pub struct Summary {
+    pub job: String,
+    /// The number of emails.
+    pub total: u64,
+    pub left_out: u64,
+    pub totals: Totals,
+    pub output: JobSummary,
+    pub state: JobState,
+    /// Command lines that go on, list the outcomes, and send unknown or refused rows again.
+    pub resume: String,
+    pub report: String,
+    pub again: String,
+    pub refused_again: String,
+}
+
+impl Summary {
+    /// `option` is that of the job's queue.
+    pub fn of(context: &Context, job: &StoredJob, option: &str) -> Self {
+        let id = &job.info().job;
+        let svc = |command: &str, options: &str| {
+            context.svc(&format!("bulk {command} {id}{option}{options}"))
+        };
+        let (totals, resume) = match job {
+            StoredJob::Here(job) => (job.totals, svc("resume", "")),
+            StoredJob::Queued { status, .. } if status.state == QueueState::Paused => {
+                let resume = format!("{}\nthen: {}", svc("continue", ""), svc("work", ""));
+                (status.totals, resume)
+            }
+            StoredJob::Queued { status, .. } => (status.totals, svc("work", "")),
+        };
+        Self {
+            job: id.clone(),
+            total: job.info().rows.unwrap_or_default(),
+            left_out: job.plan().left_out.total(),
+            totals,
+            output: job.summary(),
+            state: job.state(),
+            resume,
+            report: svc("report", ""),
+            again: svc("resume", " --unknown resend"),
+            refused_again: svc("resume", " --refused"),
+        }
+    }
+
+    fn not_sent(&self) -> u64 {
+        jobs::not_sent(self.total, self.totals)
+    }
+}
+
+/// The service refuses every email of the job for one reason.
+fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
+    let RowRefusal { code, message, .. } = refusal;
+    let kind = match code.as_deref() {
+        Some("insufficient_scope") => Kind::MissingScope,
+        _ => Kind::Refused,
+    };
+    let reason = message.or_else(|| code.clone()).unwrap_or_else(|| "no reason given".to_owned());
+    let failure = Failure::new(kind, format!("the service refuses every email: {reason}"));
+    let failure = match code {
+        Some(code) => failure.code(code),
+        None => failure,
+    };
+    failure.hint("correct the cause, such as the sender, its domain or the template")
+}
+
+/// Prints the result and returns the failure that decides the exit code.
+pub fn report(
+    context: &Context,
+    job: &Summary,
+    by: Option<StoppedBy>,
+    error: Option<svc_bulk::Error>,
+) -> Result<(), Failure> {
+    let (id, totals) = (&job.job, job.totals);
+    let sentence = format!(
+        "job {id}: {} of {} emails accepted, {} refused, {} invalid, {} unknown, {} not sent; {} \
+         rows left out",
+        totals.accepted,
+        job.total,
+        totals.refused,
+        totals.invalid,
+        totals.unknown,
+        job.not_sent(),
+        job.left_out
+    );
+    context.out.done(&sentence, &job.output)?;
+    let resume = format!("go on: {}", job.resume);
+    if let Some(error) = error {
+        let mut failure = match error.into_kind() {
+            ErrorKind::Service(error) => Failure::from(error),
+            ErrorKind::Refused(refusal) => refused_as_a_whole(refusal),
+            ErrorKind::Journal(error) => Failure::other(format!("the journal failed: {error}")),
+            ErrorKind::Rows(error) => Failure::input(error.to_string()),
+            _ => Failure::other("the job stopped"),
+        };
+        if totals.accepted + totals.refused + totals.unknown > 0 {
+            stopped_midway(&mut failure, job);
+        }
+        let mut hint = match failure.details().hint.clone() {
+            Some(hint) => format!("{hint}\n{resume}"),
+            None => resume,
+        };
+        if totals.unknown > 0 {
+            hint += &format!("\nalso those that are unknown, perhaps twice: {}", job.again);
+        }
+        return Err(failure.hint(hint));
+    }
+    let interrupted = by == Some(StoppedBy::Signal);
+    if interrupted && job.not_sent() > 0 {
+        let message = format!("interrupted: {} emails are not sent", job.not_sent());
+        return Err(Failure::new(Kind::Interrupted, message).hint(resume));
+    }
+    if totals.unknown > 0 {
+        let message = format!(
+            "the outcome of {} emails is unknown: the service may have accepted them",
+            totals.unknown
+        );
+        let hint =
+            format!("list them: {}\nsend them again, perhaps twice: {}", job.report, job.again);
+        return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
+    }
+    if job.state == JobState::Cancelled && job.not_sent() > 0 {
+        let message = format!("the job was cancelled: {} emails are not sent", job.not_sent());
+        return Err(Failure::other(message).code("job_is_cancelled"));
+    }
+    if !interrupted && job.not_sent() > 0 {
+        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total);
+        return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
+    }
+    let refused = totals.refused + totals.invalid;
+    if refused > 0 {
+        let message = format!("{refused} of {} emails were refused", job.total);
+        let mut hint = format!("list them: {}", job.report);
+        if totals.refused > 0 {
+            hint += &format!("\nsend them again: {}", job.refused_again);
+        }
+        return Err(Failure::new(Kind::PartlyRefused, message)
+            .code("bulk_partly_refused")
+            .hint(hint));
+    }
+    Ok(())
+}
+
+/// A failure that usually means that nothing was sent, of a job of which a part was sent.
+fn stopped_midway(failure: &mut Failure, job: &Summary) {
+    let details = failure.details_mut();
+    if !matches!(details.kind, Kind::Usage | Kind::InvalidInput) {
+        return;
+    }
+    details.kind = match job.totals.unknown {
+        0 => Kind::PartlyRefused,
+        _ => Kind::OutcomeUnknown,
+    };
+    // It is that of the last request.
+    details.outcome = None;
+    details.message = format!(
+        "the job stopped after {} of {} emails were accepted: {}",
+        job.totals.accepted, job.total, details.message
+    );
+    if details.code.as_deref() == Some(RECIPIENT_GUARD) {
+        details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
+    }
+}
+
+/// Whether a failure of [`report`] means that a job has ended, if not as one would like.
+pub fn is_result(failure: &Failure) -> bool {
+    let ended = ["bulk_unknown", "bulk_partly_refused", "job_is_cancelled"];
+    failure.details().code.as_deref().is_some_and(|code| ended.contains(&code))
+}
+
+/// The rows of a job of this machine that are not settled, as far as they are to be sent now.
+pub fn open_rows(
+    folder: &Path,
+    again: Again,
+) -> Result<impl Iterator<Item = Result<(u64, PreparedRow), Failure>> + use<>, Failure> {
+    let state = Journal::read(jobs::journal(folder)).and_then(|mut reader| reader.state());
+    let state = state.map_err(|error| Failure::other(error.to_string()))?;
+    let is_open = move |row| match state.is_refused(row) {
+        true => again.refused,
+        false => !state.is_settled(row) && (!state.is_unknown(row) || again.unknown),
+    };
+    Ok(rows(folder)?.filter(move |row| row.as_ref().map_or(true, |(row, _)| is_open(*row))))
+}

@@ -1,0 +1,209 @@
+//! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use futures_util::stream::{self, StreamExt as _};
+use svc_sdk::EmailClient;
+use svc_sdk::email::EmailStatus;
+use tokio::time::{Instant, sleep};
+
+use super::jobs::{self, LocalJob};
+use super::outcomes::{FINAL_STATUSES, FinalStatus, Outcome};
+use super::run::is_result;
+use super::store::StoredJob;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
+use crate::stop::StopSignal;
+use crate::wait::{self, FailureBudget};
+
+/// Emails that are asked for before their statuses are stored.
+const BATCH: usize = 100;
+
+/// Requests in flight.
+const CONCURRENCY: usize = 4;
+
+/// Pauses between two rounds that ask for all emails without a final status.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Options that follow delivery.
+#[derive(Args, Debug)]
+pub struct Wait {
+    /// Wait until the accepted emails are delivered, and report those that are not
+    #[arg(long)]
+    wait: bool,
+}
+
+/// The longest time to wait for delivery.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
+
+impl Wait {
+    /// Follows the delivery of a job that was sent with this result, which decides the exit code
+    /// if it is a failure.
+    pub async fn after(
+        &self,
+        sent: Result<(), Failure>,
+        context: &Context,
+        client: &EmailClient,
+        folder: &Path,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        if !self.wait || sent.as_ref().is_err_and(|failure| !is_result(failure)) {
+            return sent;
+        }
+        let id = jobs::name(folder);
+        let followed = self.follow(context, client, folder, stop).await;
+        let followed = followed.map_err(|failure| match failure.kind() {
+            Kind::CheckFailed => {
+                let report = context.svc(&format!("bulk report {id}"));
+                failure.hint(format!("list them: {report}"))
+            }
+            _ => {
+                let again = context.svc(&format!("bulk resume {id} --wait"));
+                failure.hint(format!("the emails were sent; go on waiting: {again}"))
+            }
+        });
+        match (sent, followed) {
+            (Err(sent), Err(followed)) => {
+                context.out.warning(&followed.details().message);
+                Err(sent)
+            }
+            (sent, followed) => sent.and(followed),
+        }
+    }
+
+    async fn follow(
+        &self,
+        context: &Context,
+        client: &EmailClient,
+        folder: &Path,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        let mut open = Vec::new();
+        let accepted = |row: Outcome| {
+            // The final status is not known.
+            let is_open = row.status == "accepted";
+            open.extend(row.id.filter(|_| is_open).map(|id| (row.row, id)));
+            Ok(())
+        };
+        StoredJob::Here(LocalJob::read(folder)?).report(accepted).await?;
+        let mut known = FinalStatuses::open(folder)?;
+        let deadline = Instant::now() + LIMIT;
+        let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
+        let progress = context.out.progress("waiting for delivery");
+        loop {
+            let mut still_open = Vec::new();
+            for batch in open.chunks(BATCH) {
+                let asked = stream::iter(batch.to_vec())
+                    .map(async |(row, id)| (client.emails().get(&id).await, row, id))
+                    .buffer_unordered(CONCURRENCY)
+                    .collect::<Vec<_>>();
+                let answers = tokio::select! {
+                    answers = asked => answers,
+                    _ = stop.recv() => return Err(interrupted(open.len())),
+                };
+                for (answer, row, id) in answers {
+                    let email = match answer {
+                        Ok(email) => email,
+                        Err(error) => {
+                            failures.with(context, Failure::from(error))?;
+                            still_open.push((row, id));
+                            continue;
+                        }
+                    };
+                    failures = FailureBudget::default();
+                    let Some(status) = &email.status else {
+                        let message =
+                            "the response contains no status, so svc cannot wait for the final one";
+                        return Err(Failure::other(message));
+                    };
+                    if status.is_final() {
+                        let (status, reason) = (status.to_string(), wait::reason(&email));
+                        known.add(FinalStatus { row, status, reason })?;
+                    } else {
+                        still_open.push((row, id));
+                    }
+                }
+                let (done, left) = (known.rows.len(), still_open.len());
+                progress
+                    .set_text(format!("waiting for delivery: {done} final, {left} in progress"));
+            }
+            still_open.sort_unstable();
+            open = still_open;
+            if open.is_empty() {
+                return known.verdict(context);
+            }
+            if Instant::now() + pause > deadline {
+                let (left, all) = (open.len(), open.len() + known.rows.len());
+                let message =
+                    format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
+                return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
+            }
+            tokio::select! {
+                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                _ = stop.recv() => return Err(interrupted(open.len())),
+            }
+        }
+    }
+}
+
+fn interrupted(open: usize) -> Failure {
+    let message = format!("interrupted: {open} emails have no final status yet");
+    Failure::new(Kind::Interrupted, message)
+}
+
+/// The final statuses that are known.
+struct FinalStatuses {
+    rows: HashMap<u64, FinalStatus>,
+    file: File,
+}
+
+impl FinalStatuses {
+    fn open(folder: &Path) -> Result<Self, Failure> {
+        let (rows, path) = (FinalStatus::read(folder)?, folder.join(FINAL_STATUSES));
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options
+            .open(&path)
+            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        // Ends a line that a killed process did not complete.
+        file.write_all(b"\n")?;
+        Ok(Self { rows, file })
+    }
+
+    fn add(&mut self, delivery: FinalStatus) -> Result<(), Failure> {
+        let line = serde_json::to_string(&delivery).map_err(|e| Failure::other(e.to_string()))?;
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.rows.insert(delivery.row, delivery);
+        Ok(())
+    }
+
+    /// Fails if an email was not delivered.
+    fn verdict(&self, context: &Context) -> Result<(), Failure> {
+        let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
+        for delivery in self.rows.values() {
+            *counts.entry(delivery.status.as_str()).or_default() += 1;
+            let status = EmailStatus::from(delivery.status.as_str());
+            failed += u64::from(wait::is_undelivered(&status));
+        }
+        let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        let total = self.rows.len();
+        if failed > 0 {
+            let message =
+                format!("{failed} of {total} accepted emails were not delivered: {counts}");
+            return Err(Failure::check(message).code("bulk_not_delivered"));
+        }
+        if total > 0 {
+            context.out.note(&format!("delivery: {counts}"));
+        }
+        Ok(())
+    }
+}

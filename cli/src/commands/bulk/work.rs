@@ -1,0 +1,187 @@
+//! The `svc bulk work` command.
+
+use std::io::ErrorKind;
+
+use clap::Args;
+use svc_bulk::{Job, JournalState, QueueState, QueueStatus, RedisQueue};
+use svc_sdk::{EmailClient, Service};
+
+use super::message::Renderer;
+use super::plan::{Plan, PreparedRow, attachment};
+use super::resume::may_continue;
+use super::run::{Summary, is_result, report, supervise};
+use super::store::{QueueOption, check_durability, find_id, plan_of, queued, status};
+use super::subscribers::Subscribers;
+use crate::complete::Values;
+use crate::context::Context;
+use crate::dry_run;
+use crate::failure::Failure;
+use crate::settings::{Key, Source};
+use crate::stop::StopSignal;
+
+/// Send the emails of a job in Redis, together with other workers
+///
+/// Ends when no row is left to send. Workers may join and leave at any time. If one dies, another
+/// takes over what it has claimed after a minute, or one and a half times --timeout: the emails of
+/// its requests in flight are unknown, or are repeated with their idempotency key if the profile says that the service
+/// honors it; its other emails are sent.
+///
+/// The exit code is 11 if emails of the job are refused, 9 if the outcome of some is unknown, and
+/// 130 after Ctrl-C.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc bulk work --queue redis://10.0.0.5
+  svc bulk work 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 \\
+      --concurrency 8
+
+Scope: emails:send (and contacts:manage for a job with --audience)")]
+pub struct Work {
+    /// Job id, or its start [default: all jobs that have emails to send, the oldest first]
+    #[arg(add = Values::Job.candidates())]
+    job: Option<String>,
+    #[command(flatten)]
+    queue: QueueOption,
+    /// Maximum requests in flight of this worker
+    ///
+    /// Each has up to 100 emails.
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: u16,
+}
+
+impl Work {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let (url, key) = context.endpoint(Service::Email).await?;
+        let client = context.email_client_at(&url, &key)?;
+        let timeout = &context.settings.timeout;
+        let queue = self.queue.connect(context).await?;
+        let queue = match timeout.source != Source::Default {
+            // The deadline of a request is at most two thirds of it.
+            true => queue.lease(timeout.value * 3 / 2),
+            false => queue,
+        };
+        check_durability(context, &queue).await?;
+        let jobs = match &self.job {
+            Some(job) => vec![status(&queue, &find_id(&queue, job).await?).await?],
+            None => unfinished(&queue).await?,
+        };
+        if jobs.is_empty() {
+            context.out.note("no job in Redis has emails to send");
+            return Ok(());
+        }
+        let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
+        let mut first = None;
+        for job in jobs {
+            match self.work(context, (&client, &key), &queue, job, &mut stop).await {
+                // What became of one job does not keep back the others.
+                Err(failure) if is_result(&failure) => {
+                    first.get_or_insert(failure);
+                }
+                result => result?,
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    async fn work(
+        &self,
+        context: &Context,
+        (client, key): (&EmailClient, &Key),
+        queue: &RedisQueue,
+        job: QueueStatus,
+        stop: &mut StopSignal,
+    ) -> Result<(), Failure> {
+        let (id, plan) = (job.info.job.clone(), plan_of(&job)?);
+        may_continue(context, &plan, &id, key).await?;
+        let renderer = renderer(queue, &id, &plan).await?;
+        if context.settings.dry_run {
+            return show_first_request(context, client, queue, &job, &plan, &renderer).await;
+        }
+        let subscribers = match &plan.audience {
+            Some(audience) => tokio::select! {
+                read = Subscribers::read(context, client, audience) => Some(read?),
+                _ = stop.recv() => return Err(context.changes.interruption()),
+            },
+            None => None,
+        };
+        // The address tells the row of the error apart from others.
+        let render = |row: &PreparedRow| match &subscribers {
+            Some(subscribers) if !subscribers.contains(&row.0) => {
+                Err("not subscribed any more".to_owned())
+            }
+            _ => plan.email(&renderer, row),
+        };
+        let name = machine();
+        let total = job.info.rows.unwrap_or_default();
+        let sdk_job = Job::new(client).concurrency(usize::from(self.concurrency));
+        let (by, result) = supervise(context, sdk_job, total, None, stop, async |job| {
+            job.work(queue, &id, &name, render).await
+        })
+        .await;
+        let job = queued(queue.clone(), &id).await?;
+        let summary = Summary::of(context, &job, self.queue.hint());
+        report(context, &summary, by, result.and_then(Result::err))
+    }
+}
+
+/// The jobs that have rows to send, the oldest first.
+async fn unfinished(queue: &RedisQueue) -> Result<Vec<QueueStatus>, Failure> {
+    let mut jobs = Vec::new();
+    for id in queue.jobs().await? {
+        match queue.status(&id).await {
+            Ok(status) if matches!(status.state, QueueState::Running | QueueState::Paused) => {
+                jobs.push(status);
+            }
+            // Someone has deleted its keys.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(jobs)
+}
+
+async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer, Failure> {
+    let mut attachments = Vec::new();
+    for (number, file) in plan.message.attachments.iter().enumerate() {
+        let content = queue.file(job, &attachment(number)).await?;
+        attachments.push(file.with_content(content));
+    }
+    Renderer::new(&plan.message, attachments)
+}
+
+async fn show_first_request(
+    context: &Context,
+    client: &EmailClient,
+    queue: &RedisQueue,
+    job: &QueueStatus,
+    plan: &Plan,
+    renderer: &Renderer,
+) -> Result<(), Failure> {
+    for chunk in 0..job.chunks {
+        let mut state = JournalState::default();
+        let entries = queue.entries(&job.info.job, chunk).await?;
+        entries.iter().for_each(|entry| state.apply(entry));
+        for row in queue.rows::<PreparedRow>(&job.info.job, chunk).await? {
+            if state.is_settled(row.number) || state.is_unknown(row.number) {
+                continue;
+            }
+            let first = plan.email(renderer, &row.data).map_err(Failure::input)?;
+            let request = client.emails().send_batch(&[first]).to_request()?;
+            return dry_run::show(&context.out, &request);
+        }
+    }
+    context.out.note("nothing is left to send");
+    Ok(())
+}
+
+/// The name of this machine.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
+    match name.trim() {
+        "" => "worker".to_owned(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! The columns of a file of people, in bulk sending and in imports: which one has the address, what
+//! they are in placeholders, and what the user says of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::opt_outs::OptOuts;
+use crate::failure::Failure;
+
+/// Options that say what columns mean.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ColumnOptions {
+    /// Use a column as the address or as another field; repeatable
+    ///
+    /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed) and
+    /// ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` first_name,
+    /// last_name, topics, metadata and metadata.KEY.
+    #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
+    pub column: Vec<(String, String)>,
+    /// Column in which yes means that the person has opted out; repeatable
+    #[arg(long, hide_short_help = true, value_name = "COLUMN")]
+    pub opt_out: Vec<String>,
+}
+
+/// Parses `COLUMN=FIELD`, or `COLUMN` for the address.
+fn parse(text: &str) -> Result<(String, String), String> {
+    let (column, field) = text.rsplit_once('=').unwrap_or((text, "email"));
+    match column.is_empty() || field.is_empty() {
+        true => Err(format!("`{text}` is not COLUMN or COLUMN=FIELD")),
+        false => Ok((column.to_owned(), field.to_owned())),
+    }
+}
+
+impl ColumnOptions {
+    /// What the options say of a column.
+    pub fn field(&self, column: &str) -> Option<&str> {
+        let chosen = self.column.iter().find(|(name, _)| name == column);
+        chosen.map(|(_, field)| field.as_str())
+    }
+
+    /// The rule about opt-outs with what the options say.
+    pub fn opt_outs(&self) -> OptOuts {
+        let mut rule = OptOuts::default();
+        for (column, field) in &self.column {
+            match field.as_str() {
+                "subscribed" => rule.subscribes(column),
+                _ => rule.ignores(column),
+            }
+        }
+        self.opt_out.iter().for_each(|column| rule.opts_out(column));
+        rule
+    }
+
+    /// Refuses columns that are named twice, and those that a CSV file does not have.
+    pub fn check(&self, columns: Option<&[Arc<str>]>) -> Result<(), Failure> {
+        let named = self.column.iter().map(|(column, _)| ("--column", column));
+        let named = named.chain(self.opt_out.iter().map(|column| ("--opt-out", column)));
+        let mut seen = HashSet::new();
+        for (option, column) in named {
+            if !seen.insert(column) {
+                return Err(Failure::usage(format!("{option}: `{column}` is given twice")));
+            }
+            let Some(columns) = columns.filter(|all| !all.iter().any(|name| **name == **column))
+            else {
+                continue;
+            };
+            let problem = format!("{option}: the file has no column `{column}`");
+            let similar = columns.iter().find(|name| compact(name) == compact(column));
+            return Err(Failure::usage(problem).hint(match similar {
+                Some(similar) => format!("did you mean `{similar}`?"),
+                None => {
+                    let names = columns.iter().map(|name| format!("`{name}`"));
+                    format!("its columns are {}", names.collect::<Vec<_>>().join(", "))
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    /// The position of the only column or key that has the addresses, if there is one.
+    pub fn address<'a>(
+        &self,
+        columns: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<Option<usize>, Failure> {
+        let position = |is: &dyn Fn(&str) -> bool| {
+            let mut found = columns.clone().enumerate().filter(|(_, name)| is(name));
+            match (found.next(), found.next()) {
+                (Some((_, name)), Some(_)) => {
+                    Err(Failure::input("several columns may hold the address")
+                        .hint(format!("name it: --column '{name}'")))
+                }
+                (first, _) => Ok(first.map(|(at, _)| at)),
+            }
+        };
+        if let Some(at) = position(&|name| self.field(name) == Some("email"))? {
+            return Ok(Some(at));
+        }
+        let is_named = |name: &str, words: &[&str]| {
+            self.field(name).is_none() && words.contains(&compact(name).as_str())
+        };
+        match position(&|name| is_named(name, &["email", "emailaddress", "mail"]))? {
+            // More often that of a house.
+            None => position(&|name| is_named(name, &["address"])),
+            at => Ok(at),
+        }
+    }
+}
+
+/// The failure for a file without a column of addresses.
+pub fn no_address() -> Failure {
+    Failure::input("no column is named `email`")
+        .hint("name the column with the address: --column 'E-Mail Address'")
+}
+
+/// The letters and digits of a name, in lower case.
+pub fn compact(name: &str) -> String {
+    name.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect()
+}
+
+/// The name of a column in a placeholder: `First Name` is `first_name`.
+pub fn placeholder(name: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    name.trim().to_lowercase().chars().map(letter).collect()
+}
