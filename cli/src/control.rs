@@ -4,7 +4,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_reference_server::client::{Client, Page, Request, WaitForMessage};
+use svc_reference_server::client::{Client, Page, Request};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -41,16 +41,17 @@ impl OfOrganization {
 
 /// Sends a request. With `--dry-run` it prints the request instead and returns `None`.
 pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>, Failure> {
-    let parts = request.into_parts();
-    let response = match parts.wait {
+    let response = match request.wait {
         // The server ends its wait at `--timeout`; its response should arrive before we give up.
         Some(_) => {
             let deadline = context.settings.timeout.value + std::time::Duration::from_secs(300);
-            context.call_within(parts.call, deadline, "waiting").await?
+            context.call_within(request.call, deadline, "waiting").await?
         }
-        None => context.call_raw(parts.call, parts.is_idempotent, "contacting the sandbox").await?,
+        None => {
+            context.call_raw(request.call, request.is_idempotent, "contacting the sandbox").await?
+        }
     };
-    response.map(|response| (parts.decode)(&response).map_err(Failure::from)).transpose()
+    response.map(|response| (request.decode)(&response).map_err(Failure::from)).transpose()
 }
 
 /// Prints the response as one object.
@@ -118,8 +119,6 @@ pub trait Given: Sized {
 }
 
 impl<T> Given for Request<T> {}
-
-impl Given for WaitForMessage {}
 
 /// Prints `sentence` for people, and the response as JSON for programs.
 pub async fn done<T: Serialize>(

@@ -5,7 +5,7 @@ import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hoo
 import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
-import { current, go, href, useRoute } from './lib/route.js';
+import { go, href, useRoute } from './lib/route.js';
 import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock } from './views/clock.js';
@@ -83,7 +83,6 @@ function Shell() {
   const action = useAction();
   const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' && /^(organizations|reset)$/.test(event.resource));
   const chosen = route.params.organization ?? null;
-  if (api.selectedOrganization() !== chosen) api.selectOrganization(chosen);
   useEffect(() => {
     connect();
   }, [chosen]);
@@ -113,7 +112,7 @@ function Shell() {
   }, []);
 
   const list = organizations.data ?? [];
-  const name = list.find((/** @type {any} */ one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
+  const name = list.find((one) => one.id === chosen)?.name ?? (chosen ? chosen : 'Sandbox');
   const known = VIEWS.find(([id]) => id === route.view);
   const [, , title, View] = known ?? VIEWS[0];
   useEffect(() => {
@@ -122,7 +121,7 @@ function Shell() {
 
   /** @param {string} id */
   const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
-  const sandbox = list.find((/** @type {any} */ one) => one.name === 'Sandbox');
+  const sandbox = list.find((one) => one.name === 'Sandbox');
   // Without seed data there is no default organization.
   useEffect(() => {
     if (organizations.data && !chosen && !sandbox && list.length > 0) choose(list.at(-1).id);
@@ -139,7 +138,7 @@ function Shell() {
   /** @type {[string, string, () => void][]} */
   const commands = [
     ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
-    ...list.map((/** @type {any} */ one) => [one.name, 'Organization', () => choose(one === sandbox ? '' : one.id)]),
+    ...list.map((one) => [one.name, 'Organization', () => choose(one === sandbox ? '' : one.id)]),
     ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen')],
     ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
     ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) => /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() => api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
@@ -167,7 +166,7 @@ function Shell() {
             setCreating(true);
           } else choose(event.target.value === sandbox?.id ? '' : event.target.value);
         }}>
-          ${list.map((/** @type {any} */ one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}
+          ${list.map((one) => html`<option key=${one.id} value=${one.id}>${one.name}</option>`)}
           <option value="new">New organization…</option>
         </select>
       </div>
@@ -260,5 +259,4 @@ function switchTheme() {
 
 const theme = localStorage.getItem(THEME);
 if (theme) document.documentElement.dataset.theme = theme;
-api.selectOrganization(current().params.organization ?? null);
 render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

@@ -27,67 +27,29 @@
 //! A [`Client`] sends its requests about one organization: the seeded one, or that of a
 //! [`Tenant`].
 
-mod audiences;
-mod clock;
-mod connection;
-mod deliveries;
-mod dns;
-mod domains;
-mod emails;
-mod error;
-mod events;
-mod faults;
-mod keys;
-mod messages;
-mod organizations;
-mod request;
-mod requests;
-mod server;
-mod templates;
-
-pub use crate::api::control::Page;
-pub use crate::api::control::clock::Clock;
-pub use crate::api::control::deliveries::{Attempt, Delivery, State as DeliveryState};
-pub use crate::api::control::dns::Published;
-pub use crate::api::control::emails::{EmailChange, EmailStory};
-pub use crate::api::control::events::EmailEvent;
-pub use crate::api::control::extractions::Extraction;
-pub use crate::api::control::faults::{DropPoint, Fault, FaultHit, NewFault};
-pub use crate::api::control::health::{Health, HealthAddresses};
-pub use crate::api::control::inbound::{InboundMessage, Received, ReceivedMessage};
-pub use crate::api::control::keys::{Key, NewKey};
-pub use crate::api::control::live::{Change, LiveEvent, LiveEvents, Ready, Reset, ResetReason};
-pub use crate::api::control::messages::{
-    Direction, Message, MessageAttachment, MessageLinks, MessageSummary,
+pub use crate::control::client::{Client, Error, Request};
+pub use crate::control::clock::{Clock, ClockControl};
+pub use crate::control::deliveries::{
+    Attempt, AttemptMade, Deliveries, Delivery, DeliveryChange, State as DeliveryState,
 };
-pub use crate::api::control::organizations::{Organization, OrganizationSummary};
-pub use crate::api::control::requests::{LoggedRequest, RecordedBody, RequestHandled};
-pub use crate::api::control::templates::{
-    NewTemplate, RenderedTemplate, Template, TemplateSummary,
+pub use crate::control::domains::{Audiences, Dns, Domains, Published};
+pub use crate::control::emails::{EmailChange, EmailEvent, EmailStory, EmailSummary, Emails};
+pub use crate::control::endpoint::Page;
+pub use crate::control::extractions::{Extraction, Extractions};
+pub use crate::control::faults::{DropPoint, Fault, FaultHit, Faults, NewFault};
+pub use crate::control::inbound::{Inbound, InboundMessage, Received, ReceivedMessage};
+pub use crate::control::keys::{Key, Keys, NewKey};
+pub use crate::control::live::{Change, Events, LiveEvent, LiveEvents, Ready, Reset, ResetReason};
+pub use crate::control::messages::{
+    Authentication, Direction, DkimVerdict, DmarcVerdict, Link, Message, MessageAttachment,
+    MessageLinks, MessageSummary, Messages, SpfVerdict,
 };
-pub use crate::delivery::authentication::Authentication;
-pub use crate::mail::dkim::DkimVerdict;
-pub use crate::mail::dns::{DmarcVerdict, SpfVerdict};
-pub use crate::mail::links::Link;
+pub use crate::control::organizations::{Organization, OrganizationSummary, Organizations, Tenant};
+pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestHandled, Requests};
+pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
+pub use crate::control::templates::{
+    NewTemplate, RenderedTemplate, Template, TemplateSummary, Templates,
+};
 pub use crate::model::dns::{Record as DnsRecord, RecordKind, UnknownRecordKind};
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;
-pub use crate::store::deliveries::AttemptMade;
-pub use crate::store::deliveries::DeliveryChange;
-pub use crate::store::emails::EmailSummary;
-pub use audiences::Audiences;
-pub use clock::ClockControl;
-pub use connection::Client;
-pub use deliveries::Deliveries;
-pub use dns::Dns;
-pub use domains::Domains;
-pub use emails::{Emails, Extractions, Inbound};
-pub use error::Error;
-pub use events::Events;
-pub use faults::Faults;
-pub use keys::Keys;
-pub use messages::{Messages, WaitForMessage};
-pub use organizations::{Organizations, Tenant};
-pub use request::{Request, RequestParts};
-pub use requests::Requests;
-pub use templates::Templates;

@@ -49,26 +49,43 @@
 //! which takes seconds in a debug build.
 #![warn(missing_docs)]
 
-mod api;
 pub mod client;
-mod delivery;
-mod engine;
-mod mail;
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+mod control;
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
 mod model;
+
+#[cfg(feature = "server")]
+mod api;
+#[cfg(feature = "server")]
+mod delivery;
+#[cfg(feature = "server")]
+mod engine;
+#[cfg(feature = "server")]
+mod mail;
+#[cfg(feature = "server")]
 mod net;
+#[cfg(feature = "server")]
 mod routes;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
 mod settings;
+#[cfg(feature = "server")]
 mod smtp;
+#[cfg(feature = "server")]
 mod store;
 
-pub use api::control::organizations::{Organization, OrganizationWebhook};
-pub use mail::relay::InvalidRelay;
-pub use model::addresses::Addresses;
-pub use model::compatibility::InvalidSetting;
-pub use model::network::{InvalidNetwork, Network};
-pub use model::seed_file::InvalidSeed;
-pub use server::organization::CreateOrganizationError;
-pub use server::{Builder, InvalidUrl, Server, StartError};
-pub use smtp::InvalidCertificate;
-pub use store::data_dir::{RunningServer, find_running};
+pub use control::organizations::{Organization, OrganizationWebhook};
+#[cfg(feature = "server")]
+pub use {
+    mail::relay::InvalidRelay,
+    model::addresses::Addresses,
+    model::compatibility::InvalidSetting,
+    model::network::{InvalidNetwork, Network},
+    model::seed_file::InvalidSeed,
+    server::organization::CreateOrganizationError,
+    server::{Builder, InvalidUrl, Server, StartError},
+    smtp::InvalidCertificate,
+    store::data_dir::{RunningServer, find_running},
+};

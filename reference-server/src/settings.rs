@@ -12,11 +12,11 @@ use crate::mail::relay::RelayTarget;
 use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
 use crate::model::network::Network;
-use crate::model::request_log::OnRequest;
 use crate::model::seed_file::SeedFile;
 use crate::smtp::Certificate;
 use crate::store::Location;
 use crate::store::keys::SEEDED;
+use crate::store::request_log::OnRequest;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {

@@ -27,6 +27,7 @@ pub(crate) mod meta;
 mod open;
 pub(crate) mod organizations;
 mod readers;
+pub(crate) mod request_log;
 pub(crate) mod templates;
 mod tx;
 pub(crate) mod webhooks;

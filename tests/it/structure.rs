@@ -148,6 +148,17 @@ fn the_local_server_switches_on_no_feature_that_changes_its_host() {
     }
 }
 
+/// Programs that use a server in a container need no server of their own.
+#[test]
+fn the_client_of_the_control_interface_needs_no_server() {
+    let options = ["-p", "svc-reference-server", "--no-default-features", "-e", "normal"];
+    let tree = tree(&[&options[..], &["--prefix", "none"]].concat());
+    assert!(tree.contains("svc-sdk v"), "{tree}");
+    for name in ["rusqlite", "libsqlite3-sys", "axum", "hickory-resolver", "rsa"] {
+        assert!(!tree.contains(&format!("{name} v")), "{name} in\n{tree}");
+    }
+}
+
 /// TLS is rustls on ring: aws-lc spends 40 ms of CPU time on its first random number, and
 /// takes long to compile.
 #[test]
@@ -169,8 +180,9 @@ fn tree(options: &[&str]) -> String {
 
 /// The layers of the server, lowest first. A module may import from its own layer and from
 /// those before it. A name covers the modules below it.
-const SERVER_LAYERS: [&[&str]; 14] = [
+const SERVER_LAYERS: [&[&str]; 15] = [
     &["model"],
+    &["control"],
     &["store"],
     &["net"],
     &["mail"],

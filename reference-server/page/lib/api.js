@@ -1,6 +1,8 @@
 // Requests to the control interface, and to the documented operations that change domains,
 // audiences and contacts. Everything that the page shows comes through here.
 
+import { current } from './route.js';
+
 /** A response with a status other than 2xx. */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body */
@@ -37,16 +39,9 @@ export function authorization() {
   return token ? { authorization: `Bearer ${token}` } : {};
 }
 
-/** @type {string | null} */
-let organization = null;
-
-/** Selects the organization of all further requests. @param {string | null} id */
-export function selectOrganization(id) {
-  organization = id;
-}
-
+/** The organization of all requests: the one that the URL of the page names. */
 export function selectedOrganization() {
-  return organization;
+  return current().params.organization ?? null;
 }
 
 /**
@@ -58,6 +53,7 @@ export function url(path, params = {}) {
   // An ID may come from a link: it must not turn the path into another one.
   if (/[?#\\]|%2e|\/\.{0,2}(\/|$)/i.test(path)) throw new ApiError(0, { error: { message: 'not an ID' } });
   const query = new URLSearchParams();
+  const organization = selectedOrganization();
   if (organization && !NO_ORGANIZATION.test(path)) query.set('organization', organization);
   for (const [name, value] of Object.entries(params)) {
     if (value !== undefined && value !== null && value !== '') query.set(name, String(value));
@@ -107,7 +103,11 @@ async function raw(method, path, options = {}) {
   throw new ApiError(response.status, body);
 }
 
-/** @param {string} path @param {Record<string, any>} [params] */
+/**
+ * What a GET request for the path returns, as `/openapi/control.json` describes it.
+ * @template {string} const P
+ * @param {P} path @param {Record<string, any>} [params] @returns {Promise<import('control').Get<P>>}
+ */
 export const get = (path, params) => request('GET', path, { params });
 /** @param {string} path @param {Record<string, any>} [params] */
 export const text = async (path, params) => (await raw('GET', path, { params })).text();
@@ -142,7 +142,7 @@ export async function documented(method, path, body) {
 /** The header of the keys of the email service, once it is known. */
 let keyHeader = '';
 
-const keyName = () => `svc.key.${organization ?? ''}`;
+const keyName = () => `svc.key.${selectedOrganization() ?? ''}`;
 /** @type {Map<string, Promise<string>>} */
 const creating = new Map();
 
@@ -151,7 +151,7 @@ let seeded = 'mk_test_sandbox';
 
 /** The key for the documented operations: created once for each organization and tab. */
 function key() {
-  if (!organization && seeded) return Promise.resolve(seeded);
+  if (!selectedOrganization() && seeded) return Promise.resolve(seeded);
   const name = keyName();
   const stored = sessionStorage.getItem(name);
   if (stored) return Promise.resolve(stored);

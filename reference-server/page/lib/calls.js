@@ -3,7 +3,7 @@
 import { rust, shell } from './text.js';
 
 /**
- * @param {any} story
+ * @param {import('control').EmailStory} story
  * @returns {{complete: boolean, calls: {id: string, name: string, text: string}[]}}
  */
 export function callsOf(story) {
@@ -18,7 +18,7 @@ export function callsOf(story) {
   };
 }
 
-/** The email of the request, or what is known of it. @param {any} story */
+/** The email of the request, or what is known of it. @param {import('control').EmailStory} story */
 function bodyOf(story) {
   const { request, email } = story;
   if (request?.operation === 'emails.send' && request.requestBody && !request.requestBody.truncated) {

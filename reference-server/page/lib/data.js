@@ -39,13 +39,24 @@ export function useResource(load, deps, concerns = () => false) {
   return { data: current ? state.data : null, error: current ? state.error : null, reload };
 }
 
-/** All items of a list that is short as a rule. @param {string} path @returns {Promise<any[]>} */
+/**
+ * The items of the list at a path.
+ * @template {string} P
+ * @typedef {import('control').Get<P> extends {data: (infer I)[]} ? I : never} ItemOf
+ */
+
+/**
+ * All items of a list that is short as a rule.
+ * @template {string} const P
+ * @param {P} path @returns {Promise<ItemOf<P>[]>}
+ */
 export async function loadAll(path) {
   /** @type {any[]} */
   const found = [];
   let cursor;
   do {
-    const page = await get(path, { limit: PAGE, cursor });
+    /** @type {{data: any[], next: string | null}} */
+    const page = await get(/** @type {string} */ (path), { limit: PAGE, cursor });
     found.push(...page.data);
     cursor = page.next;
   } while (cursor && found.length < 5000);
@@ -54,9 +65,12 @@ export async function loadAll(path) {
 
 /**
  * A list, newest first, page by page. New and changed items appear as events name them.
- * @param {string} path
+ * @template {string} const P
+ * @param {P} path
  * @param {Record<string, any>} params
  * @param {string} type The type of the events about an item of this list.
+ * @returns {{items: ItemOf<P>[], next: string | null, loaded: boolean, error: any, more: () => Promise<void>,
+ *   refresh: () => Promise<void>}}
  */
 export function useList(path, params, type) {
   const key = JSON.stringify([path, params]);
@@ -71,7 +85,7 @@ export function useList(path, params, type) {
   const refresh = useCallback(async () => {
     const mine = ++turn.current;
     try {
-      const page = await get(path, { ...params, limit: PAGE });
+      const page = await get(/** @type {string} */ (path), { ...params, limit: PAGE });
       if (mine !== turn.current) return;
       setState((old) => {
         const same = old.key === key && old.items.length > page.data.length;
@@ -91,7 +105,7 @@ export function useList(path, params, type) {
     loading.current = true;
     try {
       const cursor = state.next;
-      const page = await get(path, { ...params, limit: PAGE, cursor });
+      const page = await get(/** @type {string} */ (path), { ...params, limit: PAGE, cursor });
       setState((old) => {
         if (old.key !== key || old.next !== cursor) return old;
         const known = new Set(old.items.map((item) => item.id));

@@ -1,10 +1,10 @@
 // Server-sent events, read with `fetch` because `EventSource` cannot send the control token.
 // A broken connection is made again, and continues after the last event that arrived.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { authorization, url } from './api.js';
 
-/** @typedef {{type: string, [name: string]: any}} Event */
+/** @typedef {import('control').LiveEvent & {[name: string]: any}} Event */
 
 /** @type {Set<(event: Event) => void>} */
 const listeners = new Set();
@@ -101,7 +101,9 @@ export function useConnected() {
 /** Calls the handler for each event. @param {(event: Event) => void} handler */
 export function useEvents(handler) {
   const latest = useRef(handler);
-  latest.current = handler;
+  useLayoutEffect(() => {
+    latest.current = handler;
+  });
   useEffect(() => {
     /** @param {Event} event */
     const listener = (event) => latest.current(event);
@@ -116,7 +118,9 @@ export function useEvents(handler) {
  */
 export function useThrottle(work, ms) {
   const latest = useRef(work);
-  latest.current = work;
+  useLayoutEffect(() => {
+    latest.current = work;
+  });
   const state = useRef({ timer: 0, again: false });
   useEffect(() => () => clearTimeout(state.current.timer), []);
   return () => {

@@ -11,11 +11,11 @@ export function Audiences({ route }) {
   const { id } = route;
   const [adding, setAdding] = useState(false);
   const audiences = useResource(() => loadAll('/_sandbox/audiences'), [api.selectedOrganization()], (event) => event.type === 'request' && /\baudiences\.(create|delete)$/.test(event.operation));
-  const found = audiences.data?.find((/** @type {any} */ one) => one.id === id);
+  const found = audiences.data?.find((one) => one.id === id);
   const list = audiences.error ? html`<${Failure} error=${audiences.error} retry=${audiences.reload} />`
     : audiences.data?.length === 0 ? html`<${Empty} title="No audience">An audience is a named list of contacts.<//>`
-    : html`<${List} label="Audiences" items=${audiences.data ?? []} height=${44} selected=${id} back=${href('audiences')} onEnd=${() => {}} linkOf=${(/** @type {any} */ item) => href('audiences', item.id)}
-      row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.name}</span><${Time} at=${item.createdAt} /></div>`} />`;
+    : html`<${List} label="Audiences" items=${audiences.data ?? []} height=${44} selected=${id} back=${href('audiences')} onEnd=${() => {}} linkOf=${(/** @type {import('control').Audience} */ item) => href('audiences', item.id)}
+      row=${(/** @type {import('control').Audience} */ item) => html`<div class="line"><span class="strong">${item.name}</span><${Time} at=${item.createdAt} /></div>`} />`;
   return html`<${Head} title="Audiences"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>New audience<//><//>
     <${Split} open=${id} list=${list} detail=${id ? html`<${Contacts} key=${id} id=${id} cursor=${route.params.cursor} name=${found?.name ?? id} onDelete=${audiences.reload} />` : html`<${Empty} title="No audience is open"><//>`} />
     ${adding && html`<${FormDialog} title="New audience" action="Create" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => {
@@ -40,7 +40,7 @@ function Contacts({ id, cursor, name, onDelete }) {
       ${contacts.error && html`<${Failure} error=${contacts.error} retry=${contacts.reload} />`}
       ${contacts.data && shown.length === 0 && html`<p class="muted">${cursor ? 'There are no more contacts.' : 'The audience has no contacts.'}</p>`}
       ${shown.length > 0 && html`<div class="table-box"><table class="stacked"><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span class="sr">Delete</span></th></tr></thead><tbody>
-        ${shown.map((/** @type {any} */ one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge} value=${topic} />`)}</div></td>
+        ${shown.map((one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge} value=${topic} />`)}</div></td>
           <td><span class="only-phone" aria-hidden="true">Subscribed </span><input type="checkbox" aria-label=${`${one.email} is subscribed`} checked=${one.subscribed} onChange=${(/** @type {any} */ event) => action(() => api.documented('PATCH', `/api/v1/contacts/${one.id}`, { subscribed: event.target.checked }))} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Delete ${one.email}`} onClick=${() => action(async () => { await api.documented('DELETE', `/api/v1/contacts/${one.id}`); contacts.reload(); }, `${one.email} was deleted`)} /></td></tr>`)}
       </tbody></table></div>`}

@@ -8,6 +8,8 @@ import { duration, pretty, search } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html, useAction } from '../lib/ui.js';
 import { Headers } from './mailbox.js';
 
+/** @typedef {import('control').Delivery} DeliveryData */
+
 const WORDS = ['event', 'webhook', 'state'];
 const STATES = ['pending', 'delivered', 'failed', 'dropped'];
 
@@ -26,23 +28,30 @@ export function Deliveries({ route }) {
     ${deliveries.error && html`<${Failure} error=${deliveries.error} retry=${deliveries.refresh} />`}
     ${deliveries.loaded && deliveries.items.length === 0 && !deliveries.error
       ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) && html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command" wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
-      : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back} onEnd=${deliveries.more} linkOf=${(/** @type {any} */ item) => href('deliveries', item.id, { q, state })}
-        row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
+      : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back} onEnd=${deliveries.more} linkOf=${(/** @type {DeliveryData} */ item) => href('deliveries', item.id, { q, state })}
+        row=${(/** @type {DeliveryData} */ item) => html`<div class="line"><span class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
           <div class="line second"><span>${urlOf(item)}</span><span class="tail">${item.attemptCount} ${item.attemptCount === 1 ? 'attempt' : 'attempts'}</span><${Badge} value=${item.state} /></div>`} />`}`;
   return html`<${Head} title="Deliveries" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Delivery} key=${id} id=${id} back=${back} />` : html`<div class="pad scroll"><${Chart} deliveries=${deliveries.items} /></div>`} />`;
 }
 
-/** Where the newest attempt went. @param {any} delivery */
+/** Where the newest attempt went. @param {DeliveryData} delivery */
 function urlOf(delivery) {
   return delivery.attempts?.at(-1)?.url.replace(/^https?:\/\//, '') ?? delivery.webhook;
 }
 
-/** @param {any} attempt */
+/** @param {import('control').Attempt} attempt */
 const succeeded = (attempt) => attempt.status >= 200 && attempt.status < 300;
 
-/** The attempts of the loaded deliveries over time, by outcome. @param {{deliveries: any[]}} props */
+/** When failed deliveries are attempted again. @param {number[]} schedule */
+const delays = (schedule) => {
+  const words = schedule.map((ms) => `${ms / 1000} s`);
+  return [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' and ');
+};
+
+/** The attempts of the loaded deliveries over time, by outcome. @param {{deliveries: DeliveryData[]}} props */
 function Chart({ deliveries }) {
+  const schedules = useResource(() => api.get('/_sandbox/health'), []).data?.retry_delays_ms;
   const attempts = deliveries.flatMap((one) => one.attempts ?? []);
   if (attempts.length === 0) return html`<${Empty} title="No delivery is open">Open a delivery to see its attempts.<//>`;
   const times = attempts.map((one) => Date.parse(one.startedAt));
@@ -66,7 +75,8 @@ function Chart({ deliveries }) {
       })}
     </svg>
     <div class="legend"><span class="good">${good} succeeded</span><span class="bad">${attempts.length - good} failed</span><span style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
-  <//><p class="muted">Open a delivery to see its attempts. A delivery that fails is attempted again after 2 s, 8 s and 32 s.</p>`;
+  <//><p class="muted">Open a delivery to see its attempts. ${schedules && html`A delivery that fails is attempted
+    again: of the email service after ${delays(schedules.email)}, of the extraction service after ${delays(schedules.extraction)}.`}</p>`;
 }
 
 /** @param {{id: string, back: string}} props */
@@ -87,12 +97,12 @@ function Delivery({ id, back }) {
     </div></div>`;
 }
 
-/** The ID of the email that the event is about. @param {any} delivery */
+/** The ID of the email that the event is about. @param {DeliveryData} delivery */
 function emailOf(delivery) {
   return /"(eml_[0-9a-f-]{36})"/.exec(delivery.body ?? '')?.[1];
 }
 
-/** @param {{delivery: any, done?: () => void}} props */
+/** @param {{delivery: DeliveryData, done?: () => void}} props */
 function Replay({ delivery, done }) {
   const action = useAction();
   return html`<${Button} icon="replay" disabled=${delivery.state === 'pending'} onClick=${async () => {
@@ -101,10 +111,10 @@ function Replay({ delivery, done }) {
   }}>Replay<//>`;
 }
 
-/** @param {{delivery: any}} props */
+/** @param {{delivery: DeliveryData}} props */
 function Attempts({ delivery }) {
   if (delivery.attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ? html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
-  return html`<div class="stack">${[...delivery.attempts].reverse().map((/** @type {any} */ one, /** @type {number} */ n) => html`<details class="attempt" key=${one.number} open=${n === 0}>
+  return html`<div class="stack">${[...delivery.attempts].reverse().map((one, n) => html`<details class="attempt" key=${one.number} open=${n === 0}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'} label=${one.status ?? 'no response'} /><span class="spacer"></span><span class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
     <div class="inside">
       ${one.error && html`<p>${one.error}</p>`}
@@ -115,7 +125,7 @@ function Attempts({ delivery }) {
   </div>`;
 }
 
-/** A delivery among others. @param {{delivery: any}} props */
+/** A delivery among others. @param {{delivery: DeliveryData}} props */
 export function DeliveryCard({ delivery }) {
   return html`<div class="card"><header><h2><a href=${href('deliveries', delivery.id)}>${delivery.event}</a></h2><${Badge} value=${delivery.state} /><${Replay} delivery=${delivery} /></header>
     <div class="card-body"><code class="muted">${urlOf(delivery)}</code><${Attempts} delivery=${delivery} /></div></div>`;

@@ -18,13 +18,13 @@ export function Domains() {
       ${domains.error && html`<${Failure} error=${domains.error} retry=${domains.reload} />`}
       ${!domains.data && !domains.error && html`<p class="loading">Loading…</p>`}
       ${domains.data?.length === 0 && html`<${Empty} title="No sending domain">Emails can be sent only from a verified domain.<//>`}
-      ${domains.data?.map((/** @type {any} */ domain) => html`<${Domain} key=${domain.id} domain=${domain} reload=${domains.reload} />`)}
+      ${domains.data?.map((domain) => html`<${Domain} key=${domain.id} domain=${domain} reload=${domains.reload} />`)}
     </div></div>
     ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains', { name: values.name }); domains.reload(); }}>
       <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
 }
 
-/** @param {{domain: any, reload: () => void}} props */
+/** @param {{domain: import('control').Domain, reload: () => void}} props */
 function Domain({ domain, reload }) {
   const action = useAction();
   const page = useContext(Page);
@@ -46,7 +46,7 @@ function Domain({ domain, reload }) {
       <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify" onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone" onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records" onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
     ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then verify.</p>`}
     <div class="table-box"><table class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
-      ${domain.records.map((/** @type {any} */ record) => html`<tr key=${record.kind}>
+      ${domain.records.map((record) => html`<tr key=${record.kind}>
         <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' : 'none'} label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' : 'not found'}</span></td>
         <td>${record.type}</td><td class="mono record-name">${record.name}</td><td class="mono record-value">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td class="right"><${Copy} text=${record.value} label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
     </tbody></table></div>

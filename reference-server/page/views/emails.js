@@ -10,6 +10,9 @@ import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, S
 import { DeliveryCard } from './deliveries.js';
 import { Exchange } from './requests.js';
 
+/** @typedef {import('control').EmailStory} EmailStory */
+/** @typedef {EmailStory['email']} EmailSummary */
+
 const WORDS = ['status', 'address', 'subject', 'tag', 'after', 'before'];
 const STATUSES = ['queued', 'sending', 'sent', 'delivered', 'bounced', 'failed', 'complained', 'cancelled'];
 
@@ -28,15 +31,15 @@ export function Emails({ route }) {
     ${emails.error && html`<${Failure} error=${emails.error} retry=${emails.refresh} />`}
     ${emails.loaded && emails.items.length === 0 && !emails.error
       ? html`<${Empty} title=${q || status ? 'No email matches' : 'No email was sent yet'}>${!(q || status) && html`<${Code} label="Command" wrap text="svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello" />`}<//>`
-      : html`<${List} label="Emails" items=${emails.items} height=${58} selected=${id} back=${back} onEnd=${emails.more} linkOf=${(/** @type {any} */ item) => href('emails', item.id, { q, status })}
-        row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
+      : html`<${List} label="Emails" items=${emails.items} height=${58} selected=${id} back=${back} onEnd=${emails.more} linkOf=${(/** @type {EmailSummary} */ item) => href('emails', item.id, { q, status })}
+        row=${(/** @type {EmailSummary} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
           <div class="line second"><span>${item.to[0]}${item.to.length > 1 ? ` and ${item.to.length - 1} more` : ''}</span><${Status} email=${item} /></div>`} />`}`;
   return html`<${Head} title="Emails" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Story} key=${id} id=${id} tab=${route.params.tab} back=${back} keep=${{ q, status }} />`
     : html`<${Empty} title="No email is open">An email shows its request, its statuses, its messages and its deliveries.<//>`} />`;
 }
 
-/** @param {{email: any}} props */
+/** @param {{email: EmailSummary}} props */
 function Status({ email }) {
   const scheduled = email.status === 'queued' && email.scheduledAt;
   return html`<${Badge} value=${email.status} label=${scheduled ? 'scheduled' : undefined} />`;
@@ -66,7 +69,7 @@ function Story({ id, tab = 'story', back, keep }) {
       ${shown === 'story' && html`<${Simulate} story=${story} />
         <${Section} title="Time line"><${Timeline} story=${story} /><//>
         <${Section} title="Recipients"><${Recipients} story=${story} /><//>`}
-      ${shown === 'deliveries' && (story.deliveries.length > 0 ? html`<div class="stack">${story.deliveries.map((/** @type {any} */ one) => html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`
+      ${shown === 'deliveries' && (story.deliveries.length > 0 ? html`<div class="stack">${story.deliveries.map((one) => html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`
         : html`<p class="muted">No webhook of the organization is subscribed to the events of this email.</p>`)}
       ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests since the server started.</p>`)}
       ${shown === 'calls' && html`<${Calls} story=${story} />`}
@@ -75,7 +78,7 @@ function Story({ id, tab = 'story', back, keep }) {
 
 const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'], ['complained', 'Complain'], ['failed', 'Fail']];
 
-/** Makes something happen to the email. @param {{story: any}} props */
+/** Makes something happen to the email. @param {{story: EmailStory}} props */
 function Simulate({ story }) {
   const action = useAction();
   const [recipient, setRecipient] = useState('');
@@ -86,26 +89,26 @@ function Simulate({ story }) {
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
   }, `The email is ${event} now`);
   return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient" style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {any} */ event) => setRecipient(event.target.value)}>
-      <option value="">All recipients</option>${story.recipients.map((/** @type {any} */ one) => html`<option value=${one.address}>${one.address}</option>`)}</select>`}>
+      <option value="">All recipients</option>${story.recipients.map((one) => html`<option value=${one.address}>${one.address}</option>`)}</select>`}>
     <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() => happen(event)}>${label}<//>`)}</div>
   <//>`;
 }
 
-/** @param {{story: any}} props */
+/** @param {{story: EmailStory}} props */
 function Timeline({ story }) {
   const start = Date.parse(story.timeline[0]?.at ?? story.email.createdAt);
-  return html`<ol class="timeline">${story.timeline.map((/** @type {any} */ entry, /** @type {number} */ n) => {
+  return html`<ol class="timeline">${story.timeline.map((entry, n) => {
     const after = Date.parse(entry.at) - start;
     const word = entry.event ? entry.event.replace('email.', '') : entry.status;
     return html`<li key=${n} class=${tone(word)}><div><strong>${n === 0 && !entry.event ? 'accepted' : word}</strong>${entry.recipient && html` <span class="muted">${entry.recipient}</span>`}</div><span class="tail muted">${after > 0 ? `+${duration(after)} · ` : ''}<${Time} at=${entry.at} /></span></li>`;
   })}</ol>`;
 }
 
-/** @param {{story: any}} props */
+/** @param {{story: EmailStory}} props */
 function Recipients({ story }) {
-  const message = (/** @type {string} */ address) => story.messages.find((/** @type {any} */ one) => one.recipient === address || one.recipient === addressOf(address));
+  const message = (/** @type {string} */ address) => story.messages.find((one) => one.recipient === address || one.recipient === addressOf(address));
   return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
-    ${story.recipients.map((/** @type {any} */ one) => {
+    ${story.recipients.map((one) => {
       const found = message(one.address);
       const reason = typeof one.detail === 'string' ? one.detail : one.detail?.reason;
       return html`<tr key=${one.address}><td>${one.address}</td><td><${Badge} value=${one.status} />${reason && html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Open</a>` : html`<span class="muted">none</span>`}</td></tr>`;
@@ -113,7 +116,7 @@ function Recipients({ story }) {
   </tbody></table></div>`;
 }
 
-/** @param {{story: any}} props */
+/** @param {{story: EmailStory}} props */
 function Calls({ story }) {
   const { complete, calls } = callsOf(story);
   const [shown, setShown] = useState('svc');

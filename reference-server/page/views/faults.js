@@ -13,7 +13,7 @@ export function Faults() {
   const action = useAction();
   const faults = useResource(() => api.get('/_sandbox/faults'), [api.selectedOrganization()], (event) => event.type === 'request' || (event.type === 'change' && event.resource === 'faults'));
   const add = async (/** @type {any} */ values) => {
-    /** @type {any} */
+    /** @type {import('control').NewFault} */
     const fault = { times: Number(values.times) };
     if (values.operation) fault.operation = values.operation;
     if (Number(values.skip) > 0) fault.skip = Number(values.skip);
@@ -32,12 +32,12 @@ export function Faults() {
     <div class="scroll"><div class="cards narrow">
       ${faults.error && html`<${Failure} error=${faults.error} retry=${faults.reload} />`}
       ${faults.data?.length === 0 && html`<${Empty} title="No fault">Add one to see how an application handles an error, a slow response or a cut connection.<//>`}
-      ${faults.data?.map((/** @type {any} */ fault) => html`<section class="card" key=${fault.id} aria-label=${describe(fault)}>
+      ${faults.data?.map((fault) => html`<section class="card" key=${fault.id} aria-label=${describe(fault)}>
         <header><h2>${fault.operation ?? 'Any operation'}: ${describe(fault)}</h2><${Badge} value=${fault.remaining > 0 ? 'active' : 'used up'} label=${fault.remaining > 0 ? `${fault.remaining} left` : 'used up'} />
           <${Button} kind="quiet" icon="trash" label="Remove the fault" onClick=${() => action(async () => { await api.del(`/_sandbox/faults/${fault.id}`); faults.reload(); }, 'The fault was removed')} /></header>
         <div class="card-body">
           ${fault.hits.length === 0 ? html`<p class="muted">No request met it yet.</p>` : html`<p>${fault.hits.length} ${fault.hits.length === 1 ? 'request' : 'requests'} met it.</p>
-            <ul class="actions">${fault.hits.slice(-8).map((/** @type {any} */ hit) => html`<li class="muted">${hit.operation.replace(/^email /, '')} at <${Time} at=${hit.at} /></li>`)}</ul>`}
+            <ul class="actions">${fault.hits.slice(-8).map((hit) => html`<li class="muted">${hit.operation.replace(/^email /, '')} at <${Time} at=${hit.at} /></li>`)}</ul>`}
           ${fault.body !== undefined && html`<${Code} label="Body" wrap text=${typeof fault.body === 'string' ? fault.body : JSON.stringify(fault.body, null, 2)} />`}
         </div></section>`)}
     </div></div>
@@ -53,7 +53,7 @@ export function Faults() {
     <//>`}`;
 }
 
-/** @param {any} fault */
+/** @param {import('control').Fault} fault */
 function describe(fault) {
   const parts = [];
   if (fault.latency) parts.push(`wait ${fault.latency}`);

@@ -11,20 +11,20 @@ export function Keys() {
   const page = useContext(Page);
   const [adding, setAdding] = useState(false);
   const [service, setService] = useState('email');
-  const [created, setCreated] = useState(/** @type {any} */ (null));
+  const [created, setCreated] = useState(/** @type {import('control').Key | null} */ (null));
   const keys = useResource(() => api.get('/_sandbox/keys'), [api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'keys');
   const add = async (/** @type {any} */ values) => {
     const body = service === 'email' ? { service, mode: values.mode, scopes: SCOPES.filter((scope) => values[scope]) } : { service, mode: values.mode, scope: values.scope };
     setCreated(await api.post('/_sandbox/keys', body));
     keys.reload();
   };
-  const revoke = (/** @type {any} */ key) => page.ask({ title: `Revoke ${key.hint}?`, text: 'Requests with this key fail from now on.', action: 'Revoke', danger: true,
+  const revoke = (/** @type {import('control').Key} */ key) => page.ask({ title: `Revoke ${key.hint}?`, text: 'Requests with this key fail from now on.', action: 'Revoke', danger: true,
     run: async () => { await api.del(`/_sandbox/keys/${key.id}`); keys.reload(); } });
   return html`<${Head} title="Keys"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Create key<//><//>
     <div class="scroll">
       ${keys.error && html`<${Failure} error=${keys.error} retry=${keys.reload} />`}
       ${keys.data && html`<div class="table-box"><table class="stacked"><thead><tr><th>Key</th><th>Service</th><th>Mode</th><th>Scopes</th><th>Created</th><th><span class="sr">Revoke</span></th></tr></thead><tbody>
-        ${keys.data.map((/** @type {any} */ key) => html`<tr key=${key.id}><td class="nowrap"><code>${key.hint}</code></td><td>${key.service}</td><td>${key.mode}</td>
+        ${keys.data.map((/** @type {import('control').Key} */ key) => html`<tr key=${key.id}><td class="nowrap"><code>${key.hint}</code></td><td>${key.service}</td><td>${key.mode}</td>
           <td><div class="actions">${(key.scopes ?? [key.scope]).map((/** @type {string} */ scope) => html`<${Badge} value=${scope} />`)}</div></td><td class="nowrap"><${Time} at=${key.createdAt} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Revoke ${key.hint}`} onClick=${() => revoke(key)} /></td></tr>`)}
       </tbody></table></div>`}

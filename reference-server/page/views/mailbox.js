@@ -9,6 +9,9 @@ import { go, href } from '../lib/route.js';
 import { addressOf, nameOf, search, size } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, List, Search, Section, Split, Tabs, Time, html, useAction } from '../lib/ui.js';
 
+/** @typedef {import('control').Message} Message */
+/** @typedef {import('control').MessageSummaryList['data'][number]} MessageSummary */
+
 const WORDS = ['to', 'from', 'subject', 'after'];
 
 /** @param {{route: import('../lib/route.js').Route}} props */
@@ -20,7 +23,7 @@ export function Mailbox({ route }) {
   const messages = useList('/_sandbox/messages', params, 'message');
   const { items } = messages;
   const at = items.findIndex((item) => item.id === id);
-  const link = (/** @type {any} */ item) => href('mailbox', item.id, { q });
+  const link = (/** @type {MessageSummary} */ item) => href('mailbox', item.id, { q });
   const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
   const list = html`
     <div class="filters"><${Search} value=${q} hint="Subject, to:, from:, after:" onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
@@ -28,13 +31,13 @@ export function Mailbox({ route }) {
     ${messages.error && html`<${Failure} error=${messages.error} retry=${messages.refresh} />`}
     ${messages.loaded && items.length === 0 && !messages.error ? html`<${Nothing} searched=${q} />`
     : html`<${List} label="Messages" items=${items} height=${58} selected=${id} linkOf=${link} back=${href('mailbox', '', { q })} onEnd=${messages.more}
-      rowClass=${(/** @type {any} */ item) => (isRead(item.id) ? '' : 'unread')}
-      row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
+      rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
+      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
         <div class="line second"><span>${item.direction === 'incoming' ? html`from ${nameOf(item.from)}, to ` : ''}${item.recipient}</span>${item.direction === 'incoming' && html`<${Badge} value="received" />`}</div>
         ${!isRead(item.id) && html`<span class="sr">unread</span>`}`} />`}`;
   return html`
     <${Head} title="Mailbox" />
-    <${Split} open=${id} list=${list} detail=${id ? html`<${Message} key=${id} id=${id} tab=${route.params.tab} q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
+    <${Split} open=${id} list=${list} detail=${id ? html`<${MessageView} key=${id} id=${id} tab=${route.params.tab} q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
     : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
 }
 
@@ -46,7 +49,7 @@ function Nothing({ searched }) {
 }
 
 /** @param {{id: string, tab?: string, q: string, previous?: () => void, next?: () => void, onRead: () => void}} props */
-function Message({ id, tab, q, previous, next, onRead }) {
+function MessageView({ id, tab, q, previous, next, onRead }) {
   const { data: message, error } = useResource(() => api.get(`/_sandbox/messages/${id}`), [id, api.selectedOrganization()]);
   useEffect(() => {
     if (!message) return;
@@ -92,7 +95,7 @@ function Message({ id, tab, q, previous, next, onRead }) {
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
-      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((/** @type {any} */ one) => one.contentId && message.html.includes(`cid:${one.contentId}`)).map((/** @type {any} */ one) => one.contentType)} />`}
+      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((one) => one.contentId && message.html.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
 }
@@ -104,14 +107,14 @@ export function CompatibilityTab(props) {
   return data ? html`<${data.Compatibility} ...${props} />` : html`<p class="loading">Loading…</p>`;
 }
 
-/** @param {any} message @param {number} n */
+/** @param {Message} message @param {number} n */
 const attachmentPath = (message, n) => `/_sandbox/messages/${message.id}/attachments/${n + 1}`;
 
-/** The images that the HTML part refers to by their Content-ID. @param {any} message @returns {Promise<Record<string, string>>} */
+/** The images that the HTML part refers to by their Content-ID. @param {Message} message @returns {Promise<Record<string, string>>} */
 async function embedded(message) {
   /** @type {Record<string, string>} */
   const found = {};
-  await Promise.all(message.attachments.map(async (/** @type {any} */ one, /** @type {number} */ n) => {
+  await Promise.all(message.attachments.map(async (one, n) => {
     if (!one.contentId || !IMAGE.test(one.contentType) || !message.html.includes(`cid:${one.contentId}`)) return;
     const picture = await load(message, n);
     if (!picture.isTooLarge) found[`cid:${one.contentId}`] = picture.url;
@@ -125,7 +128,7 @@ const IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 /** A picture with more pixels is not shown: a small file may need gigabytes when it is decoded. */
 const MAX_PIXELS = 50e6;
 
-/** Loads an attached image. Its size is known before it is decoded. @param {any} message @param {number} n */
+/** Loads an attached image. Its size is known before it is decoded. @param {Message} message @param {number} n */
 async function load(message, n) {
   const content = await api.blob(attachmentPath(message, n));
   const url = await /** @type {Promise<string>} */ (new Promise((done, failed) => {
@@ -154,21 +157,21 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** @param {{message: any}} props */
+/** @param {{message: Message}} props */
 function Links({ message }) {
   return html`<div class="pad">
-    ${message.codes.length > 0 && html`<${Section} title="One-time codes"><div class="actions">${message.codes.map((/** @type {string} */ code) => html`<${Copy} text=${code} label=${`Copy ${code}`}><span class="mono">${code}</span><//>`)}</div><//>`}
+    ${message.codes.length > 0 && html`<${Section} title="One-time codes"><div class="actions">${message.codes.map((code) => html`<${Copy} text=${code} label=${`Copy ${code}`}><span class="mono">${code}</span><//>`)}</div><//>`}
     ${message.links.length > 0 && html`<${Section} title="Links"><div class="table-box"><table><thead><tr><th>Text</th><th>URL</th><th><span class="sr">Copy</span></th></tr></thead>
-      <tbody>${message.links.map((/** @type {any} */ link) => html`<tr><td>${link.text ?? html`<span class="muted">none</span>`}</td><td class="mono">${/^https?:/i.test(link.url) ? html`<a href=${link.url} target="_blank" rel="noopener noreferrer">${link.url}</a>` : link.url}</td><td class="right"><${Copy} text=${link.url} label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
+      <tbody>${message.links.map((link) => html`<tr><td>${link.text ?? html`<span class="muted">none</span>`}</td><td class="mono">${/^https?:/i.test(link.url) ? html`<a href=${link.url} target="_blank" rel="noopener noreferrer">${link.url}</a>` : link.url}</td><td class="right"><${Copy} text=${link.url} label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
   </div>`;
 }
 
-/** @param {{message: any}} props */
+/** @param {{message: Message}} props */
 function Attachments({ message }) {
-  return html`<div class="pad"><div class="tiles">${message.attachments.map((/** @type {any} */ one, /** @type {number} */ n) => html`<${Attachment} key=${n} message=${message} one=${one} n=${n} />`)}</div></div>`;
+  return html`<div class="pad"><div class="tiles">${message.attachments.map((one, n) => html`<${Attachment} key=${n} message=${message} one=${one} n=${n} />`)}</div></div>`;
 }
 
-/** @param {{message: any, one: any, n: number}} props */
+/** @param {{message: Message, one: import('control').MessageAttachment, n: number}} props */
 function Attachment({ message, one, n }) {
   const action = useAction();
   const [picture, setPicture] = useState(/** @type {Awaited<ReturnType<typeof load>> | null} */ (null));
@@ -191,7 +194,7 @@ function Attachment({ message, one, n }) {
   </div>`;
 }
 
-/** @param {{headers: Record<string, string>}} props */
+/** @param {{headers: Record<string, any>}} props */
 export function Headers({ headers }) {
   return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
     ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td class="nowrap">${name}</td><td class="mono">${one}</td></tr>`))}
@@ -205,7 +208,15 @@ function Source({ id }) {
   return html`<div class="pad">${data === null ? html`<p class="muted">Loading…</p>` : html`<${Code} text=${data} label="Source" />`}</div>`;
 }
 
-/** What the message says about its sender, its list, and its content. @param {{message: any}} props */
+/**
+ * Whether a signature of one domain stands for a sender in the other (relaxed alignment): they are
+ * the same, or one is above the other.
+ * @param {string} domain @param {string} signer
+ */
+export const isAligned = (domain, signer) =>
+  domain === signer || domain.endsWith(`.${signer}`) || signer.endsWith(`.${domain}`);
+
+/** What the message says about its sender, its list, and its content. @param {{message: Message}} props */
 function Checks({ message }) {
   const header = (/** @type {string} */ name) => {
     const found = Object.entries(message.headers).find(([one]) => one.toLowerCase() === name);
@@ -226,7 +237,7 @@ function Checks({ message }) {
   const signature = header('dkim-signature');
   const tag = (/** @type {string} */ name) => new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(signature)?.[1].replace(/\s+/g, '') ?? '';
   if (signature) {
-    const aligned = domain === tag('d').toLowerCase() || domain.endsWith(`.${tag('d').toLowerCase()}`);
+    const aligned = isAligned(domain, tag('d').toLowerCase());
     rows.push(['DKIM signature', 'present', html`of <code>${tag('d')}</code>, selector <code>${tag('s')}</code>`]);
     rows.push(['DMARC alignment', aligned ? 'pass' : 'fail', aligned ? 'The signature is of the domain in From.' : html`The signature is of <code>${tag('d')}</code>, the sender of <code>${domain}</code>.`]);
   } else if (!verdicts) rows.push(['DKIM signature', 'none', 'The message is not signed.']);

@@ -7,6 +7,8 @@ import { go, href } from '../lib/route.js';
 import { duration, pretty, search, size } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html } from '../lib/ui.js';
 
+/** @typedef {import('control').LoggedRequest} LoggedRequest */
+
 const WORDS = ['operation', 'status', 'key', 'after'];
 
 /** @param {{route: import('../lib/route.js').Route}} props */
@@ -24,8 +26,8 @@ export function Requests({ route }) {
     ${requests.error && html`<${Failure} error=${requests.error} retry=${requests.refresh} />`}
     ${requests.loaded && requests.items.length === 0 && !requests.error
       ? html`<${Empty} title=${q || status ? 'No request matches' : 'No request came in yet'}>The log holds the newest 1000 requests since the server started.<//>`
-      : html`<${List} label="Requests" items=${requests.items} height=${58} selected=${id} back=${back} onEnd=${requests.more} linkOf=${(/** @type {any} */ item) => href('requests', item.id, { q, status })}
-        row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.operation}</span><${Badge} value=${item.status} /></div>
+      : html`<${List} label="Requests" items=${requests.items} height=${58} selected=${id} back=${back} onEnd=${requests.more} linkOf=${(/** @type {LoggedRequest} */ item) => href('requests', item.id, { q, status })}
+        row=${(/** @type {LoggedRequest} */ item) => html`<div class="line"><span class="strong">${item.operation}</span><${Badge} value=${item.status} /></div>
           <div class="line second"><span class="mono">${item.method} ${item.path}</span><span class="tail">${duration(item.durationMs)}</span><${Time} at=${item.startedAt} /></div>`} />`}`;
   return html`<${Head} title="Requests" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Detail} key=${id} id=${id} back=${back} />` : html`<${Empty} title="No request is open">Requests to the operations of both services appear as they come in.<//>`} />`;
@@ -41,7 +43,7 @@ function Detail({ id, back }) {
   return html`<div class="detail-head">${bar}<h2>${request.operation}</h2></div><div class="detail-body"><div class="pad"><${Exchange} request=${request} /></div></div>`;
 }
 
-/** A request and its response. @param {{request: any}} props */
+/** A request and its response. @param {{request: LoggedRequest}} props */
 export function Exchange({ request }) {
   const email = /"id"\s*:\s*"(eml_[0-9a-f-]{36})"/.exec(request.responseBody?.text ?? '')?.[1];
   return html`
@@ -53,7 +55,7 @@ export function Exchange({ request }) {
     <${Body} title="Response body" body=${request.responseBody} />`;
 }
 
-/** @param {{title: string, body: any}} props */
+/** @param {{title: string, body?: import('control').RecordedBody | null}} props */
 function Body({ title, body }) {
   if (!body) return null;
   return html`<${Section} title=${title} actions=${html`<span class="muted">${size(body.size)}${body.truncated ? ', the first 4 KiB' : ''}</span>`}><${Code} label=${title} wrap text=${pretty(body.text)} /><//>`;

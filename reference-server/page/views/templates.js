@@ -11,7 +11,7 @@ import { CompatibilityTab } from './mailbox.js';
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Templates({ route }) {
   const { id } = route;
-  const [editing, setEditing] = useState(/** @type {any} */ (null));
+  const [editing, setEditing] = useState(/** @type {Partial<import('control').Template> | null} */ (null));
   const templates = useResource(() => loadAll('/_sandbox/templates'), [api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
   const [saved, setSaved] = useState(0);
   const save = async (/** @type {any} */ values) => {
@@ -27,8 +27,8 @@ export function Templates({ route }) {
   const items = templates.data ?? [];
   const list = templates.error ? html`<${Failure} error=${templates.error} retry=${templates.reload} />`
     : templates.data && items.length === 0 ? html`<${Empty} title="No template">An email names a template as its <code>templateId</code>.<//>`
-    : html`<${List} label="Templates" items=${items} height=${58} selected=${id} back=${href('templates')} onEnd=${() => {}} linkOf=${(/** @type {any} */ item) => href('templates', item.id)}
-      row=${(/** @type {any} */ item) => html`<div class="line"><span class="strong">${item.id}</span><${Time} at=${item.updatedAt ?? item.createdAt} /></div><div class="line second"><span>${item.subject ?? '(no subject)'}</span></div>`} />`;
+    : html`<${List} label="Templates" items=${items} height=${58} selected=${id} back=${href('templates')} onEnd=${() => {}} linkOf=${(/** @type {import('control').TemplateSummary} */ item) => href('templates', item.id)}
+      row=${(/** @type {import('control').TemplateSummary} */ item) => html`<div class="line"><span class="strong">${item.id}</span><${Time} at=${item.updatedAt ?? item.createdAt} /></div><div class="line second"><span>${item.subject ?? '(no subject)'}</span></div>`} />`;
   return html`<${Head} title="Templates"><${Button} kind="primary" icon="plus" onClick=${() => setEditing({})}>New template<//><//>
     <${Split} open=${id} list=${list} detail=${id ? html`<${Template} key=${`${id} ${saved}`} id=${id} tab=${route.params.tab} onEdit=${setEditing} onDelete=${templates.reload} />` : html`<${Empty} title="No template is open"><//>`} />
     ${editing && html`<${FormDialog} title=${editing.id ?? 'New template'} action="Save" onClose=${() => setEditing(null)} onSubmit=${save}>
@@ -39,7 +39,7 @@ export function Templates({ route }) {
     <//>`}`;
 }
 
-/** @param {{id: string, tab?: string, onEdit: (template: any) => void, onDelete: () => void}} props */
+/** @param {{id: string, tab?: string, onEdit: (template: import('control').Template) => void, onDelete: () => void}} props */
 function Template({ id, tab, onEdit, onDelete }) {
   const page = useContext(Page);
   const path = `/_sandbox/templates/${encodeURIComponent(id)}`;
@@ -52,7 +52,7 @@ function Template({ id, tab, onEdit, onDelete }) {
   return html`<${Rendered} key=${`${api.selectedOrganization()} ${id}`} id=${id} bar=${bar} path=${path} template=${template} tab=${tab} />`;
 }
 
-/** The template with variables as an email would have it. @param {{id: string, bar: any, path: string, template: any, tab?: string}} props */
+/** The template with variables as an email would have it. @param {{id: string, bar: any, path: string, template: import('control').Template, tab?: string}} props */
 function Rendered({ id, bar, path, template, tab }) {
   const parts = [template.subject, template.html, template.text].filter(Boolean).join('\n');
   const stored = `svc.variables.${api.selectedOrganization() ?? ''}.${id}`;

@@ -15,13 +15,13 @@ use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::limit::Limit;
 use crate::model::metrics::Metrics;
-use crate::model::request_log::RequestLog;
 use crate::model::stop::Stop;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::store::domains::VerifiedDomains;
 use crate::store::faults::Faults;
 use crate::store::keys::Keys;
+use crate::store::request_log::RequestLog;
 use crate::store::webhooks::Webhooks;
 
 pub(crate) type Shared = Arc<App>;

@@ -5,7 +5,6 @@ pub(crate) mod batch;
 pub(crate) mod contacts;
 pub(crate) mod domains;
 pub(crate) mod emails;
-pub(crate) mod one_or_many;
 pub(crate) mod pages;
 pub(crate) mod request;
 pub(crate) mod webhooks;

@@ -3,21 +3,20 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod call;
-pub(crate) mod endpoint;
+pub(crate) mod control;
 pub(crate) mod fault;
 mod idempotency;
 pub(crate) mod input;
-mod integer;
 pub(crate) mod listen;
 pub(crate) mod memory;
 mod object;
 pub(crate) mod response;
 pub(crate) mod route;
 
-pub(crate) use body::{IgnoredBody, JsonBody, OptionalBody};
+pub(crate) use body::{IgnoredBody, JsonBody};
 pub(crate) use call::Call;
+pub(crate) use control::ControlCall;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
-pub(crate) use integer::{MAX_SAFE_INTEGER, integer};
 pub(crate) use object::Object;
 pub(crate) use response::{ApiResponse, Created, Json, List, NoContent, Reply, Resource};

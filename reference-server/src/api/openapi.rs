@@ -7,7 +7,6 @@
 mod document;
 mod errors;
 mod operation;
-pub(crate) mod parameters;
 mod part;
 mod webhooks;
 

@@ -4,30 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use crate::mail::dkim::{self, DkimVerdict};
-use crate::mail::dns::{self, DmarcVerdict, Resolver, SpfVerdict};
+use crate::control::messages::{Authentication, DkimVerdict, DmarcVerdict, SpfVerdict};
+use crate::mail::dkim;
+use crate::mail::dns::{self, Resolver};
 use crate::mail::mime::authors;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::heavy;
 use crate::model::time::Millis;
-
-/// What the checks of an arriving message found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "MessageAuthentication")]
-#[non_exhaustive]
-pub struct Authentication {
-    /// Whether the sending host may send for the domain of the envelope sender.
-    pub spf: SpfVerdict,
-    /// Whether the signature of a domain is valid.
-    pub dkim: DkimVerdict,
-    /// Whether SPF or DKIM authenticated the domain of the header `From`.
-    pub dmarc: DmarcVerdict,
-}
 
 impl Authentication {
     /// As it is stored with a message.

@@ -11,10 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::delivery::authentication::Authentication;
+use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
 use crate::delivery::emit::{Part, emit};
-use crate::mail::dkim::DkimVerdict;
-use crate::mail::dns::SpfVerdict;
 use crate::mail::mime::Incoming;
 use crate::model::address::Address;
 use crate::model::error::ApiError;

@@ -14,7 +14,6 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use canonical::Form;
 pub(crate) use keys::{generate_key, new_key, ready_key};
-pub use verify::DkimVerdict;
 pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key.

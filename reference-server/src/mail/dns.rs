@@ -9,11 +9,9 @@ mod spf;
 mod zone;
 
 pub(crate) use check::{Check, check, tag};
-pub use dmarc::DmarcVerdict;
 pub(crate) use dmarc::evaluate as evaluate_dmarc;
 pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
-pub use spf::SpfVerdict;
 pub(crate) use spf::evaluate as evaluate_spf;
 pub(crate) use zone::{Data, Zone, is_reserved};
 

@@ -2,20 +2,8 @@
 
 use std::collections::HashSet;
 
+use crate::control::messages::Link;
 use linkify::{LinkFinder, LinkKind};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A link of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Link {
-    /// Where it leads.
-    pub url: String,
-    /// The visible text of the link in the HTML part.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
 
 /// How much of each part is searched for links and codes, in bytes.
 const MAX_SEARCHED: usize = 4 << 20;

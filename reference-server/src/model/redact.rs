@@ -9,16 +9,19 @@ const PREFIXES: [&str; 3] = ["whsec_", "mk_", "sk_"];
 const MIN_SECRET: usize = 6;
 /// A JSON field or a query parameter whose name contains one of these, in any case, has a secret
 /// value.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     "secret",
     "password",
     "passwd",
     "pwd",
+    "passphrase",
     "token",
     "apikey",
+    "accesskey",
     "privatekey",
     "credential",
     "authorization",
+    "cookie",
 ];
 
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
@@ -32,7 +35,9 @@ pub(crate) fn redact(text: &str) -> String {
             && let Some((name, after)) = secret_value(rest)
         {
             clean.push_str(&rest[..name]);
-            clean.push_str(REDACTED);
+            // In place of a number, too, it is a text.
+            let quote = if rest[..name].ends_with('"') { "" } else { "\"" };
+            clean.extend([quote, REDACTED, quote]);
             rest = &rest[after..];
             previous = ' ';
             continue;
@@ -78,14 +83,24 @@ fn secret_length(text: &str) -> Option<usize> {
 }
 
 /// Where the value of the JSON field begins that the text begins with, and where it ends, if it is
-/// a secret text.
+/// a secret text or number.
 fn secret_value(text: &str) -> Option<(usize, usize)> {
     let name_end = 1 + text[1..].find(['"', '\\'])?;
+    let name = &text[1..name_end];
     let rest = text[name_end..].strip_prefix('"')?;
-    let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-    if !is_secret_name(&text[1..name_end]) {
+    let value = rest.trim_start().strip_prefix(':')?.trim_start();
+    if !is_secret_name(name) {
         return None;
     }
+    if value.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
+        // The number of `tokens` is not a secret.
+        NAMES.iter().find(|part| plain(name).ends_with(*part))?;
+        let start = text.len() - value.len();
+        let end =
+            value.find(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter));
+        return Some((start, start + end.unwrap_or(value.len())));
+    }
+    let rest = value.strip_prefix('"')?;
     let start = text.len() - rest.len();
     let mut escaped = false;
     let end = rest.find(|letter: char| {
@@ -97,8 +112,12 @@ fn secret_value(text: &str) -> Option<(usize, usize)> {
 }
 
 fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace(['_', '-'], "");
+    let name = plain(name);
     NAMES.iter().any(|part| name.contains(part))
+}
+
+fn plain(name: &str) -> String {
+    name.to_ascii_lowercase().replace(['_', '-'], "")
 }
 
 /// Where the value of the query parameter begins that the text begins with, if it is a secret.
@@ -142,6 +161,11 @@ mod tests {
                 r#"{"signing_secret" : "[redacted]","id":1}"#,
             ),
             (r#"{"resetToken":"abc"}"#, r#"{"resetToken":"[redacted]"}"#),
+            (
+                r#"{"variables":{"name":"Ada","password":"hunter2"}}"#,
+                r#"{"variables":{"name":"Ada","password":"[redacted]"}}"#,
+            ),
+            (r#"{"door_passphrase": 4711, "a":1}"#, r#"{"door_passphrase": "[redacted]", "a":1}"#),
             ("key mk_test_sandbox here", "key [redacted] here"),
             ("sk_live_0123456789", "[redacted]"),
             (

@@ -10,10 +10,9 @@ use svc_sdk::Operation;
 
 use crate::api::app::{App, Shared};
 use crate::api::framework::input::Input;
-use crate::model::request_log::{
-    BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestHandled, RequestId,
-};
+use crate::control::requests::RequestHandled;
 use crate::store::keys::Key;
+use crate::store::request_log::{BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestId};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
 /// client is gone or a fault has cut the connection.

@@ -10,14 +10,15 @@ use url::Url;
 
 use super::start_error::StartError;
 use super::{Server, start};
+use crate::control::requests::RequestHandled;
 use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
-use crate::model::request_log::{OnRequest, RequestHandled};
 use crate::model::seed_file::{InvalidSeed, SeedFile};
 use crate::settings::Settings;
 use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
+use crate::store::request_log::OnRequest;
 
 /// Options of a [`Server`]; created by [`Server::builder`].
 ///

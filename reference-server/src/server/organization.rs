@@ -3,8 +3,9 @@
 use svc_sdk::{EmailClient, ExtractionClient};
 
 use crate::Server;
-use crate::api::control::organizations::{self, New, Organization};
-use crate::client::{Client, Error, Tenant};
+use crate::api::control::organizations;
+use crate::client::{Client, Error, Organization, Tenant};
+use crate::control::organizations::NewOrganization;
 
 impl Server {
     /// Creates an organization, like `POST /_sandbox/organizations`.
@@ -18,7 +19,7 @@ impl Server {
         &self,
         name: impl Into<String>,
     ) -> Result<Organization, CreateOrganizationError> {
-        let new = New { name: Some(name.into()), ..New::default() };
+        let new = NewOrganization { name: Some(name.into()), ..NewOrganization::default() };
         let created = organizations::create_with_keys(self.shared(), new).await;
         created.map_err(|error| CreateOrganizationError(error.message().to_owned()))
     }

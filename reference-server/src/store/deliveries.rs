@@ -2,54 +2,18 @@
 //! large parts are shared (see `bodies`), and the requests that were made for them.
 
 use rusqlite::Row;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Service;
 
 use super::jobs;
 use super::keys::service_from;
+pub(crate) use crate::control::deliveries::State;
+use crate::control::deliveries::{AttemptMade, DeliveryChange};
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
-
-/// The state of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "DeliveryState", inline)]
-#[non_exhaustive]
-pub enum State {
-    /// An attempt is in progress or due.
-    Pending,
-    /// The webhook accepted it.
-    Delivered,
-    /// The last attempt failed.
-    Failed,
-    /// The webhook was deleted or deactivated first.
-    Dropped,
-}
-
-impl State {
-    /// All states.
-    pub(crate) const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Dropped];
-
-    /// `pending`, `delivered`, `failed` or `dropped`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Dropped => "dropped",
-        }
-    }
-
-    /// The state with this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-}
 
 /// A delivery without its body.
 pub(crate) struct Delivery {
@@ -317,35 +281,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// A delivery that changed, as the clients that watch see it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct DeliveryChange {
-    /// The event ID.
-    pub id: String,
-    /// The ID of the webhook.
-    pub webhook: String,
-    /// `email` or `extraction`.
-    pub service: String,
-    /// The name of the event, such as `email.delivered`.
-    pub event: String,
-    /// The ID of the email that the event is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_id: Option<String>,
-    /// Whether the webhook accepted it.
-    pub state: State,
-    /// The number of attempts so far.
-    pub attempt_count: i64,
-    /// When the next attempt is due.
-    pub next_due_at: Option<Timestamp>,
-    /// When the event occurred.
-    pub created_at: Timestamp,
-    /// When the delivery last changed.
-    pub updated_at: Timestamp,
-}
-
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     if !tx.is_watched() {
@@ -417,28 +352,6 @@ fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), 
         error: attempt.error.clone(),
     });
     Ok(())
-}
-
-/// An attempt that was made, as the clients that watch see it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct AttemptMade {
-    /// The ID of the delivery.
-    pub delivery: String,
-    /// Its number; the first is 1.
-    pub number: i64,
-    /// When it started, by the server's clock.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: i64,
-    /// The URL of the request.
-    pub url: String,
-    /// The status of the response; null if there was none.
-    pub status: Option<i64>,
-    /// Why there was no response.
-    pub error: Option<String>,
 }
 
 /// The attempts of a delivery, oldest first. Only on request with the response bodies.

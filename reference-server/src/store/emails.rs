@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::control::emails::EmailSummary;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
@@ -13,7 +14,6 @@ use crate::model::time::{self, Millis};
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
-pub use list::EmailSummary;
 pub(crate) use list::{PAST_EVERY_ID, Range, Wanted, each};
 
 /// The immutable part of an email, except its content.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use svc_sdk::Operation;
 
+pub(crate) use crate::control::faults::DropPoint;
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::store::{Reader, Store, Tx};
@@ -29,29 +30,6 @@ pub(crate) struct FaultResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-}
-
-/// When a fault closes the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DropPoint {
-    /// Before the request is processed.
-    Before,
-    /// After the request is processed, before the response is sent.
-    After,
-    /// After the request is processed, within the response body.
-    Midway,
-}
-
-impl DropPoint {
-    /// `before`, `after` or `midway`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-            Self::Midway => "midway",
-        }
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -2,13 +2,11 @@
 //! messages are in the table `body`.
 
 use rusqlite::Row;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::control::messages::{Direction, MessageSummary};
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::emails::{Meta, Stored};
 use crate::store::{Reader, Tx, bodies};
 
@@ -107,45 +105,10 @@ pub(crate) fn set_authentication(
     Ok(())
 }
 
-/// Where a message comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "MessageDirection", inline)]
-#[non_exhaustive]
-pub enum Direction {
-    /// From an email of this server.
-    Outgoing,
-    /// From elsewhere.
-    Incoming,
-}
-
 impl Direction {
     pub(crate) fn of(email: Option<&String>) -> Self {
         if email.is_some() { Self::Outgoing } else { Self::Incoming }
     }
-}
-
-/// A message in a list.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct MessageSummary {
-    /// The ID, `msg_…`.
-    pub id: String,
-    /// Where it comes from.
-    pub direction: Direction,
-    /// The ID of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_id: Option<String>,
-    /// The sender.
-    pub from: String,
-    /// The address that it was delivered to.
-    pub recipient: String,
-    /// The subject; empty if there is none.
-    pub subject: String,
-    /// When it arrived.
-    pub created_at: Timestamp,
 }
 
 impl MessageSummary {
@@ -164,7 +127,6 @@ impl MessageSummary {
 
 /// A message without its source.
 pub(crate) struct Message {
-    pub(crate) id: String,
     pub(crate) recipient: String,
     pub(crate) created_at: Millis,
     /// The email that it was rendered from; `None` for a received message.
@@ -182,7 +144,6 @@ pub(crate) fn find(
                WHERE organization = ?1 AND id = ?2";
     Ok(reader.find(sql, (organization, id), |row| {
         Ok(Message {
-            id: id.to_owned(),
             recipient: row.get(0)?,
             created_at: row.get(1)?,
             email: row.get(2)?,

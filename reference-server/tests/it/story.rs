@@ -109,6 +109,21 @@ async fn an_emails_story_has_its_request_changes_messages_and_deliveries() {
     assert!(!attempts.is_empty() && attempts.len() <= 2, "{attempts:?}");
 }
 
+/// The response to a batch is longer than what the log has of it.
+#[tokio::test]
+async fn each_email_of_a_batch_has_the_request_of_the_batch() {
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let emails: Vec<Email> =
+        (0..100).map(|number| email("ada@example.test", &format!("Number {number}"))).collect();
+    assert!(client.emails().send_batch(&emails).await.unwrap().all_accepted());
+    let last = sandbox.emails().list().subject("Number 99").await.unwrap().data.remove(0);
+    let request = sandbox.emails().story(&last.id).await.unwrap().request.expect("the request");
+    assert_eq!(request.summary.operation, "emails.send_batch");
+    assert!(request.response_body.expect("a body").truncated);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn an_emails_story_survives_a_restart() {
     let directory = crate::harness::private_dir();

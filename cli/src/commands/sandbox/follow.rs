@@ -31,7 +31,7 @@ pub async fn follow(
     let mut stop = StopSignal::listen(context.settings.env.signals)?;
     let follow = async {
         let client = control::client(context, organization).await?;
-        let begun = client.events().begin().into_parts();
+        let begun = client.events().begin();
         let begun = (begun.decode)(&context.run(begun.call).await?)?;
         for event in &begun.data {
             context.out.event("ready; press Ctrl-C to stop", event)?;

@@ -5,7 +5,7 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use svc_reference_server::client::{MessageSummary, Page, Request, WaitForMessage};
+use svc_reference_server::client::{self, MessageSummary, Page, Request};
 
 use super::open;
 use crate::complete::Values;
@@ -115,11 +115,11 @@ impl Wait {
         let client = self.organization.client(context).await?;
         let wait = client.messages().wait().timeout(context.settings.timeout.value);
         let request = wait
-            .given(filters.to.as_ref(), WaitForMessage::to)
-            .given(filters.from.as_ref(), WaitForMessage::from)
-            .given(filters.subject.as_ref(), WaitForMessage::subject)
-            .given(after.as_ref(), WaitForMessage::after);
-        let shown = control::show(context, request.into_request(), VIEW).await;
+            .given(filters.to.as_ref(), Request::<client::Message>::to)
+            .given(filters.from.as_ref(), Request::<client::Message>::from)
+            .given(filters.subject.as_ref(), Request::<client::Message>::subject)
+            .given(after.as_ref(), Request::<client::Message>::after);
+        let shown = control::show(context, request, VIEW).await;
         shown.map_err(|mut failure| {
             if failure.details().status == Some(408) {
                 let details = failure.details_mut();

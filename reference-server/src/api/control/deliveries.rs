@@ -2,116 +2,39 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use uuid::Uuid;
-
-use super::{Page, organization, organization_param};
-use crate::api::framework::{IgnoredBody, Input, Json, memory};
+use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::{ControlCall, Json, memory};
+use crate::control::deliveries::{self as control, Attempt, Delivery, DeliveryQuery, State};
+use crate::control::endpoint::Page;
 use crate::delivery::webhook;
-use crate::model::error::{ApiError, Code, Problems};
+use crate::model::error::{ApiError, Code};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-pub use crate::store::deliveries::State;
 use crate::store::deliveries::{self, Filter};
 
-const DEFAULT_LIMIT: i64 = 20;
-const MAX_LIMIT: i64 = 100;
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox deliveries");
+    r.control(control::LIST, list);
+    r.control(control::DELIVERY, get);
+    r.control(control::REPLAY, replay).links(ID, "/_sandbox/deliveries/{");
+}
+
 /// Maximum number of attempts of a delivery: a list has all of them.
 const MAX_ATTEMPTS: i64 = 100;
-pub(crate) const STATES: [&str; 4] = {
-    let [pending, delivered, failed, dropped] = State::ALL;
-    [pending.as_str(), delivered.as_str(), failed.as_str(), dropped.as_str()]
-};
-
-/// A webhook delivery.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Delivery {
-    /// The event ID, which is the same in the body of every attempt.
-    pub id: String,
-    /// The ID of the webhook.
-    pub webhook: String,
-    /// `email` or `extraction`.
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    pub service: String,
-    /// The name of the event, such as `email.delivered`.
-    pub event: String,
-    /// Whether the webhook accepted it.
-    pub state: State,
-    /// The number of attempts so far.
-    pub attempt_count: i64,
-    /// When the next attempt is due.
-    pub next_due_at: Option<Timestamp>,
-    /// When the event occurred.
-    pub created_at: Timestamp,
-    /// When the delivery last changed.
-    pub updated_at: Timestamp,
-    /// The exact request body; only for a single delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body: Option<String>,
-    /// The attempts, oldest first; absent from the response to a replay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempts: Option<Vec<Attempt>>,
-}
-
-/// An attempt of a webhook delivery.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Attempt {
-    /// Its number; the first is 1.
-    pub number: i64,
-    /// When it started, by the server's clock.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: i64,
-    /// The URL of the request.
-    pub url: String,
-    /// The headers of the request, with the signature.
-    pub request_headers: Map<String, Value>,
-    /// The status of the response; null if there was none.
-    pub status: Option<i64>,
-    /// Why there was no response.
-    pub error: Option<String>,
-    /// The first 4 KiB of the response body; only for a single delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_body: Option<String>,
-}
 
 /// Lists deliveries, newest first, without request and response bodies.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<Delivery>>, ApiError> {
-    let name = organization_param(&input);
-    let mut query = input.query();
-    let (webhook, event) = (query.remove("webhook"), query.remove("event"));
-    let (state, cursor) = (query.remove("state"), query.remove("cursor"));
-    let mut problems = Problems::default();
-    let parsed = state.as_deref().and_then(State::parse);
-    if state.is_some() && parsed.is_none() {
-        problems.add("state", format!("must be one of {}", STATES.join(", ")));
-    }
-    if cursor.as_deref().is_some_and(|cursor| !is_id(cursor)) {
-        problems.add("cursor", "must be the `next` value of the previous page");
-    }
-    let limit = query.remove("limit").map_or(Ok(DEFAULT_LIMIT), |text| text.parse());
-    let limit = limit.ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
-    if limit.is_none() {
-        problems.add("limit", format!("must be an integer from 1 to {MAX_LIMIT}"));
-    }
-    problems.check()?;
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let app = Arc::clone(&input.app);
-    let filter = Filter { webhook, event, state: parsed, cursor };
-    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
-    let organization = input.app.store.read(resolve).await?;
+pub(crate) async fn list(
+    call: ControlCall<(), DeliveryQuery>,
+) -> Result<Json<Page<Delivery>>, ApiError> {
+    let (organization, query) = (call.organization, call.query);
+    let DeliveryQuery { webhook, event, state, limit, cursor } = query;
+    let filter = Filter { webhook, event, state, cursor: cursor.map(|cursor| cursor.0) };
     let page = move |reader: Reader<'_>| {
-        let found = deliveries::list(reader, organization, &filter, limit + 1)?;
-        let page = Page::of(found, limit as usize, |last| last.id.clone());
+        let found = deliveries::list(reader, organization, &filter, limit.0 as i64 + 1)?;
+        let page = Page::of(found, limit.0, |last| last.id.clone());
         Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
     };
-    Json::of(&input.app.store.read(page).await?)
+    Json::of(&call.input.app.store.read(page).await?)
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -134,39 +57,25 @@ fn with_attempts(
     found.into_iter().map(view).collect()
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<Delivery>, ApiError> {
-    let name = organization_param(&input);
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
+pub(crate) async fn get(call: ControlCall) -> Result<Json<Delivery>, ApiError> {
+    let (organization, id) = (call.organization, call.id());
     let read = id.clone();
-    let size = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        Ok((organization, deliveries::body_size(reader, &read)?))
-    });
-    let (organization, size) = size.await?;
+    let size = call.app().store.read(move |reader| deliveries::body_size(reader, &read)).await?;
     memory::reserve_response(size).await;
-    let found = input.app.store.read(move |reader| {
+    let found = call.app().store.read(move |reader| {
         let delivery = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
-        let attempts = deliveries::attempts(reader, &id, true)?;
-        Ok(Delivery {
-            body: body.map(text),
-            attempts: Some(views(attempts)),
-            ..Delivery::from(delivery)
-        })
+        let attempts = Some(views(deliveries::attempts(reader, &id, true)?));
+        Ok(Delivery { body: body.map(text), attempts, ..Delivery::from(delivery) })
     });
     Json::of(&found.await?)
 }
 
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
-pub(crate) async fn replay(
-    mut input: Input,
-    body: IgnoredBody,
-) -> Result<Json<Delivery, 202>, ApiError> {
-    body.read(&mut input).await?;
-    let name = organization_param(&input);
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let replayed = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+pub(crate) async fn replay(call: ControlCall) -> Result<Json<Delivery, 202>, ApiError> {
+    let (organization, id) = (call.organization, call.id());
+    let app = Arc::clone(call.app());
+    let replayed = call.app().store.write(move |tx| {
         let delivery = deliveries::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == State::Pending {
@@ -219,11 +128,6 @@ fn views(attempts: Vec<deliveries::Attempt>) -> Vec<Attempt> {
         response_body: attempt.response_body.map(text),
     };
     attempts.into_iter().map(view).collect()
-}
-
-/// Whether the text is a UUID with hyphens, like the IDs of deliveries.
-fn is_id(text: &str) -> bool {
-    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// Request bodies are JSON; response bodies may be invalid UTF-8.

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{named_organization, organization, organization_param};
-use crate::api::framework::{Input, Json, NoContent, OptionalBody};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Input, Json, NoContent};
+use crate::control::domains::{self as control, Publish, Published};
 use crate::mail::dns::{Data, Zone, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind, UnknownRecordKind};
@@ -15,36 +13,19 @@ use crate::model::error::{ApiError, Problems};
 use crate::store::domains::{self, Domain};
 use crate::store::{Tx, dns_records};
 
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Publish")]
-pub(crate) struct Publish {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) organization: Option<String>,
-    /// The kinds of records to publish. Default: all four.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Vec<RecordKind>>")]
-    pub(crate) records: Option<Vec<String>>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox DNS");
+    r.control(control::PUBLISH, publish);
+    r.control(control::WITHDRAW, withdraw);
+    r.control(control::WITHDRAW_RECORD, withdraw);
 }
 
-/// The DNS records that were published.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Published {
-    /// The records.
-    pub published: Vec<Record>,
-}
-
-pub(crate) async fn publish(
-    mut input: Input,
-    body: OptionalBody<Publish>,
-) -> Result<Json<Published>, ApiError> {
-    let publish = body.read(&mut input).await?;
-    let name = named_organization(&input, publish.organization)?;
-    let kinds = parse_kinds(publish.records)?;
-    let (app, domain) = (Arc::clone(&input.app), domain_param(&input));
-    let records = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Json<Published>, ApiError> {
+    let (organization, domain) = (call.organization, domain_param(&call.input));
+    let app = Arc::clone(call.app());
+    let kinds = parse_kinds(call.body.records)?;
+    let store = Arc::clone(&app.store);
+    let records = store.write(move |tx| {
         let domain = domains::find_named(tx.reader(), &domain, organization)?;
         if !is_reserved(&domain.name) {
             let message = "is not a name under .test, .example, .invalid or .localhost; \
@@ -58,18 +39,17 @@ pub(crate) async fn publish(
     Json::of(&Published { published: records.await? })
 }
 
-pub(crate) async fn withdraw(input: Input) -> Result<NoContent, ApiError> {
-    let kind = match input.param("record") {
+pub(crate) async fn withdraw(call: ControlCall) -> Result<NoContent, ApiError> {
+    let kind = match call.input.param("record") {
         "" => None,
         text => {
             let kind: Result<RecordKind, _> = text.parse();
             Some(kind.map_err(|error| ApiError::field("record", error.to_string()))?)
         }
     };
-    let (name, domain) = (organization_param(&input), domain_param(&input));
-    let app = Arc::clone(&input.app);
-    let withdrawn = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+    let (organization, domain) = (call.organization, domain_param(&call.input));
+    let app = Arc::clone(call.app());
+    let withdrawn = call.app().store.write(move |tx| {
         // Query the records directly: the domain itself may already be deleted.
         let owners = dns_records::owners(tx, organization, Some(&domain))?;
         if owners.is_empty() {

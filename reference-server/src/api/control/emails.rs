@@ -1,83 +1,57 @@
-//! `/_sandbox/emails`: the emails in every status, and what happened to each.
+//! `/_sandbox/emails`: the emails in every status, what happened to each, and events of one to
+//! simulate.
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use svc_sdk::email::EmailRecord;
 
-use super::deliveries::{self, Delivery};
-use super::query::{Position, Query};
-use super::requests::{self, LoggedRequest};
-use super::{Page, organization, organization_param};
-use crate::api::framework::{Input, Json};
-use crate::model::error::ApiError;
-use crate::model::status::{RecipientState, Status};
-use crate::model::timestamp::Timestamp;
+use super::{deliveries, requests};
+use crate::api::framework::control::Returns;
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::emails::{
+    self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary,
+};
+use crate::control::endpoint::Page;
+use crate::control::query::{Id, Position};
+use crate::delivery::events;
+use crate::model::error::{ApiError, Code};
+use crate::model::status::{self, Change, Status};
 use crate::store::Reader;
-use crate::store::emails::{self, EmailSummary, Range, Stored, Wanted};
-use crate::store::messages::{self, MessageSummary};
+use crate::store::emails::{self, Range, Stored, Wanted};
+use crate::store::messages;
 
-/// What happened to an email.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct EmailStory {
-    /// The email.
-    pub email: EmailSummary,
-    /// The status of each recipient.
-    pub recipients: Vec<RecipientState>,
-    /// The request that sent it; null if the server does not have it any more.
-    pub request: Option<LoggedRequest>,
-    /// Its changes, oldest first, at most 500 after the first one.
-    pub timeline: Vec<EmailChange>,
-    /// The messages in local mailboxes.
-    pub messages: Vec<MessageSummary>,
-    /// The webhook deliveries of its events with their attempts, oldest first, at most 100.
-    pub deliveries: Vec<Delivery>,
-}
-
-/// A change of an email.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct EmailChange {
-    /// When it happened.
-    pub at: Timestamp,
-    /// The status of the recipient after it.
-    pub status: Status,
-    /// The event, such as `email.delivered`.
-    pub event: Option<String>,
-    /// The address of the recipient; null if it concerns all of them.
-    pub recipient: Option<String>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox emails");
+    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/emails/{");
+    r.control(control::STORY, story);
+    r.control(control::EVENT, simulate);
 }
 
 /// Lists one page of the matching emails, newest first.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiError> {
-    let mut query = Query::of(&input);
-    let names = || format!("one of {}", Status::ALL.map(Status::as_str).join(", "));
-    let status = query.choice("status", Status::parse, names);
+pub(crate) async fn list(
+    call: ControlCall<(), EmailQuery>,
+) -> Result<Json<Page<EmailSummary>>, ApiError> {
+    let app = Arc::clone(call.app());
+    let organization = call.organization;
+    let EmailQuery { status, address, subject, tag, after, before, limit, cursor } = call.query;
     let wanted = Wanted {
-        address: query.address("address"),
-        subject: query.text("subject").map(|part| part.to_lowercase()),
-        tag: query.text("tag"),
+        address: address.map(|address| address.0),
+        subject: subject.map(|part| part.to_lowercase()),
+        tag,
     };
-    let after = query.position("after", "eml_", "an email");
-    let before = query.position("before", "eml_", "an email");
-    let (limit, cursor) = (query.limit(), query.cursor("eml_"));
-    query.check()?;
-    let (name, app) = (organization_param(&input), Arc::clone(&input.app));
-    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
-    let organization = input.app.store.read(resolve).await?;
     let find = move |reader: Reader<'_>| {
         let mut found = Vec::new();
         let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
         match &after {
-            Some(Position::Id(id)) => range.after = id,
+            Some(Position::Id(id, _)) => range.after = id,
             Some(Position::Time(time)) => range.newer_than = Some(*time),
             None => {}
         }
-        if let Some(Position::Id(id)) = &before {
+        if let Some(Position::Id(id, _)) = &before {
             range.before = id;
         }
-        if let Some(cursor) = &cursor {
+        if let Some(Id(cursor, _)) = &cursor {
             range.before = range.before.min(cursor);
         }
         let take = |email: EmailSummary| {
@@ -85,38 +59,37 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<EmailSummary>>, ApiEr
             {
                 found.push(email);
             }
-            found.len() <= limit
+            found.len() <= limit.0
         };
         emails::each(reader, organization, &range, status, &wanted, take)?;
-        Ok(Page::of(found, limit, |last| last.id.clone()))
+        Ok(Page::of(found, limit.0, |last| last.id.clone()))
     };
-    Json::of(&input.app.store.read(find).await?)
+    Json::of(&app.store.read(find).await?)
 }
 
 /// Maximum number of deliveries in a story.
 const MAX_DELIVERIES: i64 = 100;
 
 /// Returns what happened to an email.
-pub(crate) async fn story(input: Input) -> Result<Json<EmailStory>, ApiError> {
-    let (name, app) = (organization_param(&input), Arc::clone(&input.app));
-    let id = input.id().to_owned();
-    let story = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        let email = emails::find(reader, &id)?
-            .filter(|email| email.organization == organization)
-            .ok_or_else(|| ApiError::not_found("email"))?;
-        let messages = messages::of_email(reader, &id)?;
-        let found = deliveries::of_email(reader, &id, MAX_DELIVERIES)?;
+pub(crate) async fn story(call: ControlCall) -> Result<Json<EmailStory>, ApiError> {
+    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
+    let story = call.app().store.read(move |reader| {
+        let email = find(reader, organization, &id)?;
         Ok(EmailStory {
-            request: requests::of_email(&app.requests, organization, &email),
+            request: requests::of_email(&app.requests, &email),
             timeline: timeline(&email),
-            messages,
-            deliveries: found,
+            messages: messages::of_email(reader, &id)?,
+            deliveries: deliveries::of_email(reader, &id, MAX_DELIVERIES)?,
             email: EmailSummary::from(&email),
             recipients: email.recipients,
         })
     });
     Json::of(&story.await?)
+}
+
+fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<Stored, ApiError> {
+    let email = emails::find(reader, id)?.filter(|email| email.organization == organization);
+    email.ok_or_else(|| ApiError::not_found("email"))
 }
 
 fn timeline(email: &Stored) -> Vec<EmailChange> {
@@ -135,4 +108,59 @@ fn timeline(email: &Stored) -> Vec<EmailChange> {
         recipient: step.recipient.and_then(address),
     });
     [accepted].into_iter().chain(changes).collect()
+}
+
+/// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
+const MAX_DETAIL: usize = 16 * 1024;
+
+// A documented resource, which the SDK reads.
+impl Returns<EmailRecord> for Json<emails::View<'static>> {}
+
+/// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
+pub(crate) async fn simulate(
+    call: ControlCall<EmailEvent>,
+) -> Result<Json<emails::View<'static>>, ApiError> {
+    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
+    let event = call.body;
+    let Some(change) = Change::parse(&event.event) else {
+        let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
+        return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
+    };
+    let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
+    if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
+        return Err(ApiError::field("detail.type", "must be hard or soft"));
+    }
+    let size = event.detail.as_ref().map_or(0, |detail| detail.to_string().len());
+    if size > MAX_DETAIL {
+        let message = format!("has {size} bytes as JSON, at most {MAX_DETAIL} are allowed");
+        return Err(ApiError::field("detail", message));
+    }
+    let store = Arc::clone(&app.store);
+    let email = store.write(move |tx| {
+        let mut email = find(tx.reader(), organization, &id)?;
+        let is_affected = |state: &status::RecipientState| match &event.recipient {
+            Some(address) => state.address.eq_ignore_ascii_case(address),
+            None => change.steps(state.status).is_some(),
+        };
+        let affected = email.recipients.iter().enumerate().filter(|(_, state)| is_affected(state));
+        let affected: Vec<usize> = affected.map(|(position, _)| position).collect();
+        if affected.is_empty() {
+            if event.recipient.is_some() {
+                return Err(ApiError::field("recipient", "is not a recipient of this email"));
+            }
+            let message = format!(
+                "the event {} is not possible for an email with the status {}",
+                event.event,
+                email.status.as_str()
+            );
+            return Err(ApiError::new(Code::Conflict, message));
+        }
+        for position in affected {
+            events::change(tx, &app.delivery, &mut email, position, change, event.detail.as_ref())?;
+        }
+        email.status = status::overall(&email.recipients);
+        emails::update(tx, &email)?;
+        Ok(email)
+    });
+    Json::of(&email.await?.view())
 }

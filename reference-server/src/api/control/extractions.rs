@@ -4,65 +4,38 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use svc_sdk::Service;
 
-use super::{named_organization, organization};
-use crate::api::framework::{Input, Json, JsonBody};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::extractions::{self as control, Extraction, NewExtraction};
 use crate::delivery::emit::{Part, emit};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
-use crate::model::schema;
 
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewExtraction")]
-pub(crate) struct New {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) organization: Option<String>,
-    #[schemars(with = "schema::ExtractionEvent")]
-    pub(crate) event: String,
-    /// The data of the event. Default: an example.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<Map<String, Value>>,
-}
-
-/// A simulated extraction.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Extraction")]
-#[non_exhaustive]
-pub struct Extraction {
-    /// The ID of the first delivery.
-    pub id: String,
-    /// The event.
-    #[schemars(with = "schema::ExtractionEvent")]
-    pub event: String,
-    /// The IDs of the deliveries, one for each subscribed webhook endpoint.
-    pub deliveries: Vec<String>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox extractions");
+    r.control(control::SIMULATE, simulate);
 }
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
-pub(crate) async fn create(
-    mut input: Input,
-    body: JsonBody<New>,
+pub(crate) async fn simulate(
+    call: ControlCall<NewExtraction>,
 ) -> Result<Json<Extraction, 202>, ApiError> {
-    let new = body.read(&mut input).await?;
-    let Some(event) = Event::parse(Service::Extraction, &new.event) else {
+    let (organization, app) = (call.organization, Arc::clone(call.app()));
+    let Some(event) = Event::parse(Service::Extraction, &call.body.event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
     };
-    let name = named_organization(&input, new.organization)?;
-    let app = Arc::clone(&input.app);
-    let data =
-        new.data.map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
+    let data = call.body.data;
+    let data = data.map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
-    let finished = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+    let store = Arc::clone(&app.store);
+    let finished = store.write(move |tx| {
         let deliveries =
             emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));

@@ -1,16 +1,13 @@
 //! `POST /_sandbox/inbound`: receives a message as if it had arrived over SMTP.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::header::CONTENT_TYPE;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{named_organization, organization, organization_param};
-use crate::api::email::one_or_many::OneOrMany;
-use crate::api::framework::{Input, Json, JsonBody};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::inbound::{
+    self as control, InboundMessage, InboundQuery, Received, ReceivedMessage,
+};
 use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
@@ -18,88 +15,11 @@ use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
-use crate::model::schema;
 
-/// An email that arrives.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "InboundMessage")]
-pub struct InboundMessage {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "schema::Mailbox")]
-    from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(required)]
-    to: Option<OneOrMany>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[^\r\n]*$"))]
-    subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    html: Option<String>,
-    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
-    /// `none`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::IpAddress>")]
-    ip: Option<String>,
-    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
-    helo: Option<String>,
-}
-
-impl InboundMessage {
-    /// An email without subject and content. The recipient is in a verified domain.
-    pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
-        let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
-        Self { from, to, ..Self::default() }
-    }
-
-    /// Adds a recipient.
-    #[must_use]
-    pub fn to(mut self, to: impl Into<String>) -> Self {
-        self.to.get_or_insert_default().0.push(to.into());
-        self
-    }
-
-    /// Sets the subject.
-    #[must_use]
-    pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
-        self
-    }
-
-    /// Sets the text part.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-
-    /// Sets the HTML part.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// The address of the sending host, for the SPF check. Without it, the SPF result is
-    /// `none`.
-    #[must_use]
-    pub fn ip(mut self, ip: IpAddr) -> Self {
-        self.ip = Some(ip.to_string());
-        self
-    }
-
-    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[must_use]
-    pub fn helo(mut self, helo: impl Into<String>) -> Self {
-        self.helo = Some(helo.into());
-        self
-    }
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox inbound");
+    r.control(control::RECEIVE, receive)
+        .links("$response.body#/messages/0/id", "/_sandbox/messages/{");
 }
 
 /// The sending host of the simulated SMTP connection.
@@ -110,38 +30,14 @@ struct SendingHost {
     sender: Option<Address>,
 }
 
-/// The messages of an email that arrived, one for each local recipient.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "InboundMessages")]
-#[non_exhaustive]
-pub struct Received {
-    /// The messages.
-    pub messages: Vec<ReceivedMessage>,
-}
-
-/// A message that arrived.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "InboundMessageReceived")]
-#[non_exhaustive]
-pub struct ReceivedMessage {
-    /// The ID, `msg_…`.
-    pub id: String,
-    /// The address of the recipient.
-    pub recipient: String,
-}
-
 /// Maximum number of recipients: each gets a message in the same transaction.
 const MAX_RECIPIENTS: usize = 1_000;
 
-pub(crate) async fn create(
-    mut input: Input,
-    body: JsonBody<InboundMessage>,
+pub(crate) async fn receive(
+    call: ControlCall<InboundMessage, InboundQuery>,
 ) -> Result<Json<Received, 202>, ApiError> {
-    let mut organization_name = organization_param(&input);
-    let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-    let query = input.query();
-    let prepared = if content_type.starts_with("message/rfc822") {
-        let bytes = input.bytes().await?;
+    let (app, query) = (Arc::clone(call.app()), call.query);
+    let prepared = if let Some(bytes) = call.source {
         let read = move || {
             let source = inbound::with_crlf(&bytes);
             let recipients = parse_recipients(&query, &source)?;
@@ -150,9 +46,8 @@ pub(crate) async fn create(
         };
         heavy::run(read).await?
     } else {
-        let new = body.read(&mut input).await?;
-        organization_name = named_organization(&input, new.organization.clone())?;
-        let (now, host) = (input.app.clock.now(), parse_host(&query)?);
+        let new = call.body;
+        let (now, host) = (app.clock.now(), parse_host(&query)?);
         heavy::run(move || new.compose(now, host).map(Prepared::new)).await?
     };
     let Prepared { recipients, source, host } = prepared;
@@ -161,18 +56,13 @@ pub(crate) async fn create(
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
         return Err(ApiError::field("to", message));
     }
-    let app = Arc::clone(&input.app);
-    let organization = input
-        .app
-        .store
-        .read(move |reader| organization(reader, &app.settings, organization_name.as_deref()));
-    let organization = Some(organization.await?);
-    let (store, resolver, now) = (&input.app.store, &input.app.resolver, input.app.clock.now());
+    let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let peer = host.as_ref().map(SendingHost::peer);
     let results = authentication::check(resolver, peer, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
-    let message = IncomingMessage { organization, recipients, results, source };
-    let received = inbound::receive(store, &input.app.webhooks, message).await?;
+    let message =
+        IncomingMessage { organization: Some(call.organization), recipients, results, source };
+    let received = inbound::receive(store, &app.webhooks, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));
@@ -184,8 +74,8 @@ pub(crate) async fn create(
 
 /// The recipients of a complete message: the envelope recipients in the query parameter
 /// `to`, or those in the header.
-fn parse_recipients(query: &Query, source: &[u8]) -> Result<Vec<Address>, ApiError> {
-    let texts = match query.get("to") {
+fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>, ApiError> {
+    let texts = match &query.to {
         // A `+` in a query that is not percent-encoded decodes to a space.
         Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
         None => {
@@ -200,9 +90,9 @@ fn parse_recipients(query: &Query, source: &[u8]) -> Result<Vec<Address>, ApiErr
 
 /// The sending host of a complete message: the query parameters `ip` and `helo`, and the
 /// envelope sender in `from`, which defaults to the sender in the header.
-fn parse_peer(query: &Query, source: &[u8]) -> Result<Option<SendingHost>, ApiError> {
+fn parse_peer(query: &InboundQuery, source: &[u8]) -> Result<Option<SendingHost>, ApiError> {
     let (ip, helo) = parse_host(query)?;
-    let sender = match query.get("from") {
+    let sender = match &query.from {
         Some(text) => Some(text.replace(' ', "+")),
         None => Incoming::parse(source).and_then(|message| message.from),
     };
@@ -210,17 +100,14 @@ fn parse_peer(query: &Query, source: &[u8]) -> Result<Option<SendingHost>, ApiEr
     Ok(ip.map(|ip| SendingHost { ip, helo, sender }))
 }
 
-/// The query parameters.
-type Query = HashMap<String, String>;
-
 /// The IP address and the `HELO` name of a host.
 type Host = (Option<IpAddr>, Option<String>);
 
 /// Reads the query parameters `ip` and `helo`.
-fn parse_host(query: &Query) -> Result<Host, ApiError> {
+fn parse_host(query: &InboundQuery) -> Result<Host, ApiError> {
     let mut problems = Problems::default();
-    let ip = query.get("ip").and_then(|text| check_ip(text, &mut problems));
-    let helo = query.get("helo").filter(|helo| check_helo(helo, &mut problems)).cloned();
+    let ip = query.ip.as_deref().and_then(|text| check_ip(text, &mut problems));
+    let helo = query.helo.clone().filter(|helo| check_helo(helo, &mut problems));
     problems.check()?;
     Ok((ip, helo))
 }

@@ -1,123 +1,28 @@
 //! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
 
-use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use svc_sdk::{Scope, Service};
 
-use super::{named_organization, organization, organization_param};
-use crate::api::framework::{Input, Json, JsonBody, NoContent};
-use crate::model::error::{ApiError, Problems};
-use crate::model::schema;
+use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::{ControlCall, Json, NoContent};
+use crate::control::keys::{self as control, Key, NewKey};
+use crate::model::error::{ApiError, Code, Problems};
 use crate::model::scope::EMAIL_SCOPES;
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::keys::{self, Mode};
 
-/// A key of the email service needs `scopes`, one of the extraction service `scope`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewKey")]
-#[schemars(extend("oneOf" = [
-    {
-        "properties": {"service": {"const": "email"}, "scopes": {"type": "array"}},
-        "required": ["scopes"],
-    },
-    {
-        "properties": {"service": {"const": "extraction"}, "scope": {"type": "string"}},
-        "required": ["scope"],
-    },
-]))]
-pub struct NewKey {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    organization: Option<String>,
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    service: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::EmailScopes>")]
-    scopes: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["full", "extract_only", null]))]
-    scope: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
-    mode: Option<String>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox keys");
+    r.control(control::CREATE, create).errors(&[Code::Conflict]).links(ID, "/_sandbox/keys/{");
+    r.control(control::LIST, list);
+    r.control(control::REVOKE, revoke);
 }
 
-impl NewKey {
-    /// A key of the email service with these scopes, such as `emails:send`.
-    pub fn email(scopes: impl IntoIterator<Item = impl ToString>) -> Self {
-        let scopes = scopes.into_iter().map(|scope| scope.to_string()).collect();
-        Self { scopes: Some(scopes), ..Self::of("email") }
-    }
-
-    /// A key of the extraction service with the scope `full` or `extract_only`.
-    #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
-    pub fn extraction(scope: impl ToString) -> Self {
-        Self { scope: Some(scope.to_string()), ..Self::of("extraction") }
-    }
-
-    /// `live` or `test`. Default: `test`.
-    #[must_use]
-    pub fn mode(mut self, mode: impl Into<String>) -> Self {
-        self.mode = Some(mode.into());
-        self
-    }
-
-    fn of(service: &str) -> Self {
-        let service = service.to_owned();
-        Self { organization: None, service, scopes: None, scope: None, mode: None }
-    }
-}
-
-/// An API key. The `Debug` output omits the key itself.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Key")]
-#[non_exhaustive]
-pub struct Key {
-    /// The ID, `key_…`.
-    pub id: String,
-    /// `email` or `extraction`.
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    pub service: String,
-    /// `live` or `test`.
-    #[schemars(extend("enum" = ["live", "test"]))]
-    pub mode: String,
-    /// Only for a key of the email service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scopes: Option<Vec<String>>,
-    /// Only for a key of the extraction service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
-    /// The key itself; only in the response that creates it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// The start of the key; only in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// When it was created.
-    pub created_at: Timestamp,
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-pub(crate) async fn create(
-    mut input: Input,
-    body: JsonBody<NewKey>,
-) -> Result<Json<Key, 201>, ApiError> {
-    let new = body.read(&mut input).await?;
-    let (service, scopes, mode) = new.resolve()?;
-    let name = named_organization(&input, new.organization)?;
-    let app = Arc::clone(&input.app);
-    let view = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
+pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Json<Key, 201>, ApiError> {
+    let (organization, app) = (call.organization, Arc::clone(call.app()));
+    let (service, scopes, mode) = call.body.resolve()?;
+    let view = call.app().store.write(move |tx| {
         let secret = keys::new_secret(service, mode)?;
         let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
         let view = Key::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
@@ -173,35 +78,20 @@ impl NewKey {
     }
 }
 
-pub(crate) async fn list(input: Input) -> Result<Json<Vec<Key>>, ApiError> {
-    let app = Arc::clone(&input.app);
-    let name = organization_param(&input);
-    let all = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        keys::list(reader, organization)
-    });
-    let views = all.await?.into_iter().map(|key| {
+pub(crate) async fn list(call: ControlCall) -> Result<Json<Vec<Key>>, ApiError> {
+    let organization = call.organization;
+    let all = call.app().store.read(move |reader| keys::list(reader, organization)).await?;
+    let views = all.into_iter().map(|key| {
         let view = Key::new(key.id, key.service, &key.scopes, key.mode, key.created_at);
         Key { hint: Some(key.hint), ..view }
     });
     Json::of(&views.collect::<Vec<_>>())
 }
 
-pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
-    let app = Arc::clone(&input.app);
-    let (id, name) = (input.id().to_owned(), organization_param(&input));
-    input
-        .app
-        .store
-        .write(move |tx| {
-            let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
-            if !keys::delete(tx, &app.keys, id, organization)? {
-                return Err(ApiError::not_found("key"));
-            }
-            Ok(())
-        })
-        .await?;
-    Ok(NoContent)
+pub(crate) async fn revoke(call: ControlCall) -> Result<NoContent, ApiError> {
+    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
+    let deleted = call.app().store.write(move |tx| keys::delete(tx, &app.keys, id, organization));
+    if deleted.await? { Ok(NoContent) } else { Err(ApiError::not_found("key")) }
 }
 
 impl Key {

@@ -11,19 +11,19 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 
-use crate::api::framework::Input;
+use crate::api::framework::ControlCall;
 use crate::model::error::{ApiError, Code};
 
 /// The interval of the line feeds, which detect a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-pub(crate) async fn get(input: Input) -> Result<Response<Body>, ApiError> {
-    let lease = input
-        .app
+pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let app = call.app();
+    let lease = app
         .activity
-        .lease(&input.app.stop)
+        .lease(&app.stop)
         .ok_or_else(|| ApiError::new(Code::Unavailable, "the server is stopping"))?;
-    let stop = Arc::clone(&input.app.stop);
+    let stop = Arc::clone(&app.stop);
     let heartbeats = stream::unfold((lease, stop, true), |(lease, stop, first)| async move {
         if !first {
             tokio::select! {

@@ -11,113 +11,34 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::query::Query;
-use super::requests::RequestHandled;
-use super::{organization, organization_param};
 use crate::api::app::Shared;
-use crate::api::framework::{Input, Json};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::live::{
+    self as control, DEFAULT_TIMEOUT, LiveEvent, LiveEvents, Ready, Reset, ResetReason,
+    StreamQuery, WaitQuery,
+};
 use crate::model::error::{ApiError, Code};
 use crate::model::event_log::{MAX_WATCHERS, Missed, Watch};
-use crate::model::time;
-use crate::model::timestamp::Timestamp;
-use crate::store::Reader;
-use crate::store::deliveries::AttemptMade;
-use crate::store::deliveries::DeliveryChange;
-use crate::store::emails::EmailSummary;
-use crate::store::messages::MessageSummary;
+use crate::store::organizations;
 
-/// A change on the server.
-// The schemas of the variants are inline: a reference would be to an object without `type`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum LiveEvent {
-    /// The first event of a stream. What is fetched after it is as new as the events.
-    Ready(Ready),
-    /// Fetch everything again.
-    Reset(Reset),
-    /// A request to a documented operation was handled.
-    Request(RequestHandled),
-    /// An email was accepted or changed.
-    Email(EmailSummary),
-    /// A message arrived in a local mailbox.
-    Message(MessageSummary),
-    /// A webhook delivery was created or changed.
-    Delivery(DeliveryChange),
-    /// An attempt of a delivery was made.
-    Attempt(AttemptMade),
-    /// A request to the control interface changed something.
-    Change(Change),
-}
-
-/// The beginning of a stream.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct Ready {
-    /// The time of the server's clock.
-    pub now: Timestamp,
-}
-
-/// What was fetched before may be wrong.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct Reset {
-    /// Why.
-    pub reason: ResetReason,
-}
-
-/// Why everything has to be fetched again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub enum ResetReason {
-    /// The server does not have the missed events any more.
-    Gap,
-    /// The server was started again.
-    Restarted,
-    /// The data of the organization was deleted.
-    Deleted,
-}
-
-/// A change by a request to the control interface.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct Change {
-    /// The first part of the path after `/_sandbox/`, such as `faults`.
-    pub resource: String,
-    /// The method of the request.
-    pub method: String,
-}
-
-/// The events of a wait.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct LiveEvents {
-    /// The events, oldest first; empty if nothing changed.
-    pub data: Vec<LiveEvent>,
-    /// The `after` of the next wait.
-    pub next: String,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox events");
+    r.control(control::STREAM, stream);
+    r.control(control::WAIT, wait);
 }
 
 /// How long a stream is silent at most.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Maximum number of events in one piece of a stream, or in a response.
 const MAX_EVENTS: usize = 100;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
-const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns a stream of the events of an organization.
-pub(crate) async fn stream(input: Input) -> Result<Response<Body>, ApiError> {
-    let after = input.header("last-event-id").map(str::to_owned);
-    let source = Source::open(&input, after.or_else(|| input.query().remove("after"))).await?;
+pub(crate) async fn stream(call: ControlCall<(), StreamQuery>) -> Result<Response<Body>, ApiError> {
+    let after = call.input.header("last-event-id").map(str::to_owned);
+    let source = Source::open(&call, after.or_else(|| call.query.after.clone())).await?;
     let chunks = stream::unfold(Some(source), |source| async move {
         let mut source = source?;
         let (text, goes_on) = source.next_chunk().await?;
@@ -131,19 +52,12 @@ pub(crate) async fn stream(input: Input) -> Result<Response<Body>, ApiError> {
 }
 
 /// Returns the events after a position, or waits for one.
-pub(crate) async fn wait(input: Input) -> Result<Json<LiveEvents>, ApiError> {
-    let mut query = Query::of(&input);
-    let duration = |text: &str| {
-        let duration = Duration::from_millis(u64::try_from(time::parse_duration(text)?).ok()?);
-        (duration <= MAX_TIMEOUT).then_some(duration)
-    };
-    let expected = || "a duration of at most 60 seconds, such as 20s".to_owned();
-    let timeout = query.choice("timeout", duration, expected).unwrap_or(DEFAULT_TIMEOUT);
-    let after = query.text("after");
-    query.check()?;
+pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Json<LiveEvents>, ApiError> {
+    let timeout = call.query.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
+    let after = call.query.after.clone();
     let deadline = Instant::now() + timeout;
-    let stop = Arc::clone(&input.app.stop);
-    let mut source = Source::open(&input, after).await?;
+    let stop = Arc::clone(&call.app().stop);
+    let mut source = Source::open(&call, after).await?;
     let wait = async {
         loop {
             let events = source.take();
@@ -177,20 +91,16 @@ struct Source {
 type Sent = (String, &'static str, String);
 
 impl Source {
-    async fn open(input: &Input, after: Option<String>) -> Result<Self, ApiError> {
-        let (name, app) = (organization_param(input), Arc::clone(&input.app));
-        // Before the organization is looked up, so that no event is missed in between.
+    async fn open<Q>(call: &ControlCall<(), Q>, after: Option<String>) -> Result<Self, ApiError> {
+        let (app, organization) = (Arc::clone(call.app()), call.organization);
         let watch = app.store.wake.log.watch(after.as_deref().filter(|id| !id.is_empty()));
         let watch = watch.ok_or_else(|| {
             let message = format!("{MAX_WATCHERS} clients watch the events, which is the most");
             ApiError::new(Code::Unavailable, message).retry_after(1)
         })?;
-        let context = Arc::clone(&app);
-        let resolve =
-            move |reader: Reader<'_>| organization(reader, &context.settings, name.as_deref());
-        let organization = app.store.read(resolve).await?;
-        let is_new = after.is_none();
-        Ok(Self { app, watch, organization, is_new })
+        // A reset before the watch began has given it another number.
+        app.store.read(move |reader| organizations::get(reader, organization)).await?;
+        Ok(Self { app, watch, organization, is_new: after.is_none() })
     }
 
     /// Takes the events that are there, up to a reset: it gives the organization another number,

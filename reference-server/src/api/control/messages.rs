@@ -8,50 +8,57 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::Page;
 use crate::api::app::Shared;
-use crate::api::framework::{Input, Json};
+use crate::api::framework::control::find_organization;
+use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::{ControlCall, Json};
+use crate::control::endpoint::Page;
+use crate::control::messages::{
+    self as control, DEFAULT_TIMEOUT, Message, MessageQuery, MessageSummary, WaitQuery,
+};
 use crate::model::error::{ApiError, Code};
-use crate::model::time;
 use crate::store::NO_ORGANIZATION;
-pub use crate::store::messages::{Direction, MessageSummary};
 use search::{Found, Search};
-pub use view::{Message, MessageAttachment, MessageLinks};
-pub(crate) use view::{attachment, get, html, links, raw};
+
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox messages");
+    r.control(control::LIST, list);
+    r.control(control::WAIT, wait).links(ID, "/_sandbox/messages/{");
+    r.control(control::MESSAGE, view::get);
+    r.control(control::RAW, view::raw);
+    r.control(control::HTML, view::html);
+    r.control(control::LINKS, view::links);
+    r.control(control::ATTACHMENT, view::attachment);
+}
 
 /// Lists one page of the matching messages, newest first.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<MessageSummary>>, ApiError> {
-    let search = Search::from_query(&input)?;
-    let limit = search.limit;
-    let found = search.run(&input.app, limit + 1).await?.messages;
-    Json::of(&Page::of(found, limit, |last| last.id.clone()))
+pub(crate) async fn list(
+    call: ControlCall<(), MessageQuery>,
+) -> Result<Json<Page<MessageSummary>>, ApiError> {
+    let MessageQuery { to, from, subject, after, limit, cursor } = call.query;
+    let search = Search { cursor: cursor.map(|id| id.0), ..Search::new(to, from, subject, after) };
+    let found = search.run(&call.input.app, call.organization, limit.0 + 1).await?.messages;
+    Json::of(&Page::of(found, limit.0, |last| last.id.clone()))
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(input: Input) -> Result<Json<Message>, ApiError> {
-    let mut search = Search::from_query(&input)?;
-    let timeout = match input.query().get("timeout") {
-        None => DEFAULT_TIMEOUT,
-        Some(text) => match time::parse_duration(text) {
-            Some(ms) if ms <= MAX_TIMEOUT.as_millis() as i64 => {
-                Duration::from_millis(ms.unsigned_abs())
-            }
-            _ => {
-                let message = "must be a duration of at most 10 minutes, such as 30s";
-                return Err(ApiError::field("timeout", message));
-            }
-        },
-    };
+pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Json<Message>, ApiError> {
+    let WaitQuery { to, from, subject, after, timeout } = call.query;
+    let mut search = Search::new(to, from, subject, after);
+    let (app, timeout) = (&call.input.app, timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0));
     let deadline = Instant::now() + timeout;
-    let stopped = input.app.stop.requested();
+    let stopped = app.stop.requested();
     tokio::pin!(stopped);
     loop {
         // Register before the query, so that no message is missed in between.
-        let mut stored = input.app.store.wake.messages.subscribe();
-        let Found { organization, newest, messages } = search.run(&input.app, 1).await?;
+        let mut stored = app.store.wake.messages.subscribe();
+        // A reset gives the organization another number.
+        let named = call.input.query().remove("organization");
+        let organization = find_organization(app, named).await?;
+        let Found { newest, messages } = search.run(app, organization, 1).await?;
         if let Some(found) = messages.into_iter().next() {
-            return view::show(&input.app, organization, found.id).await;
+            return view::show(app, organization, found.id).await;
         }
         // The next query only needs to look at newer messages.
         search.since = newest.or(search.since);
@@ -72,7 +79,7 @@ pub(crate) async fn wait(input: Input) -> Result<Json<Message>, ApiError> {
         tokio::select! {
             arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {
-                    return Err(none_arrived(&input.app, organization, timeout).await?);
+                    return Err(none_arrived(app, organization, timeout).await?);
                 }
             }
             () = &mut stopped => {
@@ -107,6 +114,3 @@ async fn none_arrived(
 
 /// How many messages the error at the end of a wait describes.
 const SHOWN_INSTEAD: usize = 5;
-
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_TIMEOUT: Duration = Duration::from_secs(600);

@@ -1,17 +1,18 @@
 //! `/_sandbox/organizations`: creates and lists organizations. Tests that use one
 //! organization each can share a server.
 
-use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use svc_sdk::Service;
 
 use super::seed::file::{self, SeedError};
-use super::seed::{MAX_NAME_LENGTH, check_name, insert_keys};
+use super::seed::{check_name, insert_keys};
 use crate::api::app::Shared;
-use crate::api::framework::{Input, Json, MAX_SAFE_INTEGER, OptionalBody, integer};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::organizations::{
+    self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
+};
 use crate::model::error::{ApiError, Code};
 use crate::model::seed_file::{SeedFile, SeedOrganization};
 use crate::store::domains;
@@ -19,56 +20,10 @@ use crate::store::keys::{self, Mode, random_hex};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::webhooks::{self, Webhook};
 
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewOrganization")]
-pub(crate) struct New {
-    /// Default: the ID. Names need not be unique; to select one of several organizations
-    /// with the same name, use its ID.
-    #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
-    #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
-    pub(crate) balance_cents: Option<i64>,
-    /// A sending domain, which is published and verified. Default: a random name under `.test`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) domain: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) webhooks: Vec<NewOrganizationWebhook>,
-}
-
-/// A webhook of a new organization, with the events of one service.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewOrganizationWebhook")]
-pub(crate) struct NewOrganizationWebhook {
-    url: String,
-    events: Vec<String>,
-    /// Default: a new one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<String>,
-}
-
-/// A webhook of a new organization. The `Debug` output omits the secret.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct OrganizationWebhook {
-    /// The ID, `whk_…`.
-    pub id: String,
-    /// Where it delivers.
-    pub url: String,
-    /// The events that it subscribes to.
-    pub events: Vec<String>,
-    /// The signing secret.
-    pub secret: String,
-}
-
-impl fmt::Debug for OrganizationWebhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OrganizationWebhook").field("id", &self.id).finish_non_exhaustive()
-    }
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox organizations");
+    r.control(control::CREATE, create).errors(&[Code::Conflict]);
+    r.control(control::LIST, list);
 }
 
 impl From<Webhook> for OrganizationWebhook {
@@ -78,68 +33,27 @@ impl From<Webhook> for OrganizationWebhook {
     }
 }
 
-/// A new organization with one API key for each service.
-///
-/// An organization cannot see the resources of another, so tests that use one
-/// organization each can share a server. The `Debug` output omits the keys.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "OrganizationWithKeys")]
-#[non_exhaustive]
-pub struct Organization {
-    /// The ID, `org_…`.
-    pub id: String,
-    /// The name.
-    pub name: String,
-    /// The balance of the extraction service, in cents.
-    pub balance_cents: i64,
-    /// A key of the email service with all scopes.
-    pub email_key: String,
-    /// A key of the extraction service with the scope `full`.
-    pub extraction_key: String,
-    /// A sending domain, published and verified.
-    pub domain: String,
-    /// The webhooks that it was created with.
-    pub webhooks: Vec<OrganizationWebhook>,
-}
-
-impl fmt::Debug for Organization {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Organization").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-/// An organization in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SandboxOrganization")]
-#[non_exhaustive]
-pub struct OrganizationSummary {
-    /// The ID, `org_…`.
-    pub id: String,
-    /// The name.
-    pub name: String,
-    /// The balance of the extraction service, in cents.
-    pub balance_cents: i64,
-}
-
 pub(crate) async fn create(
-    mut input: Input,
-    body: OptionalBody<New>,
+    call: ControlCall<NewOrganization>,
 ) -> Result<Json<Organization, 201>, ApiError> {
-    let new = body.read(&mut input).await?;
+    let (app, new) = (Arc::clone(call.app()), call.body);
     if let Some(message) = new.name.as_deref().and_then(check_name) {
         return Err(ApiError::field("name", message));
     }
-    if input.app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
+    if app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
         let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    Json::of(&create_with_keys(&input.app, new).await?)
+    Json::of(&create_with_keys(&app, new).await?)
 }
 
 /// Creates an organization with a key of each service that has all scopes, a verified domain and
 /// webhooks.
-pub(crate) async fn create_with_keys(app: &Shared, new: New) -> Result<Organization, ApiError> {
-    let New { name, balance_cents, domain, webhooks } = new;
+pub(crate) async fn create_with_keys(
+    app: &Shared,
+    new: NewOrganization,
+) -> Result<Organization, ApiError> {
+    let NewOrganization { name, balance_cents, domain, webhooks } = new;
     let context = Arc::clone(app);
     let created = app.store.write(move |tx| {
         let app = &context;
@@ -180,8 +94,8 @@ pub(crate) async fn create_with_keys(app: &Shared, new: New) -> Result<Organizat
     created.await
 }
 
-pub(crate) async fn list(input: Input) -> Result<Json<Vec<OrganizationSummary>>, ApiError> {
-    let all = input.app.store.read(organizations::list).await?;
+pub(crate) async fn list(call: ControlCall) -> Result<Json<Vec<OrganizationSummary>>, ApiError> {
+    let all = call.app().store.read(organizations::list).await?;
     let views: Vec<_> = all.into_iter().map(OrganizationSummary::from).collect();
     Json::of(&views)
 }

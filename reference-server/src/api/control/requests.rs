@@ -1,101 +1,71 @@
 //! `/_sandbox/requests`: the newest requests to the documented operations.
 
-use std::sync::Arc;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::query::{Position, Query};
-use super::{Page, faults, organization, organization_param};
-use crate::api::framework::{Input, Json};
-use crate::model::error::ApiError;
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json};
+use crate::control::endpoint::Page;
+use crate::control::faults::operation;
+use crate::control::query::{Id, Position};
+use crate::control::requests::{
+    self as control, LoggedRequest, RecordedBody, RequestHandled, RequestQuery,
+};
+use crate::model::error::{ApiError, Problems};
 use crate::model::redact::redact;
-pub use crate::model::request_log::RequestHandled;
-use crate::model::request_log::{self, LoggedBody, RequestLog};
-use crate::store::Reader;
 use crate::store::emails::Stored;
+use crate::store::request_log::{self, LoggedBody, RequestLog};
 
-/// A request to a documented operation.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LoggedRequest {
-    /// What happened.
-    #[serde(flatten)]
-    pub summary: RequestHandled,
-    /// The beginning of the body of the request; absent if it has none, or nothing read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_body: Option<RecordedBody>,
-    /// The beginning of the body of the response; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_body: Option<RecordedBody>,
-}
-
-/// The beginning of a body. Secrets in it are replaced by `[redacted]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "RecordedBody")]
-#[non_exhaustive]
-pub struct RecordedBody {
-    /// The first 4 KiB, as text.
-    pub text: String,
-    /// The size of the whole body, in bytes.
-    pub size: usize,
-    /// Whether the text is shorter than the body.
-    pub truncated: bool,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox requests");
+    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/requests/{");
+    r.control(control::REQUEST, get);
 }
 
 /// Lists one page of the matching requests, newest first.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<LoggedRequest>>, ApiError> {
-    let mut query = Query::of(&input);
-    let operation = query
-        .choice("operation", faults::operation, || "an operation such as emails.send".to_owned());
-    let expected = || "a status such as 202, or a class such as 4xx".to_owned();
-    let status = query.choice("status", Statuses::parse, expected);
-    let key = query.text("key");
-    let after = query.position("after", "req_", "a request");
-    let (limit, cursor) = (query.limit(), query.cursor("req_"));
-    query.check()?;
-    let organization = resolve(&input).await?;
-    let matching = input.app.requests.list(organization).into_iter().filter(|request| {
-        let is_after = match &after {
+pub(crate) async fn list(
+    call: ControlCall<(), RequestQuery>,
+) -> Result<Json<Page<LoggedRequest>>, ApiError> {
+    let RequestQuery { operation: name, status, key, after, limit, cursor } = &call.query;
+    let mut problems = Problems::default();
+    let wanted = name.as_deref().and_then(operation);
+    if name.is_some() && wanted.is_none() {
+        problems.add("operation", "must be an operation such as emails.send");
+    }
+    let statuses = status.as_deref().and_then(Statuses::parse);
+    if status.is_some() && statuses.is_none() {
+        problems.add("status", "must be a status such as 202, or a class such as 4xx");
+    }
+    problems.check()?;
+    let matching = call.app().requests.list(call.organization).into_iter().filter(|request| {
+        let is_after = match after {
             Some(Position::Time(time)) => request.started_at > *time,
-            Some(Position::Id(id)) => request.id > *id,
+            Some(Position::Id(id, _)) => request.id > *id,
             None => true,
         };
         is_after
-            && cursor.as_ref().is_none_or(|cursor| request.id < *cursor)
-            && operation.is_none_or(|operation| request.operation == operation)
-            && status.as_ref().is_none_or(|wanted| request.status.is_some_and(|it| wanted.has(it)))
+            && cursor.as_ref().is_none_or(|Id(cursor, _)| request.id < *cursor)
+            && wanted.is_none_or(|operation| request.operation == operation)
+            && statuses
+                .as_ref()
+                .is_none_or(|wanted| request.status.is_some_and(|it| wanted.has(it)))
             && key.as_ref().is_none_or(|key| request.key.as_ref() == Some(key))
     });
-    let found = matching.take(limit + 1).map(|request| LoggedRequest::from(&*request));
-    Json::of(&Page::of(found.collect(), limit, |last| last.summary.id.clone()))
+    let found = matching.take(limit.0 + 1).map(|request| LoggedRequest::from(&*request));
+    Json::of(&Page::of(found.collect(), limit.0, |last| last.summary.id.clone()))
 }
 
 /// Returns one request.
-pub(crate) async fn get(input: Input) -> Result<Json<LoggedRequest>, ApiError> {
-    let organization = resolve(&input).await?;
-    let all = input.app.requests.list(organization);
-    let found = all.iter().find(|request| request.id == input.id());
-    let found = found.ok_or_else(|| ApiError::not_found("request"))?;
-    Json::of(&LoggedRequest::from(&**found))
-}
-
-async fn resolve(input: &Input) -> Result<i64, ApiError> {
-    let (name, app) = (organization_param(input), Arc::clone(&input.app));
-    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
-    input.app.store.read(resolve).await
+pub(crate) async fn get(call: ControlCall) -> Result<Json<LoggedRequest>, ApiError> {
+    let found = find(&call.app().requests, call.organization, call.input.id());
+    Json::of(&found.ok_or_else(|| ApiError::not_found("request"))?)
 }
 
 /// The request that sent an email.
-pub(super) fn of_email(
-    log: &RequestLog,
-    organization: i64,
-    email: &Stored,
-) -> Option<LoggedRequest> {
-    let id = email.request.as_ref()?;
-    let request = log.list(organization).into_iter().find(|request| request.id == *id)?;
-    Some(LoggedRequest::from(&*request))
+pub(super) fn of_email(log: &RequestLog, email: &Stored) -> Option<LoggedRequest> {
+    find(log, email.organization, email.request.as_deref()?)
+}
+
+fn find(log: &RequestLog, organization: i64, id: &str) -> Option<LoggedRequest> {
+    let all = log.list(organization);
+    all.iter().find(|request| request.id == id).map(|request| LoggedRequest::from(&**request))
 }
 
 /// A status, or a class of statuses.

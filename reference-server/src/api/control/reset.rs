@@ -2,42 +2,23 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::seed;
-use super::{named_organization, organization};
 use crate::api::app::App;
-use crate::api::framework::{Input, NoContent, OptionalBody};
+use crate::api::framework::{ControlCall, NoContent};
+use crate::control::server::Reset;
 use crate::engine::Command;
 use crate::model::error::{ApiError, Code};
-use crate::store::Location;
+use crate::store::{Location, NO_ORGANIZATION};
 
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Reset")]
-pub(crate) struct Reset {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) organization: Option<String>,
-}
-
-pub(crate) async fn reset(
-    mut input: Input,
-    body: OptionalBody<Reset>,
-) -> Result<NoContent, ApiError> {
-    let reset = body.read(&mut input).await?;
-    let name = named_organization(&input, reset.organization)?;
-    let app = Arc::clone(&input.app);
+pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<NoContent, ApiError> {
+    let (organization, app) = (call.organization, Arc::clone(call.app()));
     // The reset is completed even if the client disconnects.
     let done = tokio::spawn(async move {
         let _active = app.activity.request();
         let seeded = Arc::clone(&app);
-        let written = app.store.write(move |tx| match name {
-            Some(name) => {
-                let organization = organization(tx.reader(), &seeded.settings, Some(&name))?;
-                seed::reset_organization(tx, &seeded, organization)
-            }
-            None => seed::reset_server(tx, &seeded),
+        let written = app.store.write(move |tx| match organization {
+            NO_ORGANIZATION => seed::reset_server(tx, &seeded),
+            organization => seed::reset_organization(tx, &seeded, organization),
         });
         written.await.map_err(|error| explain_full_disk(&app, error))?;
         // Abort the work in progress for deleted data.

@@ -10,7 +10,8 @@ use svc_sdk::{Scope, Service};
 use self::file::SeedError;
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
-use crate::api::control::live::{Reset, ResetReason};
+use crate::control::live::{Reset, ResetReason};
+use crate::control::organizations::MAX_NAME_LENGTH;
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
 use crate::model::dns::RecordKind;
@@ -156,9 +157,6 @@ pub(crate) fn insert_keys(
     keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
     Ok(())
 }
-
-/// Maximum length of an organization's name, in characters.
-pub(crate) const MAX_NAME_LENGTH: usize = 200;
 
 /// What is wrong with the name of an organization.
 pub(crate) fn check_name(name: &str) -> Option<String> {

@@ -3,135 +3,39 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::query::Query;
-use super::{Page, named_organization, organization, organization_param};
-use crate::api::framework::{Input, Json, JsonBody, NoContent, OptionalBody};
+use crate::api::framework::route::Routes;
+use crate::api::framework::{ControlCall, Json, NoContent};
+use crate::control::endpoint::Page;
+use crate::control::query::PageQuery;
+use crate::control::templates::{
+    self as control, NewTemplate, RenderedTemplate, Template, TemplateSummary, Variables,
+};
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Problems};
-use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::templates;
 
-/// The content of a template. Each part may contain variables, such as `{{ name }}`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "NewTemplate")]
-pub struct NewTemplate {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    html: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-}
-
-impl NewTemplate {
-    /// A template without content.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the subject.
-    #[must_use]
-    pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.subject = Some(subject.into());
-        self
-    }
-
-    /// Sets the HTML part.
-    #[must_use]
-    pub fn html(mut self, html: impl Into<String>) -> Self {
-        self.html = Some(html.into());
-        self
-    }
-
-    /// Sets the text part.
-    #[must_use]
-    pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.text = Some(text.into());
-        self
-    }
-}
-
-/// A template of emails.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Template")]
-#[non_exhaustive]
-pub struct Template {
-    /// The ID, which the `templateId` of an email names.
-    pub id: String,
-    /// The subject.
-    pub subject: Option<String>,
-    /// The HTML part.
-    pub html: Option<String>,
-    /// The text part.
-    pub text: Option<String>,
-    /// When it was first stored.
-    pub created_at: Timestamp,
-    /// When it was last stored.
-    pub updated_at: Timestamp,
-}
-
-/// A template in a list.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct TemplateSummary {
-    /// The ID, which the `templateId` of an email names.
-    pub id: String,
-    /// The subject.
-    pub subject: Option<String>,
-    /// Whether it has an HTML part.
-    pub has_html: bool,
-    /// Whether it has a text part.
-    pub has_text: bool,
-    /// When it was first stored.
-    pub created_at: Timestamp,
-    /// When it was last stored.
-    pub updated_at: Timestamp,
-}
-
-/// The variables of a template.
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "TemplateVariables")]
-pub(crate) struct Variables {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) organization: Option<String>,
-    /// Their values, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) variables: Option<Map<String, Value>>,
-}
-
-/// A template with the values of its variables.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct RenderedTemplate {
-    /// The subject. An email with the template has a subject of its own instead.
-    pub subject: Option<String>,
-    /// The HTML part.
-    pub html: Option<String>,
-    /// The text part.
-    pub text: Option<String>,
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox templates");
+    r.control(control::LIST, list);
+    r.control(control::PUT_TEMPLATE, put).links("$request.path.id", "/_sandbox/templates/{");
+    r.control(control::TEMPLATE, get);
+    r.control(control::REMOVE, remove);
+    r.control(control::RENDER, render);
 }
 
 /// Lists one page of the templates, by ID.
-pub(crate) async fn list(input: Input) -> Result<Json<Page<TemplateSummary>>, ApiError> {
-    let mut query = Query::of(&input);
-    let (limit, cursor) = (query.limit(), query.text("cursor").unwrap_or_default());
-    query.check()?;
-    let (app, name) = (Arc::clone(&input.app), organization_param(&input));
-    let found = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        templates::list(reader, organization, &cursor, limit as i64 + 1)
-    });
+pub(crate) async fn list(
+    call: ControlCall<(), PageQuery<TemplateSummary>>,
+) -> Result<Json<Page<TemplateSummary>>, ApiError> {
+    let (organization, limit) = (call.organization, call.query.limit.0);
+    let cursor = call.query.cursor.as_ref().map_or_else(String::new, |cursor| cursor.0.clone());
+    let found = call
+        .app()
+        .store
+        .read(move |reader| templates::list(reader, organization, &cursor, limit as i64 + 1));
     let view = |head: templates::Head| TemplateSummary {
         id: head.id,
         subject: head.subject,
@@ -140,21 +44,14 @@ pub(crate) async fn list(input: Input) -> Result<Json<Page<TemplateSummary>>, Ap
         created_at: head.created_at.into(),
         updated_at: head.updated_at.into(),
     };
-    let found = found.await?.into_iter().map(view).collect();
-    Json::of(&Page::of(found, limit, |last| last.id.clone()))
+    Json::of(&Page::of(found.await?, limit, |last| last.id.clone()).map(view))
 }
 
 /// Creates or replaces a template.
-pub(crate) async fn put(
-    mut input: Input,
-    body: JsonBody<NewTemplate>,
-) -> Result<Json<Template>, ApiError> {
-    let new = body.read(&mut input).await?;
-    let name = named_organization(&input, new.organization.clone())?;
-    let app = Arc::clone(&input.app);
-    let resolve = move |reader: Reader<'_>| organization(reader, &app.settings, name.as_deref());
-    let organization = input.app.store.read(resolve).await?;
-    let permit = input.app.templates.permit().await;
+pub(crate) async fn put(call: ControlCall<NewTemplate>) -> Result<Json<Template>, ApiError> {
+    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
+    let new = call.body;
+    let permit = app.templates.permit().await;
     let new = template::run(permit, move || {
         let mut problems = Problems::default();
         let parts = [
@@ -170,8 +67,7 @@ pub(crate) async fn put(
         problems.check().map(|()| new)
     });
     let new = new.await?;
-    let id = input.id().to_owned();
-    let put = input.app.store.write(move |tx| {
+    let put = app.store.write(move |tx| {
         let [subject, html, text] = [&new.subject, &new.html, &new.text].map(Option::as_deref);
         templates::put(tx, organization, &id, subject, html, text)?;
         read(tx.reader(), organization, &id)
@@ -179,32 +75,20 @@ pub(crate) async fn put(
     Json::of(&put.await?)
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<Template>, ApiError> {
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let name = organization_param(&input);
-    let found = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        read(reader, organization, &id)
-    });
-    Json::of(&found.await?)
+pub(crate) async fn get(call: ControlCall) -> Result<Json<Template>, ApiError> {
+    let (organization, id) = (call.organization, call.id());
+    Json::of(&call.app().store.read(move |reader| read(reader, organization, &id)).await?)
 }
 
 /// Renders a template as an email with it would be, but sends nothing.
 pub(crate) async fn render(
-    mut input: Input,
-    body: OptionalBody<Variables>,
+    call: ControlCall<Variables>,
 ) -> Result<Json<RenderedTemplate>, ApiError> {
-    let Variables { organization: in_body, variables } = body.read(&mut input).await?;
-    let name = named_organization(&input, in_body)?;
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let found = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        read(reader, organization, &id)
-    });
-    let found = found.await?;
-    let permit = input.app.templates.permit().await;
+    let (organization, id) = (call.organization, call.id());
+    let found = call.app().store.read(move |reader| read(reader, organization, &id)).await?;
+    let permit = call.app().templates.permit().await;
     template::run(permit, move || {
-        let variables = Value::Object(variables.unwrap_or_default());
+        let variables = Value::Object(call.body.variables.unwrap_or_default());
         let render =
             |part, text: Option<String>| template::render_part(part, text.as_deref(), &variables);
         Json::of(&RenderedTemplate {
@@ -216,18 +100,10 @@ pub(crate) async fn render(
     .await
 }
 
-pub(crate) async fn delete(input: Input) -> Result<NoContent, ApiError> {
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let name = organization_param(&input);
-    let deleted = input.app.store.write(move |tx| {
-        let organization = organization(tx.reader(), &app.settings, name.as_deref())?;
-        match templates::delete(tx, organization, &id)? {
-            false => Err(ApiError::not_found("template")),
-            true => Ok(()),
-        }
-    });
-    deleted.await?;
-    Ok(NoContent)
+pub(crate) async fn remove(call: ControlCall) -> Result<NoContent, ApiError> {
+    let (organization, id) = (call.organization, call.id());
+    let deleted = call.app().store.write(move |tx| templates::delete(tx, organization, &id));
+    if deleted.await? { Ok(NoContent) } else { Err(ApiError::not_found("template")) }
 }
 
 fn read(reader: Reader<'_>, organization: i64, id: &str) -> Result<Template, ApiError> {

@@ -59,9 +59,8 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
     let read = bytes.clone();
     let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
     for email in &mut checked {
-        if let Ok(checked) = email
-            && let Err(error) = prepare(&call, checked).await
-        {
+        let Ok(checked) = email else { continue };
+        if let Err(error) = prepare(&call, checked).await {
             *email = Err(error);
         }
     }

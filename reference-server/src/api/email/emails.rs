@@ -19,11 +19,11 @@ use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
-use crate::model::request_log::RequestId;
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
 use crate::store::emails::{self, Attachment, Content, Stored, View};
 use crate::store::jobs;
+use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 

@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::one_or_many::OneOrMany;
 use crate::api::framework::Object;
 use crate::mail::mime::check_content_type;
 use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
 use crate::model::error::{ApiError, Problems};
+use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
@@ -99,10 +99,13 @@ impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
     pub(super) fn check(self) -> Result<Checked, ApiError> {
         let mut problems = Problems::default();
-        let from = self.from.map(without_final_dot).unwrap_or_else(|| {
-            problems.add("from", "is required");
-            String::new()
-        });
+        let from = self.from.map_or_else(
+            || {
+                problems.add("from", "is required");
+                String::new()
+            },
+            without_final_dot,
+        );
         let mut domain = String::new();
         if !from.is_empty() || problems.is_empty() {
             match parse_mailbox(&from) {

@@ -12,9 +12,6 @@ use crate::model::error::ApiError;
 use crate::model::heavy;
 
 pub(crate) trait RequestBody: Send + 'static {
-    /// What the body is; `()` if it is ignored.
-    type Content;
-
     const NEW: Self;
 
     fn describe(generator: &mut SchemaGenerator) -> Described;
@@ -27,22 +24,15 @@ pub(crate) enum Described {
     Json { required: bool, schema: Schema },
 }
 
-/// A JSON object; unless it is required, an empty body stands for `{}`.
-pub(crate) struct Body<T, const REQUIRED: bool>(PhantomData<fn() -> T>);
-
-pub(crate) type JsonBody<T> = Body<T, true>;
-pub(crate) type OptionalBody<T> = Body<T, false>;
+/// A JSON object.
+pub(crate) struct JsonBody<T>(PhantomData<fn() -> T>);
 
 /// The operation has no body, but a body that was sent must be read.
 pub(crate) struct IgnoredBody;
 
-impl<T: DeserializeOwned + Send + 'static, const REQUIRED: bool> Body<T, REQUIRED> {
+impl<T: DeserializeOwned + Send + 'static> JsonBody<T> {
     pub(crate) async fn read(self, input: &mut Input) -> Result<T, ApiError> {
-        let bytes = input.bytes().await?;
-        if bytes.is_empty() && !REQUIRED {
-            return object(b"{}");
-        }
-        input.expect_json()?;
+        let bytes = input.json_bytes().await?;
         heavy::run_on(bytes.len(), move || object(&bytes)).await
     }
 
@@ -58,19 +48,15 @@ impl IgnoredBody {
     }
 }
 
-impl<T: JsonSchema + 'static, const REQUIRED: bool> RequestBody for Body<T, REQUIRED> {
-    type Content = T;
-
+impl<T: JsonSchema + 'static> RequestBody for JsonBody<T> {
     const NEW: Self = Self(PhantomData);
 
     fn describe(generator: &mut SchemaGenerator) -> Described {
-        Described::Json { required: REQUIRED, schema: generator.subschema_for::<T>() }
+        Described::Json { required: true, schema: generator.subschema_for::<T>() }
     }
 }
 
 impl RequestBody for IgnoredBody {
-    type Content = ();
-
     const NEW: Self = Self;
 
     fn describe(_: &mut SchemaGenerator) -> Described {

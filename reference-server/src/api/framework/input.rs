@@ -17,7 +17,7 @@ use tower_http::timeout::{TimeoutBody, TimeoutError};
 use super::memory::{self, Reserved};
 use crate::api::app::Shared;
 use crate::model::error::{ApiError, Code};
-use crate::model::request_log::BodyRecorder;
+use crate::store::request_log::BodyRecorder;
 
 pub(crate) struct Input {
     pub(crate) app: Shared,

@@ -29,7 +29,7 @@ use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::limit::{Limit, Permit};
 use crate::model::redact::redact;
-use crate::model::request_log::RequestId;
+use crate::store::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.
 pub(crate) const LEASE_PATH: &str = "/_sandbox/lease";

@@ -1,18 +1,22 @@
 //! [`Route`]: an operation, its handler, and what the handler's types do not say about it.
 //! The router and the OpenAPI description are derived from it.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use futures_util::future::BoxFuture;
 use http::{Method, Response, StatusCode};
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use svc_sdk::Operation;
 
 use super::body::{Described, RequestBody};
 use super::call::Call;
-use super::endpoint::{Endpoint, Returns};
+use super::control::{ControlCall, Returns, describe_body, parameters};
 use super::input::Input;
 use super::response::Reply;
+use crate::control::endpoint::{Endpoint, Subject};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
 
@@ -20,8 +24,6 @@ pub(crate) struct Route {
     pub(crate) target: Target,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
-    /// Describes the successful response.
-    pub(crate) returns: &'static str,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -34,9 +36,12 @@ pub(crate) struct Route {
     pub(crate) links: Option<(&'static str, &'static str)>,
     /// Whether a request that is not a GET request may change something.
     pub(crate) changes: bool,
-    pub(crate) body: fn(&mut SchemaGenerator) -> Described,
-    pub(crate) reply: fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>),
+    pub(crate) body: DescribeBody,
+    pub(crate) reply: DescribeReply,
 }
+
+type DescribeBody = fn(&mut SchemaGenerator) -> Described;
+type DescribeReply = fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>);
 
 pub(crate) enum Target {
     /// An operation of a service; method and path are those of the operation table.
@@ -44,8 +49,7 @@ pub(crate) enum Target {
     Control {
         method: Method,
         path: &'static str,
-        /// Whether the query parameter `organization` selects one.
-        of_organization: bool,
+        subject: Subject,
         handler: Boxed<Input>,
     },
 }
@@ -55,8 +59,6 @@ type Boxed<I> =
 
 /// An asynchronous function of the request, and of its body if it has one.
 pub(crate) trait Handler<I, M>: Send + Sync + 'static {
-    /// What the body of the request is; `()` if it has none.
-    type Content;
     type Reply: Reply;
 
     fn describe_body(generator: &mut SchemaGenerator) -> Described;
@@ -70,7 +72,6 @@ where
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
     R: Reply,
 {
-    type Content = ();
     type Reply = R;
 
     fn describe_body(_: &mut SchemaGenerator) -> Described {
@@ -89,7 +90,6 @@ where
     R: Reply,
     B: RequestBody,
 {
-    type Content = B::Content;
     type Reply = R;
 
     fn describe_body(generator: &mut SchemaGenerator) -> Described {
@@ -121,43 +121,57 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<M>(
+    pub(crate) fn documented<M, H: Handler<Call, M>>(
         &mut self,
         operation: Operation,
-        handler: impl Handler<Call, M>,
+        handler: H,
     ) -> &mut Route {
-        self.add(handler, |handler| Target::Documented(operation, handler))
+        let target = Target::Documented(operation, handler.boxed());
+        self.add(Route::new(target, H::describe_body, H::Reply::describe))
     }
 
     /// Adds an operation of the control interface.
-    pub(crate) fn control<M, B, R, H>(&mut self, endpoint: Endpoint<B, R>, handler: H) -> &mut Route
+    pub(crate) fn control<B, R, Q, F, Fut, T>(
+        &mut self,
+        endpoint: Endpoint<B, R, Q>,
+        handler: F,
+    ) -> &mut Route
     where
-        H: Handler<Input, M, Content = B>,
-        H::Reply: Returns<R>,
+        B: DeserializeOwned + JsonSchema + Send + 'static,
+        R: 'static,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(ControlCall<B, Q>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
+        T: Returns<R>,
     {
-        let Endpoint { method, path, of_organization, .. } = endpoint;
-        self.add(handler, |handler| Target::Control { method, path, of_organization, handler })
+        let Endpoint { path, subject, has_optional_body, .. } = endpoint;
+        let method = endpoint.method.clone();
+        let (summary, changes) = (endpoint.summary, endpoint.changes);
+        let (produces, also_accepts) = (endpoint.produces, endpoint.also_accepts);
+        let shared = Arc::new((endpoint, handler));
+        let handler: Boxed<Input> = Box::new(move |input| {
+            let shared = Arc::clone(&shared);
+            respond(async move {
+                let (endpoint, handler) = &*shared;
+                handler(ControlCall::read(input, endpoint).await?).await
+            })
+        });
+        let body = match has_optional_body {
+            true => describe_body::<B, false>,
+            false => describe_body::<B, true>,
+        };
+        self.add(Route {
+            summary,
+            produces,
+            also_accepts,
+            changes,
+            query: |_| parameters::<Q>(),
+            ..Route::new(Target::Control { method, path, subject, handler }, body, T::describe)
+        })
     }
 
-    fn add<I, M, H: Handler<I, M>>(
-        &mut self,
-        handler: H,
-        target: impl FnOnce(Boxed<I>) -> Target,
-    ) -> &mut Route {
-        self.all.push(Route {
-            target: target(handler.boxed()),
-            tag: self.tag,
-            summary: "",
-            returns: "",
-            produces: "application/json",
-            also_accepts: None,
-            errors: &[],
-            query: |_| Vec::new(),
-            links: None,
-            changes: true,
-            body: H::describe_body,
-            reply: H::Reply::describe,
-        });
+    fn add(&mut self, route: Route) -> &mut Route {
+        self.all.push(Route { tag: self.tag, ..route });
         self.all.last_mut().expect("a route")
     }
 
@@ -167,8 +181,24 @@ impl Routes {
 }
 
 impl Route {
-    pub(crate) fn doc(&mut self, summary: &'static str, returns: &'static str) -> &mut Self {
-        (self.summary, self.returns) = (summary, returns);
+    fn new(target: Target, body: DescribeBody, reply: DescribeReply) -> Self {
+        Self {
+            target,
+            tag: "",
+            summary: "",
+            produces: "application/json",
+            also_accepts: None,
+            errors: &[],
+            query: |_| Vec::new(),
+            links: None,
+            changes: true,
+            body,
+            reply,
+        }
+    }
+
+    pub(crate) fn doc(&mut self, summary: &'static str) -> &mut Self {
+        self.summary = summary;
         self
     }
 
@@ -182,26 +212,10 @@ impl Route {
         self
     }
 
-    pub(crate) fn produces(&mut self, content_type: &'static str) -> &mut Self {
-        self.produces = content_type;
-        self
-    }
-
-    pub(crate) fn also_accepts(&mut self, content_type: &'static str) -> &mut Self {
-        self.also_accepts = Some(content_type);
-        self
-    }
-
     /// Links to all other operations whose paths start with `paths`. `value` is the runtime
     /// expression of their first path parameter.
     pub(crate) fn links(&mut self, value: &'static str, paths: &'static str) -> &mut Self {
         self.links = Some((value, paths));
-        self
-    }
-
-    /// A request that changes nothing, although it is not a GET request.
-    pub(crate) fn changes_nothing(&mut self) -> &mut Self {
-        self.changes = false;
         self
     }
 

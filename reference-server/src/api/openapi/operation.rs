@@ -1,6 +1,7 @@
 //! One operation of a description: what follows from its route, the types of its handler and
 //! the operation table.
 
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule, Service};
 
@@ -10,6 +11,7 @@ use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::body::Described;
 use crate::api::framework::route::{ID, Route, Target};
+use crate::control::endpoint::Subject;
 use crate::model::compatibility::{ErrorFormat, Idempotency, Wrapping};
 use crate::model::dns::RecordKind;
 use crate::model::error::Code;
@@ -45,13 +47,13 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
             format = compatibility.error_format;
             fixed_unauthorized = operation.service() == Service::Extraction;
         }
-        Target::Control { of_organization, .. } => {
+        Target::Control { subject, .. } => {
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
             if document.has_control_token() && !PROBES.contains(&route.path()) {
                 set("security", json!([{"controlToken": []}]));
                 codes.push(Code::Unauthorized);
             }
-            if of_organization {
+            if subject != Subject::Server {
                 parameters.push(organization(document.settings.seed));
                 codes.extend([Code::NotFound, Code::Conflict]);
             }
@@ -80,7 +82,8 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
         }
     }
     let (status, schema) = (route.reply)(compatibility, &mut document.responses);
-    let mut response = json!({"description": route.returns, "headers": headers()});
+    let description = description(document, schema.as_ref());
+    let mut response = json!({"description": description, "headers": headers()});
     if let Some(schema) = schema {
         response["content"] = json!({route.produces: {"schema": schema}});
     }
@@ -93,6 +96,15 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
     responses.extend(errors::describe(document, &codes, format, fixed_unauthorized));
     set("responses", responses.into());
     value.into()
+}
+
+/// Describes a response by its type.
+fn description(document: &Document<'_>, schema: Option<&Schema>) -> String {
+    let Some(schema) = schema else { return "Done. There is no content.".to_owned() };
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    let named = name.and_then(|name| document.responses.definitions().get(name));
+    let described = named.unwrap_or(schema.as_value()).get("description").and_then(Value::as_str);
+    described.unwrap_or("The content.").to_owned()
 }
 
 /// Errors that every request can get: malformed requests and server failures.

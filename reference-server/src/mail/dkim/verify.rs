@@ -1,7 +1,6 @@
 //! Verifies the DKIM signatures of incoming messages (RFC 6376 §6, RFC 8301, RFC 8463).
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -11,50 +10,12 @@ use ring::digest;
 use ring::signature::{
     ED25519, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY as RSA, UnparsedPublicKey,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::canonical::{self, Field, Form};
+use crate::control::messages::DkimVerdict;
 use crate::mail::dns::Resolver;
 use crate::model::error::ApiError;
 use crate::model::heavy;
-
-/// The result of a DKIM verification (RFC 8601 §2.7.1), from worst to best.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum DkimVerdict {
-    /// The message has no signature.
-    None,
-    /// The signature or its key is malformed or missing.
-    PermError,
-    /// The key lookup failed temporarily.
-    TempError,
-    /// The signature does not match the message.
-    Fail,
-    /// A signature matches the message.
-    Pass,
-}
-
-impl DkimVerdict {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::PermError => "permerror",
-            Self::TempError => "temperror",
-            Self::Fail => "fail",
-            Self::Pass => "pass",
-        }
-    }
-}
-
-impl fmt::Display for DkimVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Verifies the signatures of a message. Returns the best result, because one
 /// valid signature is enough, and the domains of the valid signatures. Lines must end in CRLF.

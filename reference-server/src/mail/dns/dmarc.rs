@@ -2,42 +2,10 @@
 //! authenticated. Policies and organizational domains are found by walking up the names, as the
 //! successor of the RFC does, because that needs no list of public suffixes.
 
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::control::messages::DmarcVerdict;
 
 use super::check::{is_dmarc, tag};
 use super::resolver::{LookupError, Resolver};
-
-/// The result of a DMARC evaluation (RFC 7489 §11.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum DmarcVerdict {
-    /// The domain of the author has no policy, or nothing could be checked.
-    None,
-    /// SPF or DKIM authenticated the domain of the author.
-    Pass,
-    /// Neither SPF nor DKIM authenticated the domain of the author.
-    Fail,
-    /// A lookup failed temporarily.
-    TempError,
-    /// The header has several authors.
-    PermError,
-}
-
-impl fmt::Display for DmarcVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        })
-    }
-}
 
 /// Evaluates the policy of an author's domain, given the domains that SPF and DKIM authenticated.
 pub(crate) async fn evaluate(

@@ -1,53 +1,16 @@
 //! Emails as a list of the control interface has them.
 
 use rusqlite::Row;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Meta, Stored};
+use crate::control::emails::EmailSummary;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-
-/// An email in a list of the control interface.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct EmailSummary {
-    /// The ID, `eml_…`.
-    pub id: String,
-    /// The status: the most severe one of its recipients.
-    pub status: Status,
-    /// The sender.
-    pub from: String,
-    /// The recipients.
-    pub to: Vec<String>,
-    /// The recipients of copies.
-    pub cc: Vec<String>,
-    /// The recipients of blind copies.
-    pub bcc: Vec<String>,
-    /// The addresses for replies.
-    pub reply_to: Vec<String>,
-    /// The subject.
-    pub subject: String,
-    /// The tags.
-    pub tags: Map<String, Value>,
-    /// When it is to be sent, if it was scheduled.
-    pub scheduled_at: Option<Timestamp>,
-    /// The ID of its template.
-    pub template_id: Option<String>,
-    /// When it was accepted.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-    /// The last event of any recipient, such as `email.delivered`.
-    pub last_event: Option<String>,
-}
 
 impl From<&Stored> for EmailSummary {
     fn from(email: &Stored) -> Self {

@@ -1,100 +1,25 @@
 //! A single message: its parts, source, HTML and links.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use http::Response;
 use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
-use crate::api::control::{organization, organization_param};
-use crate::api::framework::{Input, Json, memory};
-use crate::delivery::authentication::Authentication;
+use crate::api::framework::{ControlCall, Json, memory};
+use crate::control::messages::{
+    Authentication, Direction, Message, MessageAttachment, MessageLinks,
+};
 use crate::delivery::source;
-use crate::mail::links::{self, Link};
+use crate::mail::links;
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::heavy;
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails;
-use crate::store::messages::{self, Direction};
-
-/// A message with its content.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Message {
-    /// The ID, `msg_…`.
-    pub id: String,
-    /// Where it comes from.
-    pub direction: Direction,
-    /// The ID of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_id: Option<String>,
-    /// The sender.
-    pub from: String,
-    /// The tags of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Map<String, Value>>,
-    /// The address that it was delivered to.
-    pub recipient: String,
-    /// When it arrived.
-    pub created_at: Timestamp,
-    /// The results of SPF, DKIM and DMARC, if the message was checked when it arrived.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub authentication: Option<Authentication>,
-    /// Size of the source, in bytes.
-    pub size: usize,
-    /// The recipients in its header.
-    pub to: Vec<String>,
-    /// The recipients of copies in its header.
-    pub cc: Vec<String>,
-    /// The subject; empty if there is none.
-    pub subject: String,
-    /// The text part.
-    pub text: Option<String>,
-    /// The HTML part.
-    pub html: Option<String>,
-    /// The header, by name.
-    pub headers: Map<String, Value>,
-    /// The attachments.
-    pub attachments: Vec<MessageAttachment>,
-    /// The links of the HTML part in order, then those that only the text part contains.
-    pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
-    pub codes: Vec<String>,
-}
-
-/// An attachment of a message, without its content.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct MessageAttachment {
-    /// The name of the file.
-    pub filename: Option<String>,
-    /// The content type.
-    pub content_type: String,
-    /// The `Content-ID`, of an image in the HTML part.
-    pub content_id: Option<String>,
-    /// In bytes.
-    pub size: usize,
-}
-
-/// The links and the one-time codes of a message.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct MessageLinks {
-    /// The links of the HTML part in order, then those that only the text part contains.
-    pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
-    pub codes: Vec<String>,
-}
+use crate::store::messages;
 
 impl MessageLinks {
     fn of(message: Option<&Incoming>) -> Self {
@@ -104,9 +29,8 @@ impl MessageLinks {
     }
 }
 
-pub(crate) async fn get(input: Input) -> Result<Json<Message>, ApiError> {
-    let (organization, id) = find(&input).await?;
-    show(&input.app, organization, id).await
+pub(crate) async fn get(call: ControlCall) -> Result<Json<Message>, ApiError> {
+    show(call.app(), call.organization, call.id()).await
 }
 
 /// Returns the message with its content.
@@ -120,17 +44,15 @@ pub(crate) async fn show(
 }
 
 /// Returns the RFC 5322 source.
-pub(crate) async fn raw(input: Input) -> Result<Response<Body>, ApiError> {
-    let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
+pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let (_, source) = source(call.app(), call.organization, call.id()).await?;
     Ok(typed("message/rfc822", source))
 }
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
-pub(crate) async fn html(input: Input) -> Result<Response<Body>, ApiError> {
-    let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
+pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let (_, source) = source(call.app(), call.organization, call.id()).await?;
     let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
     let html = heavy::run(read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
@@ -144,10 +66,9 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Returns an attachment. Whatever its type is, a browser saves it, or shows it as an image, but
 /// does not run it.
-pub(crate) async fn attachment(input: Input) -> Result<Response<Body>, ApiError> {
-    let (organization, id) = find(&input).await?;
-    let position = input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let (_, source) = source(&input.app, organization, id).await?;
+pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let position = call.input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let (_, source) = source(call.app(), call.organization, call.id()).await?;
     let found = heavy::run(move || {
         let message = Incoming::parse(&source).unwrap_or_default();
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
@@ -173,24 +94,10 @@ pub(crate) async fn attachment(input: Input) -> Result<Response<Body>, ApiError>
 const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
 
 /// Returns the links and the one-time codes of the message.
-pub(crate) async fn links(input: Input) -> Result<Json<MessageLinks>, ApiError> {
-    let (organization, id) = find(&input).await?;
-    let (_, source) = source(&input.app, organization, id).await?;
+pub(crate) async fn links(call: ControlCall) -> Result<Json<MessageLinks>, ApiError> {
+    let (_, source) = source(call.app(), call.organization, call.id()).await?;
     let find = move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()));
     Json::of(&heavy::run(find).await?)
-}
-
-/// Returns the organization and the message ID of the request, or 404 if the organization
-/// has no such message.
-async fn find(input: &Input) -> Result<(i64, String), ApiError> {
-    let (app, id) = (Arc::clone(&input.app), input.id().to_owned());
-    let name = organization_param(input);
-    let found = input.app.store.read(move |reader| {
-        let organization = organization(reader, &app.settings, name.as_deref())?;
-        let found = messages::find(reader, organization, &id)?;
-        Ok(found.map(|message| (organization, message.id)))
-    });
-    found.await?.ok_or_else(|| ApiError::not_found("message"))
 }
 
 /// A message without its source.

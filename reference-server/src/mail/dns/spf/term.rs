@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::verdict::SpfVerdict;
+use crate::control::messages::SpfVerdict;
 
 #[derive(Clone, Copy)]
 pub(super) enum Qualifier {

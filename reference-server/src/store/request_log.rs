@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use svc_sdk::Operation;
 
+use crate::control::requests::RequestHandled;
 use crate::model::redact::redact;
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 
 /// Maximum number of requests of an organization in the log, and of their bytes.
 const MAX_REQUESTS: usize = 1000;
@@ -70,43 +68,6 @@ pub(crate) struct LoggedRequest {
     pub(crate) user_agent: Option<String>,
     pub(crate) request_body: Option<LoggedBody>,
     pub(crate) response_body: Option<LoggedBody>,
-}
-
-/// A request to a documented operation, without its bodies.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct RequestHandled {
-    /// The ID, `req_…`, which is the `X-Request-Id` of the response.
-    pub id: String,
-    /// `email` or `extraction`.
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    pub service: String,
-    /// The operation, such as `emails.send`.
-    pub operation: String,
-    /// The method.
-    pub method: String,
-    /// The path with the query.
-    pub path: String,
-    /// The ID of the key; null if the request had no valid one.
-    pub key: Option<String>,
-    /// The status of the response; null if none was sent, because the client was gone or a fault
-    /// cut the connection.
-    pub status: Option<u16>,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: f64,
-    /// When it began, by the server's clock.
-    pub started_at: Timestamp,
-    /// The ID of the fault that affected it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<String>,
-    /// The `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// The `User-Agent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_agent: Option<String>,
 }
 
 /// The beginning of a body.

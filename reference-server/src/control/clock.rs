@@ -1,0 +1,92 @@
+//! The clock of the server.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, Request};
+use super::endpoint::{Endpoint, GET, POST};
+use crate::model::schema;
+use crate::model::time::duration_text;
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const CLOCK: Endpoint<(), Clock> =
+    Endpoint::new(GET, "/_sandbox/clock", "Get the clock").of_server();
+pub(crate) const CHANGE: Endpoint<ClockChange, Clock> =
+    Endpoint::new(POST, "/_sandbox/clock", "Freeze, advance or resume the clock").of_server();
+
+/// Exactly one of the fields.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},
+    {"properties": {"advance": {"type": "string"}}, "required": ["advance"]},
+    {"properties": {"resume": {"const": true}}, "required": ["resume"]},
+]))]
+pub(crate) struct ClockChange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = [true, null]))]
+    pub(crate) freeze: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::Duration>")]
+    pub(crate) advance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = [true, null]))]
+    pub(crate) resume: Option<bool>,
+}
+
+/// The state of the server's clock.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Clock {
+    /// Its time.
+    pub now: Timestamp,
+    /// Whether it stands still.
+    pub frozen: bool,
+    /// Whether no work is in progress and none is due at or before `now`.
+    pub settled: bool,
+    /// When the next work is due.
+    pub next_due: Option<Timestamp>,
+}
+
+impl Client {
+    /// The clock, which all organizations of the server share.
+    pub fn clock(&self) -> ClockControl<'_> {
+        ClockControl(self)
+    }
+}
+
+/// Requests for the clock; see [`Client::clock`].
+#[derive(Clone, Copy, Debug)]
+pub struct ClockControl<'a>(&'a Client);
+
+/// How long an advance may take: it runs all work that falls due.
+const MAX_ADVANCE: Duration = Duration::from_secs(600);
+
+impl ClockControl<'_> {
+    /// Returns the state of the clock.
+    pub fn get(&self) -> Request<Clock> {
+        self.0.call(&CLOCK, &[])
+    }
+
+    /// Freezes the clock.
+    pub fn freeze(&self) -> Request<Clock> {
+        self.change(&ClockChange { freeze: Some(true), ..ClockChange::default() })
+    }
+
+    /// Advances the clock, and waits until everything that falls due is done.
+    pub fn advance(&self, by: Duration) -> Request<Clock> {
+        let advance = Some(duration_text(by));
+        self.change(&ClockChange { advance, ..ClockChange::default() })
+    }
+
+    /// Lets the clock continue from its own time.
+    pub fn resume(&self) -> Request<Clock> {
+        self.change(&ClockChange { resume: Some(true), ..ClockChange::default() })
+    }
+
+    fn change(&self, change: &ClockChange) -> Request<Clock> {
+        self.0.send(&CHANGE, &[], change).waits(MAX_ADVANCE)
+    }
+}

@@ -1,0 +1,233 @@
+//! Webhook deliveries with their attempts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::client::{Client, Request};
+use super::endpoint::{Endpoint, GET, POST, Page};
+use super::query::{Id, Identified, Limit};
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryQuery> =
+    Endpoint::new(GET, "/_sandbox/deliveries", "List webhook deliveries");
+pub(crate) const DELIVERY: Endpoint<(), Delivery> =
+    Endpoint::new(GET, "/_sandbox/deliveries/{id}", "Get a delivery");
+pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
+    POST,
+    "/_sandbox/deliveries/{id}/replay",
+    "Attempt a delivery again, with the same event ID and the current secret",
+);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DeliveryQuery {
+    /// The ID of the webhook.
+    pub(crate) webhook: Option<String>,
+    /// The name of the event, such as `email.sent`.
+    pub(crate) event: Option<String>,
+    /// The state of the delivery.
+    pub(crate) state: Option<State>,
+    /// Maximum number of results.
+    #[serde(default)]
+    pub(crate) limit: Limit,
+    /// The `next` value of the previous page.
+    pub(crate) cursor: Option<Id<Delivery>>,
+}
+
+impl Identified for Delivery {
+    const PREFIX: &'static str = "";
+    const NAME: &'static str = "a delivery";
+
+    /// A UUID with hyphens.
+    fn is_id(text: &str) -> bool {
+        text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    }
+}
+
+/// A webhook delivery.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Delivery {
+    /// The event ID, which is the same in the body of every attempt.
+    pub id: String,
+    /// The ID of the webhook.
+    pub webhook: String,
+    /// `email` or `extraction`.
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    pub service: String,
+    /// The name of the event, such as `email.delivered`.
+    pub event: String,
+    /// Whether the webhook accepted it.
+    pub state: State,
+    /// The number of attempts so far.
+    pub attempt_count: i64,
+    /// When the next attempt is due.
+    pub next_due_at: Option<Timestamp>,
+    /// When the event occurred.
+    pub created_at: Timestamp,
+    /// When the delivery last changed.
+    pub updated_at: Timestamp,
+    /// The exact request body; only for a single delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// The attempts, oldest first; absent from the response to a replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<Vec<Attempt>>,
+}
+
+/// An attempt of a webhook delivery.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Its number; the first is 1.
+    pub number: i64,
+    /// When it started, by the server's clock.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds of real time.
+    pub duration_ms: i64,
+    /// The URL of the request.
+    pub url: String,
+    /// The headers of the request, with the signature.
+    pub request_headers: Map<String, Value>,
+    /// The status of the response; null if there was none.
+    pub status: Option<i64>,
+    /// Why there was no response.
+    pub error: Option<String>,
+    /// The first 4 KiB of the response body; only for a single delivery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_body: Option<String>,
+}
+
+/// The state of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "DeliveryState", inline)]
+#[non_exhaustive]
+pub enum State {
+    /// An attempt is in progress or due.
+    Pending,
+    /// The webhook accepted it.
+    Delivered,
+    /// The last attempt failed.
+    Failed,
+    /// The webhook was deleted or deactivated first.
+    Dropped,
+}
+
+impl State {
+    /// All states.
+    pub(crate) const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Dropped];
+
+    /// `pending`, `delivered`, `failed` or `dropped`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    /// The state with this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A delivery that changed, as the clients that watch see it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub struct DeliveryChange {
+    /// The event ID.
+    pub id: String,
+    /// The ID of the webhook.
+    pub webhook: String,
+    /// `email` or `extraction`.
+    pub service: String,
+    /// The name of the event, such as `email.delivered`.
+    pub event: String,
+    /// The ID of the email that the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
+    /// Whether the webhook accepted it.
+    pub state: State,
+    /// The number of attempts so far.
+    pub attempt_count: i64,
+    /// When the next attempt is due.
+    pub next_due_at: Option<Timestamp>,
+    /// When the event occurred.
+    pub created_at: Timestamp,
+    /// When the delivery last changed.
+    pub updated_at: Timestamp,
+}
+
+/// An attempt that was made, as the clients that watch see it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub struct AttemptMade {
+    /// The ID of the delivery.
+    pub delivery: String,
+    /// Its number; the first is 1.
+    pub number: i64,
+    /// When it started, by the server's clock.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds of real time.
+    pub duration_ms: i64,
+    /// The URL of the request.
+    pub url: String,
+    /// The status of the response; null if there was none.
+    pub status: Option<i64>,
+    /// Why there was no response.
+    pub error: Option<String>,
+}
+
+impl Client {
+    /// The webhook deliveries with their attempts.
+    pub fn deliveries(&self) -> Deliveries<'_> {
+        Deliveries(self)
+    }
+}
+
+/// Requests for webhook deliveries; see [`Client::deliveries`].
+#[derive(Clone, Copy, Debug)]
+pub struct Deliveries<'a>(&'a Client);
+
+impl Deliveries<'_> {
+    /// Lists the deliveries with their attempts, newest first.
+    pub fn list(&self) -> Request<Page<Delivery>> {
+        self.0.call(&LIST, &[])
+    }
+
+    /// Returns a delivery with its body and the responses to its attempts.
+    pub fn get(&self, id: &str) -> Request<Delivery> {
+        self.0.call(&DELIVERY, &[id])
+    }
+
+    /// Makes one more attempt, with the same event ID and the current secret.
+    pub fn replay(&self, id: &str) -> Request<Delivery> {
+        self.0.call(&REPLAY, &[id])
+    }
+}
+
+impl Request<Page<Delivery>> {
+    /// Selects the deliveries to this webhook.
+    pub fn webhook(self, id: impl AsRef<str>) -> Self {
+        self.query("webhook", id)
+    }
+
+    /// Selects the deliveries of this event, such as `email.bounced`.
+    pub fn event(self, event: impl AsRef<str>) -> Self {
+        self.query("event", event)
+    }
+
+    /// Selects the deliveries in this state.
+    pub fn state(self, state: State) -> Self {
+        self.query("state", state.as_str())
+    }
+}

@@ -1,0 +1,222 @@
+//! The emails of an organization in every status, and what happened to each.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use svc_sdk::email::EmailRecord;
+
+use super::client::{Client, Request};
+use super::deliveries::Delivery;
+use super::endpoint::{Endpoint, GET, POST, Page};
+use super::messages::MessageSummary;
+use super::query::{AddressParameter, Id, Identified, Limit, Position};
+use super::requests::LoggedRequest;
+use crate::model::schema;
+use crate::model::status::{RecipientState, Status};
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> =
+    Endpoint::new(GET, "/_sandbox/emails", "List the emails in every status");
+pub(crate) const STORY: Endpoint<(), EmailStory> =
+    Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
+pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> =
+    Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct EmailQuery {
+    /// The status.
+    pub(crate) status: Option<Status>,
+    /// The address of the sender or of any recipient.
+    pub(crate) address: Option<AddressParameter>,
+    /// A part of the subject, case-insensitive.
+    pub(crate) subject: Option<String>,
+    /// The name of a tag, or its name and value as `name=value`.
+    pub(crate) tag: Option<String>,
+    /// Only emails after this time, or after the email with this ID.
+    pub(crate) after: Option<Position<EmailSummary>>,
+    /// Only emails before this time, or before the email with this ID.
+    pub(crate) before: Option<Position<EmailSummary>>,
+    /// Maximum number of results.
+    #[serde(default)]
+    pub(crate) limit: Limit,
+    /// The `next` value of the previous page.
+    pub(crate) cursor: Option<Id<EmailSummary>>,
+}
+
+impl Identified for EmailSummary {
+    const PREFIX: &'static str = "eml_";
+    const NAME: &'static str = "an email";
+}
+
+/// An email in a list of the control interface.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub struct EmailSummary {
+    /// The ID, `eml_…`.
+    pub id: String,
+    /// The status: the most severe one of its recipients.
+    pub status: Status,
+    /// The sender.
+    pub from: String,
+    /// The recipients.
+    pub to: Vec<String>,
+    /// The recipients of copies.
+    pub cc: Vec<String>,
+    /// The recipients of blind copies.
+    pub bcc: Vec<String>,
+    /// The addresses for replies.
+    pub reply_to: Vec<String>,
+    /// The subject.
+    pub subject: String,
+    /// The tags.
+    pub tags: Map<String, Value>,
+    /// When it is to be sent, if it was scheduled.
+    pub scheduled_at: Option<Timestamp>,
+    /// The ID of its template.
+    pub template_id: Option<String>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The last event of any recipient, such as `email.delivered`.
+    pub last_event: Option<String>,
+}
+
+/// What happened to an email.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct EmailStory {
+    /// The email.
+    pub email: EmailSummary,
+    /// The status of each recipient.
+    pub recipients: Vec<RecipientState>,
+    /// The request that sent it; null if the server does not have it any more.
+    pub request: Option<LoggedRequest>,
+    /// Its changes, oldest first, at most 500 after the first one.
+    pub timeline: Vec<EmailChange>,
+    /// The messages in local mailboxes.
+    pub messages: Vec<MessageSummary>,
+    /// The webhook deliveries of its events with their attempts, oldest first, at most 100.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// A change of an email.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct EmailChange {
+    /// When it happened.
+    pub at: Timestamp,
+    /// The status of the recipient after it.
+    pub status: Status,
+    /// The event, such as `email.delivered`.
+    pub event: Option<String>,
+    /// The address of the recipient; null if it concerns all of them.
+    pub recipient: Option<String>,
+}
+
+/// An event of an email to simulate.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EmailEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
+    #[schemars(with = "schema::EmailChange")]
+    pub(crate) event: String,
+    /// The address of the affected recipient. Default: all recipients whose status allows
+    /// the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recipient: Option<String>,
+    /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
+    /// string is short for the reason or the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<Value>,
+}
+
+impl EmailEvent {
+    /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`, for all
+    /// recipients whose status allows it.
+    pub fn new(event: impl Into<String>) -> Self {
+        Self { event: event.into(), ..Self::default() }
+    }
+
+    /// Limits the event to one recipient.
+    #[must_use]
+    pub fn recipient(mut self, address: impl Into<String>) -> Self {
+        self.recipient = Some(address.into());
+        self
+    }
+
+    /// The details: `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for
+    /// other events. A string is short for the reason or the URL.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<Value>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+}
+
+impl Client {
+    /// The emails of the organization.
+    pub fn emails(&self) -> Emails<'_> {
+        Emails(self)
+    }
+}
+
+/// Requests for emails; see [`Client::emails`].
+#[derive(Clone, Copy, Debug)]
+pub struct Emails<'a>(&'a Client);
+
+impl Emails<'_> {
+    /// Lists the emails in every status, newest first.
+    pub fn list(&self) -> Request<Page<EmailSummary>> {
+        self.0.call(&LIST, &[])
+    }
+
+    /// Returns what happened to an email: its request, its changes, its messages, and its
+    /// deliveries with their attempts.
+    pub fn story(&self, id: &str) -> Request<EmailStory> {
+        self.0.call(&STORY, &[id])
+    }
+
+    /// Makes an event of an email happen, and notifies the webhooks.
+    pub fn simulate(&self, id: &str, event: &EmailEvent) -> Request<EmailRecord> {
+        self.0.send(&EVENT, &[id], event)
+    }
+}
+
+impl Request<Page<EmailSummary>> {
+    /// Selects the emails with this status.
+    pub fn status(self, status: Status) -> Self {
+        self.query("status", status.as_str())
+    }
+
+    /// Selects the emails from or to this address.
+    pub fn address(self, address: impl AsRef<str>) -> Self {
+        self.query("address", address)
+    }
+
+    /// Selects the emails whose subject contains this text, in any case.
+    pub fn subject(self, part: impl AsRef<str>) -> Self {
+        self.query("subject", part)
+    }
+
+    /// Selects the emails with a tag, given as `name` or as `name=value`.
+    pub fn tag(self, tag: impl AsRef<str>) -> Self {
+        self.query("tag", tag)
+    }
+
+    /// Selects the emails after this time, or after the email with this ID.
+    pub fn after(self, time_or_id: impl fmt::Display) -> Self {
+        self.query("after", time_or_id.to_string())
+    }
+
+    /// Selects the emails before this time, or before the email with this ID.
+    pub fn before(self, time_or_id: impl fmt::Display) -> Self {
+        self.query("before", time_or_id.to_string())
+    }
+}

@@ -1,0 +1,156 @@
+//! [`Endpoint`]: a request of the control interface. Its route, its description and the call of
+//! the client are made from the same one, so the compiler compares their types.
+
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use http::Method;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use svc_sdk::{ErrorKind, Outcome, RawResponse};
+
+use super::query::NoQuery;
+
+pub(crate) const GET: Method = Method::GET;
+pub(crate) const POST: Method = Method::POST;
+pub(crate) const PUT: Method = Method::PUT;
+pub(crate) const DELETE: Method = Method::DELETE;
+
+/// Method and path, with the types of the bodies of request (`B`) and response (`R`), and of the
+/// query (`Q`). `()` stands for no body, and `Bytes` for a response that is not JSON.
+pub(crate) struct Endpoint<B, R, Q = NoQuery> {
+    pub(crate) method: Method,
+    /// With parameters in braces.
+    pub(crate) path: &'static str,
+    pub(crate) subject: Subject,
+    pub(crate) summary: &'static str,
+    /// The content type of the successful response.
+    pub(crate) produces: &'static str,
+    /// The content type that the body may have besides JSON.
+    pub(crate) also_accepts: Option<&'static str>,
+    /// Whether an empty body stands for `{}`.
+    pub(crate) has_optional_body: bool,
+    /// Whether a request that is not a GET request may change something.
+    pub(crate) changes: bool,
+    pub(crate) decode: Decode<R>,
+    types: PhantomData<fn(B, Q)>,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Server,
+    /// One organization, which the query or the body names; by default the seeded one.
+    Organization,
+    /// One organization if the query or the body names it.
+    OrganizationOrServer,
+}
+
+/// Reads a response.
+pub(crate) type Decode<R> = fn(&RawResponse) -> Result<R, svc_sdk::Error>;
+
+impl<B, R: DeserializeOwned, Q> Endpoint<B, R, Q> {
+    /// A request about one organization.
+    pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
+        Self::decoded(method, path, summary, from_json)
+    }
+}
+
+impl<Q> Endpoint<(), Bytes, Q> {
+    /// A GET request for something of this type, which is not JSON.
+    pub(crate) const fn content(
+        path: &'static str,
+        summary: &'static str,
+        content_type: &'static str,
+    ) -> Self {
+        let mut endpoint = Self::decoded(GET, path, summary, |response| Ok(response.body.clone()));
+        endpoint.produces = content_type;
+        endpoint
+    }
+}
+
+impl<B, R, Q> Endpoint<B, R, Q> {
+    const fn decoded(
+        method: Method,
+        path: &'static str,
+        summary: &'static str,
+        decode: Decode<R>,
+    ) -> Self {
+        Self {
+            method,
+            path,
+            subject: Subject::Organization,
+            summary,
+            produces: "application/json",
+            also_accepts: None,
+            has_optional_body: false,
+            changes: true,
+            decode,
+            types: PhantomData,
+        }
+    }
+
+    /// The request is about the server.
+    pub(crate) const fn of_server(mut self) -> Self {
+        self.subject = Subject::Server;
+        self
+    }
+
+    /// The request is about one organization if it names one, and about the server if not.
+    pub(crate) const fn of_organization_or_server(mut self) -> Self {
+        self.subject = Subject::OrganizationOrServer;
+        self
+    }
+
+    pub(crate) const fn also_accepts(mut self, content_type: &'static str) -> Self {
+        self.also_accepts = Some(content_type);
+        self
+    }
+
+    /// An empty body stands for `{}`.
+    pub(crate) const fn optional_body(mut self) -> Self {
+        self.has_optional_body = true;
+        self
+    }
+
+    /// The request changes nothing, although it is not a GET request.
+    pub(crate) const fn changes_nothing(mut self) -> Self {
+        self.changes = false;
+        self
+    }
+}
+
+fn from_json<R: DeserializeOwned>(response: &RawResponse) -> Result<R, svc_sdk::Error> {
+    let body: &[u8] = if response.body.is_empty() { b"null" } else { &response.body };
+    serde_json::from_slice(body).map_err(|error| {
+        svc_sdk::Error::new(ErrorKind::invalid_response(error.to_string()), Outcome::Unknown)
+    })
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
+#[non_exhaustive]
+pub struct Page<T> {
+    /// The items.
+    pub data: Vec<T>,
+    /// The cursor of the next page, or null on the last page.
+    pub next: Option<String>,
+}
+
+#[cfg(feature = "server")]
+impl<T> Page<T> {
+    /// A page of `limit` items. `found` has one more if there are more pages.
+    pub(crate) fn of(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(id);
+        Self { data: found, next }
+    }
+
+    /// The page with its items in another form.
+    pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
+        Page { data: self.data.into_iter().map(view).collect(), next: self.next }
+    }
+}

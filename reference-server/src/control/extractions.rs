@@ -1,0 +1,57 @@
+//! Simulated extractions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::client::{Client, Request};
+use super::endpoint::{Endpoint, POST};
+use crate::model::schema;
+
+pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
+    Endpoint::new(POST, "/_sandbox/extractions", "Simulate a completed or failed extraction");
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewExtraction {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    #[schemars(with = "schema::ExtractionEvent")]
+    pub(crate) event: String,
+    /// The data of the event. Default: an example.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Map<String, Value>>,
+}
+
+/// A simulated extraction.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Extraction {
+    /// The ID of the first delivery.
+    pub id: String,
+    /// The event.
+    #[schemars(with = "schema::ExtractionEvent")]
+    pub event: String,
+    /// The IDs of the deliveries, one for each subscribed webhook endpoint.
+    pub deliveries: Vec<String>,
+}
+
+impl Client {
+    /// Simulated extractions.
+    pub fn extractions(&self) -> Extractions<'_> {
+        Extractions(self)
+    }
+}
+
+/// Requests for extractions; see [`Client::extractions`].
+#[derive(Clone, Copy, Debug)]
+pub struct Extractions<'a>(&'a Client);
+
+impl Extractions<'_> {
+    /// Simulates the event `extraction.completed` or `extraction.failed`. Without data, it
+    /// has those of an example.
+    pub fn simulate(&self, event: &str, data: Option<Map<String, Value>>) -> Request<Extraction> {
+        let body = NewExtraction { organization: None, event: event.to_owned(), data };
+        self.0.send(&SIMULATE, &[], &body)
+    }
+}

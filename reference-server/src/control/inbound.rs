@@ -1,0 +1,170 @@
+//! Emails from elsewhere.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, Request};
+use super::endpoint::{Endpoint, POST};
+use crate::model::one_or_many::OneOrMany;
+use crate::model::schema;
+
+pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> =
+    Endpoint::new(POST, "/_sandbox/inbound", "Receive a message as if it had arrived over SMTP")
+        .also_accepts("message/rfc822");
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct InboundQuery {
+    /// For `message/rfc822`: the recipients, separated by commas. Default: those in the header of
+    /// the message.
+    pub(crate) to: Option<String>,
+    /// For `message/rfc822`: the envelope sender. Default: the sender in the header of the
+    /// message.
+    pub(crate) from: Option<String>,
+    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
+    #[schemars(with = "Option<schema::IpAddress>")]
+    pub(crate) ip: Option<String>,
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
+    pub(crate) helo: Option<String>,
+}
+
+/// An email that arrives.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InboundMessage {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "schema::Mailbox")]
+    pub(crate) from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    pub(crate) to: Option<OneOrMany>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[^\r\n]*$"))]
+    pub(crate) subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) html: Option<String>,
+    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::IpAddress>")]
+    pub(crate) ip: Option<String>,
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
+    pub(crate) helo: Option<String>,
+}
+
+impl InboundMessage {
+    /// An email without subject and content. The recipient is in a verified domain.
+    pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
+        let (from, to) = (Some(from.into()), Some(OneOrMany(vec![to.into()])));
+        Self { from, to, ..Self::default() }
+    }
+
+    /// Adds a recipient.
+    #[must_use]
+    pub fn to(mut self, to: impl Into<String>) -> Self {
+        self.to.get_or_insert_default().0.push(to.into());
+        self
+    }
+
+    /// Sets the subject.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the text part.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets the HTML part.
+    #[must_use]
+    pub fn html(mut self, html: impl Into<String>) -> Self {
+        self.html = Some(html.into());
+        self
+    }
+
+    /// The address of the sending host, for the SPF check. Without it, the SPF result is
+    /// `none`.
+    #[must_use]
+    pub fn ip(mut self, ip: IpAddr) -> Self {
+        self.ip = Some(ip.to_string());
+        self
+    }
+
+    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
+    #[must_use]
+    pub fn helo(mut self, helo: impl Into<String>) -> Self {
+        self.helo = Some(helo.into());
+        self
+    }
+}
+
+/// The messages of an email that arrived, one for each local recipient.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "InboundMessages")]
+#[non_exhaustive]
+pub struct Received {
+    /// The messages.
+    pub messages: Vec<ReceivedMessage>,
+}
+
+/// A message that arrived.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "InboundMessageReceived")]
+#[non_exhaustive]
+pub struct ReceivedMessage {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// The address of the recipient.
+    pub recipient: String,
+}
+
+impl Client {
+    /// Emails from elsewhere.
+    pub fn inbound(&self) -> Inbound<'_> {
+        Inbound(self)
+    }
+}
+
+/// Requests for emails from elsewhere; see [`Client::inbound`].
+#[derive(Clone, Copy, Debug)]
+pub struct Inbound<'a>(&'a Client);
+
+impl Inbound<'_> {
+    /// Receives an email as if it had arrived over SMTP, and notifies the webhooks.
+    pub fn receive(&self, message: &InboundMessage) -> Request<Received> {
+        self.0.send(&RECEIVE, &[], message)
+    }
+
+    /// As [`receive`](Self::receive), for an RFC 5322 message. The address and the `HELO`
+    /// name of the sending host are for the SPF check.
+    pub fn receive_raw(
+        &self,
+        source: impl Into<Bytes>,
+        ip: Option<IpAddr>,
+        helo: Option<&str>,
+    ) -> Request<Received> {
+        let mut request = self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822");
+        if let Some(ip) = ip {
+            request = request.query("ip", ip.to_string());
+        }
+        match helo {
+            Some(helo) => request.query("helo", helo),
+            None => request,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! API keys of both services.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::client::{Client, Request};
+use super::endpoint::{DELETE, Endpoint, GET, POST};
+use crate::model::schema;
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const LIST: Endpoint<(), Vec<Key>> =
+    Endpoint::new(GET, "/_sandbox/keys", "List the keys");
+pub(crate) const CREATE: Endpoint<NewKey, Key> =
+    Endpoint::new(POST, "/_sandbox/keys", "Create a key");
+pub(crate) const REVOKE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/keys/{id}", "Revoke a key");
+
+/// A key of the email service needs `scopes`, one of the extraction service `scope`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {
+        "properties": {"service": {"const": "email"}, "scopes": {"type": "array"}},
+        "required": ["scopes"],
+    },
+    {
+        "properties": {"service": {"const": "extraction"}, "scope": {"type": "string"}},
+        "required": ["scope"],
+    },
+]))]
+pub struct NewKey {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    pub(crate) service: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::EmailScopes>")]
+    pub(crate) scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["full", "extract_only", null]))]
+    pub(crate) scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
+    pub(crate) mode: Option<String>,
+}
+
+impl NewKey {
+    /// A key of the email service with these scopes, such as `emails:send`.
+    pub fn email(scopes: impl IntoIterator<Item = impl ToString>) -> Self {
+        let scopes = scopes.into_iter().map(|scope| scope.to_string()).collect();
+        Self { scopes: Some(scopes), ..Self::of("email") }
+    }
+
+    /// A key of the extraction service with the scope `full` or `extract_only`.
+    #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
+    pub fn extraction(scope: impl ToString) -> Self {
+        Self { scope: Some(scope.to_string()), ..Self::of("extraction") }
+    }
+
+    /// `live` or `test`. Default: `test`.
+    #[must_use]
+    pub fn mode(mut self, mode: impl Into<String>) -> Self {
+        self.mode = Some(mode.into());
+        self
+    }
+
+    fn of(service: &str) -> Self {
+        let service = service.to_owned();
+        Self { organization: None, service, scopes: None, scope: None, mode: None }
+    }
+}
+
+/// An API key. The `Debug` output omits the key itself.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Key {
+    /// The ID, `key_…`.
+    pub id: String,
+    /// `email` or `extraction`.
+    #[schemars(extend("enum" = ["email", "extraction"]))]
+    pub service: String,
+    /// `live` or `test`.
+    #[schemars(extend("enum" = ["live", "test"]))]
+    pub mode: String,
+    /// Only for a key of the email service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// Only for a key of the extraction service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The key itself; only in the response that creates it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The start of the key; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// The API keys of both services.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys(self)
+    }
+}
+
+/// Requests for API keys; see [`Client::keys`].
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'a>(&'a Client);
+
+impl Keys<'_> {
+    /// Creates a key. Only this response contains the key itself.
+    pub fn create(&self, key: &NewKey) -> Request<Key> {
+        self.0.send(&CREATE, &[], key)
+    }
+
+    /// Lists the keys, without their secrets.
+    pub fn list(&self) -> Request<Vec<Key>> {
+        self.0.call(&LIST, &[])
+    }
+
+    /// Revokes a key with immediate effect.
+    pub fn delete(&self, id: &str) -> Request<()> {
+        self.0.call(&REVOKE, &[id])
+    }
+}

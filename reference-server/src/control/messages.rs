@@ -1,0 +1,408 @@
+//! The messages in the local mailbox.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::client::{Client, Request};
+use super::endpoint::{Endpoint, GET, Page};
+use super::query::{AddressParameter, Id, Identified, Limit, Position, Timeout};
+use crate::model::time::duration_text;
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const LIST: Endpoint<(), Page<MessageSummary>, MessageQuery> =
+    Endpoint::new(GET, "/_sandbox/messages", "List delivered and received messages");
+pub(crate) const WAIT: Endpoint<(), Message, WaitQuery> =
+    Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message");
+pub(crate) const MESSAGE: Endpoint<(), Message> =
+    Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
+pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
+    "/_sandbox/messages/{id}/raw",
+    "Get the source of a message",
+    "message/rfc822",
+);
+pub(crate) const HTML: Endpoint<(), Bytes> =
+    Endpoint::content("/_sandbox/messages/{id}/html", "Get the HTML of a message", "text/html");
+pub(crate) const LINKS: Endpoint<(), MessageLinks> = Endpoint::new(
+    GET,
+    "/_sandbox/messages/{id}/links",
+    "Get the links and the one-time codes of a message",
+);
+pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
+    "/_sandbox/messages/{id}/attachments/{n}",
+    "Get an attachment of a message; the first is 1",
+    "*/*",
+);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct MessageQuery {
+    /// The address of the recipient.
+    pub(crate) to: Option<AddressParameter>,
+    /// The address of the sender.
+    pub(crate) from: Option<AddressParameter>,
+    /// A part of the subject, case-insensitive.
+    pub(crate) subject: Option<String>,
+    /// Only messages after this time, or after the message with this ID.
+    pub(crate) after: Option<Position<MessageSummary>>,
+    /// Maximum number of results.
+    #[serde(default)]
+    pub(crate) limit: Limit,
+    /// The `next` value of the previous page.
+    pub(crate) cursor: Option<Id<MessageSummary>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct WaitQuery {
+    /// The address of the recipient.
+    pub(crate) to: Option<AddressParameter>,
+    /// The address of the sender.
+    pub(crate) from: Option<AddressParameter>,
+    /// A part of the subject, case-insensitive.
+    pub(crate) subject: Option<String>,
+    /// Only messages after this time, or after the message with this ID.
+    pub(crate) after: Option<Position<MessageSummary>>,
+    /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
+    pub(crate) timeout: Option<Timeout<600>>,
+}
+
+impl Identified for MessageSummary {
+    const PREFIX: &'static str = "msg_";
+    const NAME: &'static str = "a message";
+}
+
+/// A message with its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Message {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// Where it comes from.
+    pub direction: Direction,
+    /// The ID of its email; only for an outgoing message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The tags of its email; only for an outgoing message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Map<String, Value>>,
+    /// The address that it was delivered to.
+    pub recipient: String,
+    /// When it arrived.
+    pub created_at: Timestamp,
+    /// The results of SPF, DKIM and DMARC, if the message was checked when it arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
+    /// Size of the source, in bytes.
+    pub size: usize,
+    /// The recipients in its header.
+    pub to: Vec<String>,
+    /// The recipients of copies in its header.
+    pub cc: Vec<String>,
+    /// The subject; empty if there is none.
+    pub subject: String,
+    /// The text part.
+    pub text: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The header, by name.
+    pub headers: Map<String, Value>,
+    /// The attachments.
+    pub attachments: Vec<MessageAttachment>,
+    /// The links of the HTML part in order, then those that only the text part contains.
+    pub links: Vec<Link>,
+    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    pub codes: Vec<String>,
+}
+
+/// An attachment of a message, without its content.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct MessageAttachment {
+    /// The name of the file.
+    pub filename: Option<String>,
+    /// The content type.
+    pub content_type: String,
+    /// The `Content-ID`, of an image in the HTML part.
+    pub content_id: Option<String>,
+    /// In bytes.
+    pub size: usize,
+}
+
+/// The links and the one-time codes of a message.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MessageLinks {
+    /// The links of the HTML part in order, then those that only the text part contains.
+    pub links: Vec<Link>,
+    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    pub codes: Vec<String>,
+}
+
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MessageDirection", inline)]
+#[non_exhaustive]
+pub enum Direction {
+    /// From an email of this server.
+    Outgoing,
+    /// From elsewhere.
+    Incoming,
+}
+
+/// A message in a list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub struct MessageSummary {
+    /// The ID, `msg_…`.
+    pub id: String,
+    /// Where it comes from.
+    pub direction: Direction,
+    /// The ID of its email; only for an outgoing message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The address that it was delivered to.
+    pub recipient: String,
+    /// The subject; empty if there is none.
+    pub subject: String,
+    /// When it arrived.
+    pub created_at: Timestamp,
+}
+
+/// What the checks of an arriving message found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "MessageAuthentication")]
+#[non_exhaustive]
+pub struct Authentication {
+    /// Whether the sending host may send for the domain of the envelope sender.
+    pub spf: SpfVerdict,
+    /// Whether the signature of a domain is valid.
+    pub dkim: DkimVerdict,
+    /// Whether SPF or DKIM authenticated the domain of the header `From`.
+    pub dmarc: DmarcVerdict,
+}
+
+/// A link of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Link {
+    /// Where it leads.
+    pub url: String,
+    /// The visible text of the link in the HTML part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The result of an SPF evaluation (RFC 7208 §2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SpfVerdict {
+    /// The domain of the sender has no policy, or the address of the sending host is not known.
+    None,
+    /// The policy says nothing about the sending host.
+    Neutral,
+    /// The sending host may send for the domain.
+    Pass,
+    /// The sending host may not send for the domain.
+    Fail,
+    /// The sending host probably may not send for the domain.
+    SoftFail,
+    /// A lookup failed temporarily.
+    TempError,
+    /// The policy is invalid.
+    PermError,
+}
+
+impl SpfVerdict {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Neutral => "neutral",
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::SoftFail => "softfail",
+            Self::TempError => "temperror",
+            Self::PermError => "permerror",
+        }
+    }
+}
+
+impl fmt::Display for SpfVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The result of a DKIM verification (RFC 8601 §2.7.1), from worst to best.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DkimVerdict {
+    /// The message has no signature.
+    None,
+    /// The signature or its key is malformed or missing.
+    PermError,
+    /// The key lookup failed temporarily.
+    TempError,
+    /// The signature does not match the message.
+    Fail,
+    /// A signature matches the message.
+    Pass,
+}
+
+impl DkimVerdict {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PermError => "permerror",
+            Self::TempError => "temperror",
+            Self::Fail => "fail",
+            Self::Pass => "pass",
+        }
+    }
+}
+
+impl fmt::Display for DkimVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The result of a DMARC evaluation (RFC 7489 §11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DmarcVerdict {
+    /// The domain of the author has no policy, or nothing could be checked.
+    None,
+    /// SPF or DKIM authenticated the domain of the author.
+    Pass,
+    /// Neither SPF nor DKIM authenticated the domain of the author.
+    Fail,
+    /// A lookup failed temporarily.
+    TempError,
+    /// The header has several authors.
+    PermError,
+}
+
+impl fmt::Display for DmarcVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::TempError => "temperror",
+            Self::PermError => "permerror",
+        })
+    }
+}
+
+impl Client {
+    /// The messages that the mail engine delivered, and those that arrived.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages(self)
+    }
+}
+
+/// Requests for messages; see [`Client::messages`].
+#[derive(Clone, Copy, Debug)]
+pub struct Messages<'a>(&'a Client);
+
+/// How long a wait for a message takes by default.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Messages<'_> {
+    /// Waits for a message to this address, and returns the newest one that is there, or the
+    /// first one that arrives.
+    ///
+    /// It waits 30 seconds of real time, unless [`timeout`](Request::timeout) sets another
+    /// limit. The error then says what arrived instead.
+    pub fn wait_for(&self, to: impl AsRef<str>) -> Request<Message> {
+        self.wait().to(to)
+    }
+
+    /// Waits for a message of any recipient; see [`wait_for`](Self::wait_for).
+    pub fn wait(&self) -> Request<Message> {
+        self.0.call(&WAIT, &[]).waits(DEFAULT_TIMEOUT)
+    }
+
+    /// Lists the messages, newest first.
+    pub fn list(&self) -> Request<Page<MessageSummary>> {
+        self.0.call(&LIST, &[])
+    }
+
+    /// Returns a message with its content.
+    pub fn get(&self, id: &str) -> Request<Message> {
+        self.0.call(&MESSAGE, &[id])
+    }
+
+    /// Returns the RFC 5322 source of a message.
+    pub fn raw(&self, id: &str) -> Request<Bytes> {
+        self.0.call(&RAW, &[id])
+    }
+
+    /// Returns the HTML part of a message.
+    pub fn html(&self, id: &str) -> Request<String> {
+        self.0.call(&HTML, &[id]).decoded(|response| Ok(response.text().into_owned()))
+    }
+
+    /// Returns the bytes of an attachment; the first of a message is 1.
+    pub fn attachment(&self, id: &str, number: usize) -> Request<Bytes> {
+        self.0.call(&ATTACHMENT, &[id, &number.to_string()])
+    }
+
+    /// Returns the links and the one-time codes of a message.
+    pub fn links(&self, id: &str) -> Request<MessageLinks> {
+        self.0.call(&LINKS, &[id])
+    }
+}
+
+impl Request<Message> {
+    /// Sets how long to wait, in real time, at most ten minutes. Default: 30 seconds.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.query("timeout", duration_text(timeout)).waits(timeout)
+    }
+}
+
+/// The same selection for lists and waits.
+macro_rules! selection {
+    ($($type:ty)*) => { $(
+        impl Request<$type> {
+            /// Selects messages to this address.
+            pub fn to(self, address: impl AsRef<str>) -> Self {
+                self.query("to", address)
+            }
+
+            /// Selects messages from this address.
+            pub fn from(self, address: impl AsRef<str>) -> Self {
+                self.query("from", address)
+            }
+
+            /// Selects messages whose subject contains this text, in any case.
+            pub fn subject(self, part: impl AsRef<str>) -> Self {
+                self.query("subject", part)
+            }
+
+            /// Selects messages after this time, or after the message with this ID.
+            pub fn after(self, time_or_id: impl fmt::Display) -> Self {
+                self.query("after", time_or_id.to_string())
+            }
+        }
+    )* };
+}
+
+selection!(Page<MessageSummary> Message);

@@ -1,0 +1,193 @@
+//! Organizations, and the clients of one.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use svc_sdk::{EmailClient, ExtractionClient};
+
+use super::client::{Client, Error, Request};
+use super::endpoint::{Endpoint, GET, POST};
+use crate::model::integer::{MAX_SAFE_INTEGER, integer};
+
+pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> =
+    Endpoint::new(GET, "/_sandbox/organizations", "List the organizations").of_server();
+pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new(
+    POST,
+    "/_sandbox/organizations",
+    "Create an organization with keys that have all scopes",
+)
+.of_server()
+.optional_body();
+
+/// Maximum length of an organization's name, in characters.
+pub(crate) const MAX_NAME_LENGTH: usize = 200;
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewOrganization {
+    /// Default: the ID. Names need not be unique; to select one of several organizations
+    /// with the same name, use its ID.
+    #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
+    #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
+    pub(crate) balance_cents: Option<i64>,
+    /// A sending domain, which is published and verified. Default: a random name under `.test`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) webhooks: Vec<NewOrganizationWebhook>,
+}
+
+/// A webhook of a new organization, with the events of one service.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewOrganizationWebhook {
+    pub(crate) url: String,
+    pub(crate) events: Vec<String>,
+    /// Default: a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+}
+
+/// A webhook of a new organization. The `Debug` output omits the secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct OrganizationWebhook {
+    /// The ID, `whk_…`.
+    pub id: String,
+    /// Where it delivers.
+    pub url: String,
+    /// The events that it subscribes to.
+    pub events: Vec<String>,
+    /// The signing secret.
+    pub secret: String,
+}
+
+impl fmt::Debug for OrganizationWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrganizationWebhook").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A new organization with one API key for each service.
+///
+/// An organization cannot see the resources of another, so tests that use one
+/// organization each can share a server. The `Debug` output omits the keys.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OrganizationWithKeys")]
+#[non_exhaustive]
+pub struct Organization {
+    /// The ID, `org_…`.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The balance of the extraction service, in cents.
+    pub balance_cents: i64,
+    /// A key of the email service with all scopes.
+    pub email_key: String,
+    /// A key of the extraction service with the scope `full`.
+    pub extraction_key: String,
+    /// A sending domain, published and verified.
+    pub domain: String,
+    /// The webhooks that it was created with.
+    pub webhooks: Vec<OrganizationWebhook>,
+}
+
+impl fmt::Debug for Organization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Organization").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// An organization in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SandboxOrganization")]
+#[non_exhaustive]
+pub struct OrganizationSummary {
+    /// The ID, `org_…`.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// The balance of the extraction service, in cents.
+    pub balance_cents: i64,
+}
+
+/// An organization of its own for a test, with clients that use its keys.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Tenant {
+    /// The organization.
+    pub organization: Organization,
+    /// A client of the email service, with all scopes.
+    pub email: EmailClient,
+    /// A client of the extraction service, with the scope `full`.
+    pub extraction: ExtractionClient,
+    /// A client of the control interface.
+    pub sandbox: Client,
+}
+
+impl Tenant {
+    #[cfg(feature = "server")]
+    pub(crate) fn new(
+        base_url: &str,
+        sandbox: &Client,
+        organization: Organization,
+    ) -> Result<Self, Error> {
+        let email = EmailClient::builder(base_url, organization.email_key.as_str());
+        let extraction = ExtractionClient::builder(base_url, organization.extraction_key.as_str());
+        Ok(Self {
+            email: email.no_proxy().insecure_webhook_urls(true).build()?,
+            extraction: extraction.no_proxy().build()?,
+            sandbox: sandbox.of(&organization.id),
+            organization,
+        })
+    }
+
+    /// Adds a sending domain under `.test`, `.example`, `.invalid` or `.localhost`, publishes
+    /// its DNS records and verifies it.
+    ///
+    /// The organization has one already, [`Organization::domain`].
+    ///
+    /// # Errors
+    ///
+    /// If the name is invalid, or belongs to another organization.
+    pub async fn add_domain(&self, name: &str) -> Result<(), Error> {
+        let domain = self.email.domains().create(name).await?;
+        self.sandbox.dns().publish(name, &[]).await?;
+        self.email.domains().verify(&domain.id).await?;
+        Ok(())
+    }
+}
+
+impl Client {
+    /// The organizations of the server.
+    pub fn organizations(&self) -> Organizations<'_> {
+        Organizations(self)
+    }
+}
+
+/// Requests for organizations; see [`Client::organizations`].
+#[derive(Clone, Copy, Debug)]
+pub struct Organizations<'a>(&'a Client);
+
+impl Organizations<'_> {
+    /// Creates an organization with keys that have all scopes. The name is by default the
+    /// ID, the balance 0.
+    pub fn create(&self, name: Option<&str>, balance_cents: Option<i64>) -> Request<Organization> {
+        let body = NewOrganization {
+            name: name.map(str::to_owned),
+            balance_cents,
+            ..NewOrganization::default()
+        };
+        self.0.send(&CREATE, &[], &body)
+    }
+
+    /// Lists the organizations, oldest first.
+    pub fn list(&self) -> Request<Vec<OrganizationSummary>> {
+        self.0.call(&LIST, &[])
+    }
+}

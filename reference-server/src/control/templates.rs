@@ -1,0 +1,175 @@
+//! Templates, which the `templateId` of an email refers to
+//! (`docs/undocumented/email-service.md#templates`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::client::{Client, Request};
+use super::endpoint::{DELETE, Endpoint, GET, POST, PUT, Page};
+use super::query::{Identified, PageQuery};
+use crate::model::timestamp::Timestamp;
+
+pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<TemplateSummary>> =
+    Endpoint::new(GET, "/_sandbox/templates", "List the templates");
+pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
+    Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
+pub(crate) const TEMPLATE: Endpoint<(), Template> =
+    Endpoint::new(GET, "/_sandbox/templates/{id}", "Get a template");
+pub(crate) const REMOVE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/templates/{id}", "Delete a template");
+pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
+    POST,
+    "/_sandbox/templates/{id}/render",
+    "Render a template without sending an email",
+)
+.optional_body()
+.changes_nothing();
+
+impl Identified for TemplateSummary {
+    const PREFIX: &'static str = "";
+    const NAME: &'static str = "a template";
+}
+
+/// The content of a template. Each part may contain variables, such as `{{ name }}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTemplate {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) html: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+}
+
+impl NewTemplate {
+    /// A template without content.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the subject.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the HTML part.
+    #[must_use]
+    pub fn html(mut self, html: impl Into<String>) -> Self {
+        self.html = Some(html.into());
+        self
+    }
+
+    /// Sets the text part.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+}
+
+/// A template of emails.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Template {
+    /// The ID, which the `templateId` of an email names.
+    pub id: String,
+    /// The subject.
+    pub subject: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
+    /// When it was first stored.
+    pub created_at: Timestamp,
+    /// When it was last stored.
+    pub updated_at: Timestamp,
+}
+
+/// A template in a list.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TemplateSummary {
+    /// The ID, which the `templateId` of an email names.
+    pub id: String,
+    /// The subject.
+    pub subject: Option<String>,
+    /// Whether it has an HTML part.
+    pub has_html: bool,
+    /// Whether it has a text part.
+    pub has_text: bool,
+    /// When it was first stored.
+    pub created_at: Timestamp,
+    /// When it was last stored.
+    pub updated_at: Timestamp,
+}
+
+/// The variables of a template.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "TemplateVariables")]
+pub(crate) struct Variables {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) organization: Option<String>,
+    /// Their values, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) variables: Option<Map<String, Value>>,
+}
+
+/// A template with the values of its variables.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RenderedTemplate {
+    /// The subject. An email with the template has a subject of its own instead.
+    pub subject: Option<String>,
+    /// The HTML part.
+    pub html: Option<String>,
+    /// The text part.
+    pub text: Option<String>,
+}
+
+impl Client {
+    /// The templates of emails.
+    pub fn templates(&self) -> Templates<'_> {
+        Templates(self)
+    }
+}
+
+/// Requests for templates; see [`Client::templates`].
+#[derive(Clone, Copy, Debug)]
+pub struct Templates<'a>(&'a Client);
+
+impl Templates<'_> {
+    /// Lists the templates without their content, by ID.
+    pub fn list(&self) -> Request<Page<TemplateSummary>> {
+        self.0.call(&LIST, &[])
+    }
+
+    /// Creates or replaces a template.
+    pub fn put(&self, id: &str, template: &NewTemplate) -> Request<Template> {
+        self.0.send(&PUT_TEMPLATE, &[id], template)
+    }
+
+    /// Returns a template.
+    pub fn get(&self, id: &str) -> Request<Template> {
+        self.0.call(&TEMPLATE, &[id])
+    }
+
+    /// Renders a template as an email with it would be, and sends nothing.
+    pub fn render(&self, id: &str, variables: Map<String, Value>) -> Request<RenderedTemplate> {
+        let body = Variables { organization: None, variables: Some(variables) };
+        self.0.send(&RENDER, &[id], &body)
+    }
+
+    /// Deletes a template.
+    pub fn delete(&self, id: &str) -> Request<()> {
+        self.0.call(&REMOVE, &[id])
+    }
+}
