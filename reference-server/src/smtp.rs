@@ -1,4 +1,5 @@
-//! The SMTP listener (`--smtp`): receives mail for verified domains.
+//! The SMTP listener (`--smtp`): receives mail for verified domains. The sessions are our own, over
+//! `smtp-proto`, which parses commands: no kept library has those of a receiving server.
 
 mod certificate;
 mod data;

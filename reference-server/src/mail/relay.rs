@@ -214,7 +214,7 @@ impl Relay {
         let mut connection = within(COMMAND_TIMEOUT, connecting).await?;
         if connection.can_starttls() {
             within(COMMAND_TIMEOUT, connection.starttls(parameters()?, &hello)).await?;
-        } else if *tls == Tls::StartTls {
+        } else if *tls == Tls::Upgrade {
             return Err(Failure::NoStartTls);
         }
         if let Some((user, password)) = credentials {

@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
                 self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
             }
-            Request::Mail { from } => self.mail(from),
+            Request::Mail { from } => self.mail(&from),
             Request::Rcpt { to } => self.recipient(to).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
         self.command_size += bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
     }
 
-    fn mail(&mut self, from: MailFrom<String>) -> String {
+    fn mail(&mut self, from: &MailFrom<String>) -> String {
         if self.helo.is_none() {
             return self.reject("503 5.5.1 send EHLO first");
         }
@@ -266,7 +266,7 @@ impl<'a> Session<'a> {
         let (flags, size) =
             (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
         let known = MailFrom { address: from.address.clone(), flags, size, ..MailFrom::default() };
-        if from != known {
+        if *from != known {
             return self.reject(UNKNOWN_PARAMETER);
         }
         if size > MAX_MESSAGE_SIZE {

@@ -52,6 +52,7 @@ async fn rejects_invalid_urls_and_events() {
         sandbox.call(CREATE, r#"{"url":"https://a.test/","events":["email.sent"]}"#).await;
     let update = format!("PATCH /api/v1/webhooks/{}", created.id());
     for (body, field) in [
+        (r#"{"url":"http://169.254.169.254/","events":["email.sent"]}"#, "url"),
         (r#"{"url":"a.test","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https:a.test","events":["email.sent"]}"#, "url"),
         (r#"{"url":"https:///a.test/","events":["email.sent"]}"#, "url"),

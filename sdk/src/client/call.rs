@@ -65,9 +65,11 @@ pub struct Call<T> {
     pub(super) shared: Arc<Shared>,
     pub(super) request: Result<Request, Error>,
     pub(super) options: Options,
-    /// Decodes the response.
-    read: Box<dyn FnOnce(&Received) -> Result<T, Error> + Send + Sync>,
+    read: Read<T>,
 }
+
+/// Decodes the response.
+type Read<T> = Box<dyn FnOnce(&Received) -> Result<T, Error> + Send + Sync>;
 
 impl<T> Call<T> {
     pub(crate) fn new(

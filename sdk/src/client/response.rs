@@ -172,8 +172,10 @@ impl Received {
     fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
         if self.target.operation().is_some_and(Operation::creates) {
             let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
-            let report = self.fails().then(|| ErrorReport::read(&self.body)).unwrap_or_default();
-            return Err(error.with(|error| error.report = report));
+            return Err(match self.fails() {
+                true => error.with(|error| error.report = ErrorReport::read(&self.body)),
+                false => error,
+            });
         }
         if is_blank && self.fails() {
             return Err(self.reported_failure());

@@ -380,7 +380,7 @@ impl<T: Clone + Into<String>, const N: usize> From<&[T; N]> for Recipients {
 
 impl<T: Clone + Into<String>> From<&Vec<T>> for Recipients {
     fn from(addresses: &Vec<T>) -> Self {
-        addresses.to_vec().into()
+        addresses.clone().into()
     }
 }
 

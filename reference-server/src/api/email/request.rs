@@ -99,10 +99,13 @@ impl NewEmail {
     /// Validates the email. The error lists all invalid fields.
     pub(super) fn check(self) -> Result<Checked, ApiError> {
         let mut problems = Problems::default();
-        let from = self.from.map(without_final_dot).unwrap_or_else(|| {
-            problems.add("from", "is required");
-            String::new()
-        });
+        let from = self.from.map_or_else(
+            || {
+                problems.add("from", "is required");
+                String::new()
+            },
+            without_final_dot,
+        );
         let mut domain = String::new();
         if !from.is_empty() || problems.is_empty() {
             match parse_mailbox(&from) {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected};
 
 use crate::store::faults::{DropPoint, Effect};
 
@@ -61,7 +61,7 @@ async fn cut_midway(response: Response<Body>) -> Response<Body> {
     /// hyper writes what it has before it waits for more.
     const WRITE: Duration = Duration::from_millis(50);
     let (mut parts, body) = response.into_parts();
-    let bytes = body.collect().await.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+    let bytes = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
     // If the response has no body, announce one that never arrives.
     parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len().max(2)));
     let half = stream::iter([Ok(bytes.slice(..bytes.len() / 2))]);

@@ -1,4 +1,5 @@
-//! The authoritative name server for the built-in zone, over UDP and TCP.
+//! The authoritative name server for the built-in zone, over UDP and TCP. It is our own, over
+//! `hickory-proto`: records change with every request, and have no TTL.
 
 use std::collections::VecDeque;
 use std::io;

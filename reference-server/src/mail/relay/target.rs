@@ -22,7 +22,7 @@ pub(super) enum Tls {
     /// `smtp`: with `STARTTLS` if the server offers it.
     IfOffered,
     /// `smtp+starttls`: with `STARTTLS`, or there is no connection.
-    StartTls,
+    Upgrade,
     /// `smtps`.
     FromStart,
 }
@@ -32,7 +32,7 @@ impl RelayTarget {
         let url = Url::parse(text).map_err(|_| InvalidRelay)?;
         let (tls, default_port) = match url.scheme() {
             "smtp" => (Tls::IfOffered, 25),
-            "smtp+starttls" => (Tls::StartTls, 587),
+            "smtp+starttls" => (Tls::Upgrade, 587),
             "smtps" => (Tls::FromStart, 465),
             _ => return Err(InvalidRelay),
         };
@@ -66,7 +66,7 @@ impl fmt::Debug for RelayTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.tls {
             Tls::IfOffered => "smtp",
-            Tls::StartTls => "smtp+starttls",
+            Tls::Upgrade => "smtp+starttls",
             Tls::FromStart => "smtps",
         };
         write!(f, "{scheme}://{}:{}", self.host, self.port)
@@ -102,7 +102,7 @@ mod tests {
         assert!(relay.is_loopback() && relay.credentials.is_none());
         assert!(RelayTarget::parse("smtp://127.0.0.1:1025").expect("valid").is_loopback());
         let relay = RelayTarget::parse("smtp+starttls://mail.test").expect("valid");
-        assert_eq!((relay.port, relay.tls), (587, Tls::StartTls));
+        assert_eq!((relay.port, relay.tls), (587, Tls::Upgrade));
 
         for bad in
             ["", "mail.test", "http://mail.test", "smtp://", "smtp://a/b", "smtp://a?x", "smtp:a"]
