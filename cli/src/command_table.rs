@@ -178,6 +178,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     local!("sandbox open", Effect::Local, of::<open::Output>),
     local!("sandbox stop", Effect::Local, of::<server::Stopped>),
     local!("sandbox reset", Effect::Dangerous, of::<Done>),
+    local!("sandbox seed", Effect::Reads, of::<Text>),
     local!("sandbox organizations create", Effect::Changes, of::<client::Organization>),
     local!("sandbox organizations list", Effect::Reads, of::<Vec<client::OrganizationSummary>>),
     local!("sandbox keys create", Effect::Changes, of::<client::Key>),

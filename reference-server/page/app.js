@@ -124,7 +124,7 @@ function Shell() {
   const sandbox = list.find((one) => one.name === 'Sandbox');
   // Without seed data there is no default organization.
   useEffect(() => {
-    if (organizations.data && !chosen && !sandbox && list.length > 0) choose(list.at(-1).id);
+    if (organizations.data && !chosen && !sandbox && list.length > 0) choose(list[list.length - 1].id);
   }, [organizations.data]);
   const reset = () => page.ask({
     title: `Empty ${name}?`,
@@ -138,7 +138,9 @@ function Shell() {
   /** @type {[string, string, () => void][]} */
   const commands = [
     ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
-    ...list.map((one) => [one.name, 'Organization', () => choose(one === sandbox ? '' : one.id)]),
+    ...list.map((one) => /** @type {[string, string, () => void]} */ ([
+      one.name, 'Organization', () => choose(one === sandbox ? '' : one.id),
+    ])),
     ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen')],
     ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
     ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) => /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() => api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod open;
 pub mod organizations;
 pub mod requests;
+pub mod seed;
 pub mod serve;
 pub mod server;
 pub mod simulate;
@@ -18,13 +19,14 @@ pub mod templates;
 
 group! {
     // With the usual blank line above the commands, the short help would not fit on one screen.
-    #[command(help_template = "{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}")]
+    #[command(help_template = "{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}")]
     pub enum Command {
         Serve(serve::Serve),
         Status(server::Status),
         Open(open::Open),
         Stop(server::Stop),
         Reset(server::Reset),
+        Seed(seed::Seed),
         /// Manage isolated organizations
         Organizations(organizations::Command),
         /// Manage the API keys of the local server

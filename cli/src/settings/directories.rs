@@ -15,10 +15,9 @@ const UNKNOWN_HOME: &str = "/dev/null/unknown home directory, set HOME";
 pub(super) fn directories(env: &Env) -> (PathBuf, PathBuf) {
     let unknown = || PathBuf::from(UNKNOWN_HOME);
     let native = |of: fn(&Native) -> PathBuf| Some(of(&choose_native_strategy().ok()?));
-    let config = directory(env, "XDG_CONFIG_HOME", ".config")
-        .or_else(|| native(|native| native.config_dir()));
-    let data = directory(env, "XDG_DATA_HOME", ".local/share")
-        .or_else(|| native(|native| native.data_dir()));
+    let config =
+        directory(env, "XDG_CONFIG_HOME", ".config").or_else(|| native(Native::config_dir));
+    let data = directory(env, "XDG_DATA_HOME", ".local/share").or_else(|| native(Native::data_dir));
     (config.unwrap_or_else(unknown).join("svc"), data.unwrap_or_else(unknown).join("svc"))
 }
 

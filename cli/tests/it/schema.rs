@@ -282,6 +282,7 @@ fn this_machine(checker: &mut Checker) {
 
 fn local_server(checker: &mut Checker) {
     checker.run("sandbox status");
+    checker.run("sandbox seed --export");
     checker.run("sandbox organizations create --name Acme");
     checker.run("sandbox organizations list");
     let key = checker.run("sandbox keys create --service email --scope emails:send");

@@ -31,7 +31,7 @@ function bodyOf(story) {
   }
   /** @type {any} */
   const body = { from: email.from, to: email.to, subject: email.subject };
-  for (const name of ['cc', 'bcc', 'replyTo']) if (email[name]?.length > 0) body[name] = email[name];
+  for (const name of /** @type {const} */ (['cc', 'bcc', 'replyTo'])) if (email[name]?.length > 0) body[name] = email[name];
   if (email.tags && Object.keys(email.tags).length > 0) body.tags = email.tags;
   if (email.scheduledAt) body.scheduledAt = email.scheduledAt;
   if (email.templateId) body.templateId = email.templateId;

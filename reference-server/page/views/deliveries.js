@@ -41,7 +41,7 @@ function urlOf(delivery) {
 }
 
 /** @param {import('control').Attempt} attempt */
-const succeeded = (attempt) => attempt.status >= 200 && attempt.status < 300;
+const succeeded = ({ status }) => status !== null && status >= 200 && status < 300;
 
 /** When failed deliveries are attempted again. @param {number[]} schedule */
 const delays = (schedule) => {
@@ -89,7 +89,7 @@ function Delivery({ id, back }) {
   if (!delivery) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const email = emailOf(delivery);
   return html`<div class="detail-head">${bar}<h2>${delivery.event}</h2>
-      <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook', html`<code>${delivery.webhook}</code>`], ['URL', html`<code>${delivery.attempts.at(-1)?.url ?? ''}</code>`], ['Created', html`<${Time} at=${delivery.createdAt} />`],
+      <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook', html`<code>${delivery.webhook}</code>`], ['URL', html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`], ['Created', html`<${Time} at=${delivery.createdAt} />`],
         ['Next attempt', delivery.nextDueAt && html`<${Time} at=${delivery.nextDueAt} />`], ['Email', email && html`<a href=${href('emails', email)}>${email}</a>`]]} /></div>
     <div class="detail-body"><div class="pad">
       <${Section} title="Attempts"><${Attempts} delivery=${delivery} /><//>
@@ -113,8 +113,9 @@ function Replay({ delivery, done }) {
 
 /** @param {{delivery: DeliveryData}} props */
 function Attempts({ delivery }) {
-  if (delivery.attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ? html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
-  return html`<div class="stack">${[...delivery.attempts].reverse().map((one, n) => html`<details class="attempt" key=${one.number} open=${n === 0}>
+  const attempts = delivery.attempts ?? [];
+  if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ? html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
+  return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt" key=${one.number} open=${n === 0}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'} label=${one.status ?? 'no response'} /><span class="spacer"></span><span class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
     <div class="inside">
       ${one.error && html`<p>${one.error}</p>`}

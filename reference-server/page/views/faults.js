@@ -27,7 +27,7 @@ export function Faults() {
   };
   return html`
     <${Head} title="Faults">
-      ${faults.data?.length > 0 && html`<${Button} onClick=${() => action(async () => { await api.del('/_sandbox/faults'); faults.reload(); }, 'All faults were removed')}>Remove all<//>`}
+      ${(faults.data ?? []).length > 0 && html`<${Button} onClick=${() => action(async () => { await api.del('/_sandbox/faults'); faults.reload(); }, 'All faults were removed')}>Remove all<//>`}
       <${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Add fault<//><//>
     <div class="scroll"><div class="cards narrow">
       ${faults.error && html`<${Failure} error=${faults.error} retry=${faults.reload} />`}

@@ -25,7 +25,7 @@ export function Keys() {
       ${keys.error && html`<${Failure} error=${keys.error} retry=${keys.reload} />`}
       ${keys.data && html`<div class="table-box"><table class="stacked"><thead><tr><th>Key</th><th>Service</th><th>Mode</th><th>Scopes</th><th>Created</th><th><span class="sr">Revoke</span></th></tr></thead><tbody>
         ${keys.data.map((/** @type {import('control').Key} */ key) => html`<tr key=${key.id}><td class="nowrap"><code>${key.hint}</code></td><td>${key.service}</td><td>${key.mode}</td>
-          <td><div class="actions">${(key.scopes ?? [key.scope]).map((/** @type {string} */ scope) => html`<${Badge} value=${scope} />`)}</div></td><td class="nowrap"><${Time} at=${key.createdAt} /></td>
+          <td><div class="actions">${(key.scopes ?? [key.scope]).map((scope) => html`<${Badge} value=${scope} />`)}</div></td><td class="nowrap"><${Time} at=${key.createdAt} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Revoke ${key.hint}`} onClick=${() => revoke(key)} /></td></tr>`)}
       </tbody></table></div>`}
     </div>

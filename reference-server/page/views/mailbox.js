@@ -95,7 +95,7 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
-      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((one) => one.contentId && message.html.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
+      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((one) => one.contentId && message.html?.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
 }
@@ -115,7 +115,7 @@ async function embedded(message) {
   /** @type {Record<string, string>} */
   const found = {};
   await Promise.all(message.attachments.map(async (one, n) => {
-    if (!one.contentId || !IMAGE.test(one.contentType) || !message.html.includes(`cid:${one.contentId}`)) return;
+    if (!one.contentId || !IMAGE.test(one.contentType) || !message.html?.includes(`cid:${one.contentId}`)) return;
     const picture = await load(message, n);
     if (!picture.isTooLarge) found[`cid:${one.contentId}`] = picture.url;
   }));
@@ -227,11 +227,9 @@ function Checks({ message }) {
   const rows = [];
   const verdicts = message.authentication;
   if (verdicts) {
-    for (const name of ['spf', 'dkim', 'dmarc']) {
+    for (const name of /** @type {const} */ (['spf', 'dkim', 'dmarc'])) {
       const verdict = verdicts[name];
-      if (!verdict) continue;
-      const result = typeof verdict === 'string' ? verdict : verdict.result;
-      rows.push([name.toUpperCase(), result, typeof verdict === 'string' ? '' : verdict.reason ?? verdict.domain ?? '']);
+      if (verdict) rows.push([name.toUpperCase(), verdict, '']);
     }
   }
   const signature = header('dkim-signature');

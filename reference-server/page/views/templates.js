@@ -15,7 +15,7 @@ export function Templates({ route }) {
   const templates = useResource(() => loadAll('/_sandbox/templates'), [api.selectedOrganization()], (event) => event.type === 'change' && event.resource === 'templates');
   const [saved, setSaved] = useState(0);
   const save = async (/** @type {any} */ values) => {
-    const name = editing.id ?? values.id;
+    const name = editing?.id ?? values.id;
     /** @type {any} */
     const body = {};
     for (const part of ['subject', 'html', 'text']) if (values[part]) body[part] = values[part];
@@ -82,7 +82,7 @@ function Rendered({ id, bar, path, template, tab }) {
       ${error && html`<${Failure} error=${error} />`}</div>
     <${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('templates', id, { tab: one }), true)} />
     <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1]}>
-      ${shown === 'source' ? html`<div class="pad">${['subject', 'html', 'text'].filter((part) => template[part]).map((part) => html`<${Section} title=${NAMES[part]}><${Code} label=${NAMES[part]} wrap text=${template[part]} /><//>`)}</div>`
+      ${shown === 'source' ? html`<div class="pad">${/** @type {const} */ (['subject', 'html', 'text']).filter((part) => template[part]).map((part) => html`<${Section} title=${NAMES[part]}><${Code} label=${NAMES[part]} wrap text=${template[part]} /><//>`)}</div>`
         : shownParts && (shown === 'text' ? html`<div class="text-body" tabindex="0">${shownParts.text}</div>`
         : shown === 'preview' ? html`<${HtmlView} content=${shownParts.html} title=${`Preview of ${id}`} />`
         : html`<${CompatibilityTab} content=${shownParts.html} />`)}

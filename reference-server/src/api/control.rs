@@ -29,6 +29,7 @@ use crate::control::server;
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox server");
     r.control(server::HEALTH, health::get);
+    r.control(server::SEED, seed::export::get);
     r.control(server::LEASE, lease::get);
     r.control(server::METRICS, metrics::get);
     r.control(server::READY, metrics::ready);

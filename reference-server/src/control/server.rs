@@ -27,6 +27,12 @@ pub(crate) const METRICS: Endpoint<(), Bytes> =
         .of_server();
 pub(crate) const READY: Endpoint<(), Ready> =
     Endpoint::new(GET, "/readyz", "Check whether the server is ready").of_server();
+pub(crate) const SEED: Endpoint<(), Bytes> = Endpoint::content(
+    "/_sandbox/seed",
+    "Get what the server has as a seed file, with its secrets",
+    "application/toml",
+)
+.of_server();
 pub(crate) const RESET: Endpoint<Reset, ()> = Endpoint::new(
     POST,
     "/_sandbox/reset",
@@ -97,6 +103,12 @@ impl Client {
     /// The state of the server.
     pub fn health(&self) -> Request<Health> {
         self.call(&HEALTH, &[])
+    }
+
+    /// What the server has, as a seed file in TOML. It holds the secrets of webhooks, and the keys
+    /// that the server was started with.
+    pub fn seed_file(&self) -> Request<Bytes> {
+        self.call(&SEED, &[])
     }
 
     /// Deletes the data of an organization, whose keys stay valid.

@@ -183,6 +183,12 @@ impl From<SeedService> for Service {
 }
 
 impl SeedFile {
+    /// What a server has, as a file with the comment `head`.
+    pub(crate) fn write(organizations: Vec<SeedOrganization>, head: &str) -> Option<String> {
+        let file = Self { organizations, text: String::new() };
+        Some(format!("{head}{}", toml::to_string_pretty(&file).ok()?))
+    }
+
     /// Reads a file. What it says is checked when it is applied.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidSeed> {
         let at = |error: &toml::de::Error, field: String| InvalidSeed {

@@ -109,10 +109,10 @@ async fn the_control_interface_lists_them_page_by_page() {
     );
 
     sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
-    for path in ["domains", "audiences"] {
-        let line = format!("GET /_sandbox/{path}?organization=Other");
-        assert_eq!(sandbox.control(&line, "").await.body, r#"{"data":[],"next":null}"#);
-    }
+    let line = "GET /_sandbox/audiences?organization=Other";
+    assert_eq!(sandbox.control(line, "").await.body, r#"{"data":[],"next":null}"#);
+    let domains = sandbox.control("GET /_sandbox/domains?organization=Other", "").await;
+    assert!(!domains.body.contains(r#""name":"sandbox.test""#), "{domains:?}");
     let line = format!("GET /_sandbox/audiences/{id}/contacts?organization=Other");
     assert_eq!(sandbox.control(&line, "").await.status, 404);
 }

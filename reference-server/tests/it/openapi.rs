@@ -102,7 +102,14 @@ async fn emails(s: &Sandbox) {
 }
 
 async fn control(s: &Sandbox) {
-    for path in ["/readyz", "/metrics", "/_sandbox/health", "/_sandbox/lease", "/_sandbox/clock"] {
+    for path in [
+        "/readyz",
+        "/metrics",
+        "/_sandbox/health",
+        "/_sandbox/seed",
+        "/_sandbox/lease",
+        "/_sandbox/clock",
+    ] {
         s.control(&format!("GET {path}"), "").await;
     }
     s.control("GET /_sandbox/events", "").await;

@@ -102,6 +102,33 @@ async fn a_server_comes_up_with_what_its_file_declares() {
 }
 
 #[tokio::test]
+async fn what_a_server_has_is_a_seed_file() {
+    let file = FILE.replace("URL", "http://127.0.0.1:9/");
+    let start = async |file: &str| {
+        let builder = Server::builder().seed_file(file).expect("a valid file");
+        Sandbox::of(builder.start().await.expect("started"))
+    };
+    let export = async |sandbox: &Sandbox| {
+        let exported = sandbox.control("GET /_sandbox/seed", "").await;
+        assert_eq!(exported.header("content-type"), Some("application/toml"), "{exported:?}");
+        exported.body
+    };
+    let first = start(&file).await;
+    let exported = export(&first).await;
+    for known in ["whsec_known", "mk_test_shop", "extract_only", KEY, "seats = 5", "Hi {{ name }}"]
+    {
+        assert!(exported.contains(known), "{known}: {exported}");
+    }
+    // Another server has the same from it.
+    let second = start(&exported).await;
+    assert_eq!(export(&second).await, exported);
+    // Of a key that the server made, there is only a hash.
+    second.organization().await;
+    let with_another = export(&second).await;
+    assert!(with_another.starts_with("# Without 2 keys"), "{with_another}");
+}
+
+#[tokio::test]
 async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
     let directory = private_dir();
     for (from, to, expected) in [

@@ -86,8 +86,8 @@ async fn rejects_invalid_urls_and_events() {
     let (key, extraction_key) = public.organization().await;
     for (url, reason) in [
         ("http://a.test/", "must be an https URL on a public server"),
-        ("https://10.0.0.1/", "10.0.0.1 is in the private range 10.0.0.0/8"),
-        ("https://localhost/", "127.0.0.1 is in the loopback range 127.0.0.0/8"),
+        ("https://10.0.0.1/", "10.0.0.1 is a private address (10.0.0.0/8)"),
+        ("https://localhost/", "127.0.0.1 is a loopback address (127.0.0.0/8)"),
     ] {
         let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
         let refused = public.with_key(&key, CREATE, &body).await;
@@ -95,7 +95,7 @@ async fn rejects_invalid_urls_and_events() {
     }
     let body = r#"{"url":"http://192.168.0.1/","events":["extraction.failed"]}"#;
     let refused = public.with_key(&extraction_key, "POST /v1/webhooks", body).await;
-    assert!(refused.status == 422 && refused.body.contains("private range"), "{refused:?}");
+    assert!(refused.status == 422 && refused.body.contains("is a private address"), "{refused:?}");
 }
 
 /// A single signed attempt, even to an inactive webhook

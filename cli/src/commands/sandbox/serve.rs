@@ -200,11 +200,9 @@ impl Serve {
         use crate::failure::with_causes;
 
         context.out.show_log(self.log_format == Some(LogFormat::Json));
-        let dir = self
-            .data
-            .as_ref()
-            .map(|dir| context.settings.path(dir))
-            .unwrap_or_else(|| context.settings.sandbox_dir.clone());
+        let settings = &context.settings;
+        let dir = self.data.as_ref();
+        let dir = dir.map_or_else(|| settings.sandbox_dir.clone(), |dir| settings.path(dir));
         let mut builder = Server::builder().network(self.network).seed(!self.no_seed);
         builder = builder.addr(self.addr()?);
         builder = match self.in_memory {

@@ -74,6 +74,7 @@ impl Mask {
         let text = each(&text, SECRET, |found| self.numbered(&found[1], &found[2]));
         let text = each(&text, PUBLIC_KEY, |_| "MII…".to_owned());
         let text = each(&text, SELECTOR, |_| "svc00000000._domainkey".to_owned());
+        let text = each(&text, DOMAIN, |_| "0000abcd.test".to_owned());
         let text = each(&text, DATE, |_| "Mon, 5 Jan 2026 09:00:00 +0000".to_owned());
         // The size depends on the number of digits of the date.
         let text = each(&text, SIZE, |found| format!("{}1209", &found[1]));
@@ -157,6 +158,8 @@ const JOB: &str = r"\b\d{8}-\d{6}-([0-9a-f]{8})\b";
 const RECORD: &str = r"\brec_([0-9a-f]{32})\b";
 const SECRET: &str = r"\b(whsec_|mk_test_|sk_test_|sk_live_|sha256=|)([0-9a-f]{24,})\b";
 const PUBLIC_KEY: &str = r#"\bMII[A-Za-z0-9+/=]{60,}(?:\\?" ?\\?"[A-Za-z0-9+/=]+)?"#;
+/// The domain of a new organization.
+const DOMAIN: &str = r"\b[0-9a-f]{8}\.test\b";
 const SELECTOR: &str = r"\bsvc[0-9a-f]{8}\._domainkey";
 /// A DKIM signature, in JSON and in a table.
 const SIGNED: &str = r#"(v=1; a=rsa-sha256)[^"]*?(", "|",|"\n|, From=|\n)"#;

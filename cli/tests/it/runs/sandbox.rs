@@ -48,6 +48,9 @@ pub fn server_rows() -> Vec<Row> {
             .when("[y/N] ", YES)
             .also("not confirmed", 2, "sandbox reset")
             .when("[y/N] ", NO),
+        Row::control("sandbox seed", "sandbox seed --export")
+            .wrong("sandbox seed")
+            .never(NotFound, "it takes no id"),
         Row::control("sandbox clock show", "sandbox clock show")
             .wrong("sandbox clock show now")
             .never(NotFound, "it takes no id"),

@@ -1,6 +1,7 @@
 //! Seed data of a new database, and resetting an organization or the whole server
 //! (`docs/control-interface.md#seeds`).
 
+pub(crate) mod export;
 pub(crate) mod file;
 
 use std::sync::Arc;

@@ -1,0 +1,31 @@
+//! The `svc sandbox seed` command.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::control;
+use crate::failure::Failure;
+
+/// Write what the sandbox has as a seed file
+///
+/// The output is a TOML file for `svc sandbox serve --seed`: organizations, domains, templates,
+/// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
+/// was started with; of the others, the server has only hashes.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox seed --export
+
+Scope: none (local server)")]
+pub struct Seed {
+    /// Write the file to standard output
+    #[arg(long, required = true)]
+    export: bool,
+}
+
+impl Seed {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = control::client(context, None).await?;
+        control::document(context, client.seed_file()).await
+    }
+}

@@ -1,0 +1,155 @@
+//! `GET /_sandbox/seed`: what the server has, as a seed file.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+use svc_sdk::{Scope, Secret, Service};
+
+use crate::api::framework::ControlCall;
+use crate::control::server::SEED;
+use crate::model::error::ApiError;
+use crate::model::scope::EMAIL_SCOPES;
+use crate::model::seed_file::{
+    SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedMode, SeedOrganization,
+    SeedService, SeedTemplate, SeedWebhook, unspanned,
+};
+use crate::settings::Settings;
+use crate::store::webhooks::{self, Webhook};
+use crate::store::{Reader, audiences, contacts, domains, keys, organizations, templates};
+
+/// Writes what the server has.
+pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
+    let app = Arc::clone(call.app());
+    let text = call.app().store.read(move |reader| write(reader, &app.settings)).await?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(SEED.produces));
+    Ok(response)
+}
+
+fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
+    let mut unknown = 0;
+    let organizations = organizations::list(reader)?.into_iter().map(|organization| {
+        let number = organization.number;
+        let known = known_keys(reader, settings, number)?;
+        unknown += keys::list(reader, number)?.len() - known.len();
+        Ok(SeedOrganization {
+            name: unspanned(organization.name),
+            balance_cents: Some(organization.balance_cents).filter(|&cents| cents != 0),
+            keys: known,
+            domains: domains::list(reader, number)?
+                .into_iter()
+                .map(|domain| SeedDomain {
+                    name: unspanned(domain.name),
+                    verified: domain.flags.verified,
+                })
+                .collect(),
+            templates: templates::list(reader, number, "", i64::MAX)?
+                .into_iter()
+                .filter_map(|head| templates::find(reader, number, &head.id).transpose())
+                .map(|template| template.map(export_template))
+                .collect::<Result<_, ApiError>>()?,
+            audiences: audiences::list(reader, number)?
+                .into_iter()
+                .map(|audience| {
+                    let contacts = contacts::list(reader, &audience.id, i64::MAX, 0)?;
+                    let contacts = contacts.into_iter().map(export_contact).collect();
+                    Ok(SeedAudience { name: unspanned(audience.name), contacts })
+                })
+                .collect::<Result<_, ApiError>>()?,
+            webhooks: [Service::Email, Service::Extraction]
+                .into_iter()
+                .map(|service| webhooks::list(reader, number, service))
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .flatten()
+                .map(export_webhook)
+                .collect(),
+        })
+    });
+    let organizations = organizations.collect::<Result<Vec<_>, ApiError>>()?;
+    let head = match unknown {
+        0 => String::new(),
+        unknown => {
+            format!("# Without {unknown} keys that the server made: it stores only hashes.\n\n")
+        }
+    };
+    let text = SeedFile::write(organizations, &head);
+    text.ok_or_else(|| ApiError::internal("a value that TOML cannot hold"))
+}
+
+/// The keys of an organization that this start was given. Of the others, the server has only hashes.
+fn known_keys(
+    reader: Reader<'_>,
+    settings: &Settings,
+    organization: i64,
+) -> Result<Vec<SeedKey>, ApiError> {
+    let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
+    let in_file = in_file.flat_map(|seed| &seed.keys).map(|key| key.key.get_ref().as_str());
+    let seeded = [&settings.email_key, &settings.extraction_key].map(Secret::expose);
+    let mut known: Vec<SeedKey> = Vec::new();
+    for secret in seeded.into_iter().chain(in_file) {
+        let found = keys::find(reader, secret)?.filter(|key| key.organization == organization);
+        let Some(key) = found.filter(|_| known.iter().all(|one| one.key.get_ref() != secret))
+        else {
+            continue;
+        };
+        let (service, all) = match key.service {
+            Service::Email => (SeedService::Email, EMAIL_SCOPES.to_vec()),
+            _ => (SeedService::Extraction, vec![Scope::Full]),
+        };
+        let names = key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+        known.push(SeedKey {
+            key: unspanned(secret.to_owned()),
+            service,
+            scopes: Some(unspanned(names)).filter(|_| key.scopes != all),
+            mode: SeedMode::default(),
+        });
+    }
+    Ok(known)
+}
+
+fn export_template(template: templates::Template) -> SeedTemplate {
+    let templates::Template { id, subject, html, text, .. } = template;
+    let [subject, html, text] = [subject, html, text].map(|part| part.map(unspanned));
+    SeedTemplate { id: unspanned(id), subject, html, text }
+}
+
+fn export_contact(contact: contacts::Contact) -> SeedContact {
+    let mut metadata = contact.metadata;
+    metadata.values_mut().for_each(remove_nulls);
+    SeedContact {
+        email: unspanned(contact.email),
+        name: contact.name,
+        topics: Some(contact.topics).filter(|topics| !topics.is_empty()),
+        subscribed: Some(contact.subscribed).filter(|subscribed| !subscribed),
+        metadata: Some(metadata).filter(|metadata| !metadata.is_empty()),
+    }
+}
+
+/// TOML has no null.
+fn remove_nulls(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            items.iter_mut().for_each(remove_nulls);
+        }
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        _ => {}
+    }
+}
+
+fn export_webhook(webhook: Webhook) -> SeedWebhook {
+    let events = webhook.events.iter().map(|event| event.as_str().to_owned()).collect();
+    SeedWebhook {
+        url: unspanned(webhook.url),
+        events: unspanned(events),
+        secret: Some(unspanned(webhook.secret)),
+        active: webhook.active,
+    }
+}
