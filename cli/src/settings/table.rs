@@ -143,9 +143,10 @@ pub static SETTINGS: [Setting; 23] = [
     setting("honors_idempotency_key", Kind::Flag, "retry requests with an idempotency key")
         .or("false")
         .live("true"),
-    setting("bulk_retention", Kind::Duration, "how long svc bulk keeps jobs that have ended")
+    setting("bulk_retention", Kind::Duration, "how long svc bulk keeps ended jobs")
         .variable("SVC_BULK_RETENTION")
-        .or("30d"),
+        .or("30d")
+        .example("\"7d\""),
     // The last, because a URL may hold a password, and `config show` leaves it out.
     setting("bulk_queue", Kind::Text, "Redis server of svc bulk, as --queue")
         .variable("SVC_BULK_QUEUE")
@@ -343,7 +344,11 @@ impl SettingValue {
 }
 
 fn seconds(duration: Duration) -> String {
-    format!("{}s", duration.as_millis() as f64 / 1000.0)
+    const DAY: u128 = 86_400_000;
+    match duration.as_millis() {
+        days if days > 0 && days % DAY == 0 => format!("{}d", days / DAY),
+        millis => format!("{}s", millis as f64 / 1000.0),
+    }
 }
 
 #[cfg(test)]
