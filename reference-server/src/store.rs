@@ -87,7 +87,7 @@ impl Store {
         let (wake, interrupts) = (Arc::<Wake>::default(), Interrupts::default());
         lock(&interrupts).push(connection.get_interrupt_handle());
         let start = |path| Readers::start(path, &interrupts);
-        let readers = path.clone().map(start).transpose().map_err(OpenError::Start)?;
+        let readers = path.as_deref().map(start).transpose().map_err(OpenError::Start)?;
         let writer = Writer::start(connection, path.as_deref(), &clock, &wake);
         let writer = writer.map_err(OpenError::Start)?;
         Ok((Self { writer, readers, interrupts, wake }, clock))

@@ -4,6 +4,7 @@
 //! They need root and iproute2. Without them they are skipped, and the output says so; with
 //! `SVC_TEST_CONTAINERS=1` they fail instead.
 
+use std::io::Write as _;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -25,7 +26,9 @@ fn run(script: &str) -> Option<Output> {
     if !can {
         let required = std::env::var_os("SVC_TEST_CONTAINERS").is_some_and(|value| value == "1");
         assert!(!required, "SVC_TEST_CONTAINERS=1, but namespaces need root, unshare and iproute2");
-        eprintln!("skipped: namespaces need root, unshare and iproute2");
+        let written =
+            writeln!(std::io::stderr(), "NOT RUN: namespaces need root, unshare and iproute2");
+        written.expect("standard error");
         return None;
     }
     let directory = tempfile::tempdir().expect("a directory");

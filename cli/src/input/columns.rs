@@ -82,7 +82,7 @@ impl ColumnOptions {
     /// The position of the only column or key that has the addresses, if there is one.
     pub fn address<'a>(
         &self,
-        columns: impl Iterator<Item = &'a str> + Clone,
+        columns: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Result<Option<usize>, Failure> {
         let position = |is: &dyn Fn(&str) -> bool| {
             let mut found = columns.clone().enumerate().filter(|(_, name)| is(name));

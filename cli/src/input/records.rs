@@ -242,11 +242,7 @@ impl Csv {
                 }
                 place = match (place, byte) {
                     (Place::InQuotes, b'"') => Place::AfterQuote,
-                    (Place::AfterQuote, b'"') => {
-                        value.push(byte);
-                        Place::InQuotes
-                    }
-                    (Place::InQuotes, _) => {
+                    (Place::AfterQuote, b'"') | (Place::InQuotes, _) => {
                         value.push(byte);
                         Place::InQuotes
                     }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -32,11 +32,11 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(path: PathBuf, interrupts: &Interrupts) -> io::Result<Self> {
+    pub(super) fn start(path: &Path, interrupts: &Interrupts) -> io::Result<Self> {
         let (sender, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let start = |_| {
-            let (path, queue) = (path.clone(), Arc::clone(&queue));
+            let (path, queue) = (path.to_owned(), Arc::clone(&queue));
             let interrupts = Arc::clone(interrupts);
             let thread = std::thread::Builder::new().name("svc-reader".to_owned());
             thread.spawn(move || run(&path, &queue, &interrupts))
@@ -93,7 +93,7 @@ mod tests {
     fn a_connection_that_could_not_be_opened_at_start_is_opened_later() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
-        let readers = Readers::start(path.clone(), &Interrupts::default()).unwrap();
+        let readers = Readers::start(&path, &Interrupts::default()).unwrap();
         let read = || {
             let (sender, result) = channel();
             let read = move |reader: Result<Reader<'_>, ApiError>| {

@@ -48,7 +48,9 @@ pub fn refuse_here(
         }
     }
     match found {
-        Some((same, job)) => Err(again(context, same, addresses.len(), &StoredJob::Here(job))),
+        Some((same, job)) => {
+            Err(again(context, same, addresses.len(), &StoredJob::Here(Box::new(job))))
+        }
         None => Ok(()),
     }
 }

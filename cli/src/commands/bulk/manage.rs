@@ -66,7 +66,7 @@ impl List {
         if self.queue.queue.is_none() {
             for folder in Jobs::of(&context.settings).folders()? {
                 match LocalJob::read(&folder) {
-                    Ok(job) => all.push((job.created(), StoredJob::Here(job))),
+                    Ok(job) => all.push((job.created(), StoredJob::Here(Box::new(job)))),
                     Err(failure) => {
                         context.out.warning(&failure.details().message);
                         let journal = jobs::journal(&folder);
@@ -387,7 +387,7 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
         None => None,
         Some(columns) => {
             let names = columns.iter().map(AsRef::as_ref);
-            let at = ColumnOptions::default().address(names).ok().flatten();
+            let at = ColumnOptions::default().address(&names).ok().flatten();
             if at.is_none() {
                 // The first line is an entry, not a header.
                 entries.push(columns[0].to_string());
@@ -397,7 +397,7 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
     };
     while let Some(record) = records.next()? {
         let names = record.fields.iter().map(|(name, _)| name.as_ref());
-        let of_keys = || ColumnOptions::default().address(names).ok().flatten();
+        let of_keys = || ColumnOptions::default().address(&names).ok().flatten();
         let value = at.or_else(of_keys).and_then(|at| record.fields.get(at)?.1.as_str());
         entries.extend(value.filter(|value| !value.is_empty()).map(str::to_owned));
     }

@@ -98,7 +98,7 @@ impl People {
             if let Some(same) = columns.same_name(renderer) {
                 record.problem.get_or_insert_with(|| same.problem() + "; " + &same.way_out());
             }
-            self.add(record, columns, subscribed)?;
+            self.add(record, columns, &subscribed)?;
         }
         Ok(())
     }
@@ -116,30 +116,30 @@ impl People {
         let options = ColumnOptions { column: vec![email], ..ColumnOptions::default() };
         let columns = Columns::of(&names, &options)?;
         let mut record = record;
-        record.problem = columns.same_name(renderer).map(|same| same.problem());
+        record.problem = columns.same_name(renderer).map(SameName::problem);
         let subscribed = match is_subscribed {
             true => Subscribed::Yes,
             false => Subscribed::No("subscribed".into()),
         };
-        self.add(record, &columns, subscribed)
+        self.add(record, &columns, &subscribed)
     }
 
     fn add(
         &mut self,
         record: Record,
         columns: &Columns,
-        subscribed: Subscribed,
+        subscribed: &Subscribed,
     ) -> Result<(), Failure> {
         let Record { number: row, fields, problem } = record;
         let address = columns.address.and_then(|at| fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
-        match (&subscribed, hash_of(&address)) {
+        match (subscribed, hash_of(&address)) {
             (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
             _ => {}
         }
         let invalid = |problem| ("invalid".to_owned(), problem);
-        let left_out = match &subscribed {
+        let left_out = match subscribed {
             Subscribed::No(column) => {
                 let why = format!("not subscribed, as `{column}` says");
                 Some(("unsubscribed".to_owned(), why))
@@ -162,7 +162,7 @@ impl People {
         let (found, unused) = self.unused.iter().partition(|name| values.contains_key(**name));
         self.unused = unused;
         self.unused_columns.extend::<Vec<_>>(found);
-        let is_subscribed = subscribed == Subscribed::Yes;
+        let is_subscribed = *subscribed == Subscribed::Yes;
         let person = Person { row, address, values, left_out, is_subscribed };
         serde_json::to_writer(&mut self.file, &person).map_err(std::io::Error::from)?;
         Ok(self.file.write_all(b"\n")?)
@@ -229,7 +229,7 @@ impl Columns {
 
     /// `First Name` is `first_name` in a placeholder, unless another column has exactly that name.
     fn of(names: &[Arc<str>], options: &ColumnOptions) -> Result<Self, Failure> {
-        let address = options.address(names.iter().map(AsRef::as_ref))?;
+        let address = options.address(&names.iter().map(AsRef::as_ref))?;
         let exact = names.iter().map(AsRef::as_ref).collect::<HashSet<&str>>();
         let mut placeholders = Vec::new();
         let (mut first, mut same_names) = (HashMap::<String, &str>::new(), Vec::new());

@@ -21,6 +21,9 @@ use crate::failure::{Failure, Kind};
 use crate::input::opt_outs::NOT_SAID;
 use crate::stop::StopSignal;
 
+/// An email with its row and the hash of its address, or the code and the reason why there is none.
+type EmailOrReason = Result<(PreparedRow, Email, u64), (String, String)>;
+
 /// How many emails and problems are kept to be shown.
 pub const SHOWN: usize = 3;
 
@@ -118,7 +121,7 @@ impl Plan {
         selection: &Selection,
         renderer: &Renderer,
         seen: &mut HashSet<u64>,
-    ) -> Result<Result<(PreparedRow, Email, u64), (String, String)>, Failure> {
+    ) -> Result<EmailOrReason, Failure> {
         let Person { row, address, values, left_out, is_subscribed } = person;
         let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
         if let Some(reason) = left_out {

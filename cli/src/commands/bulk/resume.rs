@@ -65,7 +65,7 @@ impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
         match self.job.find(context).await? {
-            StoredJob::Here(job) => self.run_here(context, job, again).await,
+            StoredJob::Here(job) => self.run_here(context, *job, again).await,
             mut job => {
                 job.set(QueueState::Running).await?;
                 let StoredJob::Queued { queue, status, .. } = &job else { return Ok(()) };

@@ -95,7 +95,7 @@ pub async fn run(
     let job = LocalJob::read(folder)?;
     report(
         context,
-        &Summary::of(context, &StoredJob::Here(job), ""),
+        &Summary::of(context, &StoredJob::Here(Box::new(job)), ""),
         by,
         result.and_then(Result::err),
     )

@@ -80,7 +80,7 @@ impl QueueOption {
 
 /// A job where it is.
 pub enum StoredJob {
-    Here(LocalJob),
+    Here(Box<LocalJob>),
     Queued { queue: RedisQueue, status: Box<QueueStatus>, plan: Box<Plan> },
 }
 
@@ -89,7 +89,7 @@ impl JobOption {
     pub async fn find(&self, context: &Context) -> Result<StoredJob, Failure> {
         let here = Jobs::of(&context.settings).find(&self.job);
         if self.queue.queue.is_none() && (here.is_ok() || context.settings.bulk_queue.is_none()) {
-            return Ok(StoredJob::Here(LocalJob::read(&here?)?));
+            return Ok(StoredJob::Here(Box::new(LocalJob::read(&here?)?)));
         }
         let queue = self.queue.connect(context).await?;
         let id = find_id(&queue, &self.job).await?;
@@ -219,7 +219,7 @@ impl StoredJob {
                 let mut journal = open_journal(job)?;
                 let count = journal.settle(sent, resend).await?;
                 drop(journal);
-                *job = LocalJob::read(&job.folder)?;
+                **job = LocalJob::read(&job.folder)?;
                 Ok(count)
             }
             Self::Queued { queue, status, .. } => {

@@ -91,7 +91,7 @@ impl Wait {
             open.extend(row.id.filter(|_| is_open).map(|id| (row.row, id)));
             Ok(())
         };
-        StoredJob::Here(LocalJob::read(folder)?).report(accepted).await?;
+        StoredJob::Here(Box::new(LocalJob::read(folder)?)).report(accepted).await?;
         let mut known = FinalStatuses::open(folder)?;
         let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());

@@ -84,7 +84,7 @@ pub(super) async fn read(
     for column in &columns {
         fields.insert(Arc::clone(column), field(column, options)?);
     }
-    let found = options.address(columns.iter().map(AsRef::as_ref));
+    let found = options.address(&columns.iter().map(AsRef::as_ref));
     let at = match header.is_some() {
         true => {
             let found = found.and_then(|at| at.ok_or_else(no_address));
@@ -250,7 +250,7 @@ fn row(
 ) -> Result<ImportRow, InvalidRow> {
     let Record { number, fields: values, mut problem } = record;
     let mut row = ImportRow { number, ..ImportRow::default() };
-    let address = options.address(values.iter().map(|(name, _)| name.as_ref()));
+    let address = options.address(&values.iter().map(|(name, _)| name.as_ref()));
     let address = address.unwrap_or_else(|failure| {
         let why = failure.details().message.replace("columns", "keys");
         problem.get_or_insert(why);
