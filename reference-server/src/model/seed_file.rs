@@ -289,10 +289,10 @@ mod tests {
             let mistake = SeedFile::parse(text).expect_err("refused");
             assert_eq!(mistake.to_string(), expected);
         }
-        let unknown = SeedFile::parse("[[organizations]]\nname = \"A\"\nnmae = 1\n");
+        let unknown = SeedFile::parse("[[organizations]]\nname = \"A\"\ntitle = 1\n");
         let unknown = unknown.expect_err("refused").to_string();
         assert!(
-            unknown.starts_with("line 3: organizations[0].nmae: unknown field `nmae`"),
+            unknown.starts_with("line 3: organizations[0].title: unknown field `title`"),
             "{unknown}"
         );
         let broken = SeedFile::parse("a = 1\nb = [\n").expect_err("refused");
