@@ -280,8 +280,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         Location::Directory(directory) => Some(lock(directory, settings.network).await?),
     };
     let location = settings.location.clone();
-    let max_bytes = settings.limits.max_database_bytes;
-    let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes)).await;
+    let (max_bytes, keep) = (settings.limits.max_database_bytes, settings.limits.keep);
+    let opened = tokio::task::spawn_blocking(move || Store::open(&location, max_bytes, keep)).await;
     let (store, clock) = match opened {
         Ok(opened) => opened.map_err(|error| StartError::Database(error.reason()))?,
         Err(error) => return Err(StartError::Database(error.to_string())),

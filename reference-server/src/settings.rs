@@ -73,6 +73,8 @@ pub(crate) struct Limits {
     pub(crate) max_connections: usize,
     /// Maximum size of the database; `None` for no limit.
     pub(crate) max_database_bytes: Option<u64>,
+    /// How many emails, and how many received messages, are kept; `None` for all.
+    pub(crate) keep: Option<u32>,
 }
 
 impl Default for Limits {
@@ -86,6 +88,7 @@ impl Default for Limits {
             stop_timeout: Duration::from_secs(1),
             max_connections: 4096,
             max_database_bytes: None,
+            keep: None,
         }
     }
 }

@@ -68,10 +68,12 @@ pub(crate) struct Store {
 
 impl Store {
     /// Opens the database, creates it if it is new, and starts the threads. Also returns the
-    /// clock, which continues from where it was saved. The database may grow to `max_bytes`.
+    /// clock, which continues from where it was saved. The database may grow to `max_bytes`, and
+    /// keeps the newest emails and received messages if their number is limited.
     pub(crate) fn open(
         location: &Location,
         max_bytes: Option<u64>,
+        keep: Option<u32>,
     ) -> Result<(Self, Arc<Clock>), OpenError> {
         let (connection, path) = match location {
             Location::Memory => (open::memory()?, None),
@@ -82,6 +84,9 @@ impl Store {
         };
         if let Some(bytes) = max_bytes {
             open::limit_size(&connection, bytes)?;
+        }
+        if let Some(keep) = keep {
+            open::keep_newest(&connection, keep)?;
         }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
         let (wake, interrupts) = (Arc::<Wake>::default(), Interrupts::default());
@@ -188,7 +193,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_job_leaves_no_rows() {
-        let (store, _) = Store::open(&Location::Memory, None).unwrap();
+        let (store, _) = Store::open(&Location::Memory, None, None).unwrap();
         let insert = |tx: &mut Tx<'_>, key: &str| -> Result<(), ApiError> {
             tx.execute("INSERT INTO meta VALUES (?1, 'x')", [key])?;
             Ok(())
@@ -218,7 +223,7 @@ mod tests {
     async fn an_interruption_when_no_job_runs_does_not_prevent_the_copy_of_the_log() {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::Directory(directory.path().to_owned());
-        let (store, _) = Store::open(&location, None).unwrap();
+        let (store, _) = Store::open(&location, None, None).unwrap();
         let insert = |tx: &mut Tx<'_>| Ok(tx.execute("INSERT INTO meta VALUES ('x', 'x')", [])?);
         store.write(insert).await.unwrap();
         let log = directory.path().join("svc.db-wal");
@@ -231,7 +236,7 @@ mod tests {
     #[tokio::test]
     async fn an_interrupted_job_leaves_no_rows_and_lets_the_store_close() {
         let directory = Location::Directory(tempfile::tempdir().unwrap().keep());
-        let store = Arc::new(Store::open(&directory, None).unwrap().0);
+        let store = Arc::new(Store::open(&directory, None, None).unwrap().0);
         let endless = |tx: Reader<'_>| -> Result<(), ApiError> {
             loop {
                 tx.find("SELECT 1", [], |_| Ok(()))?;
@@ -252,7 +257,7 @@ mod tests {
         };
         let (write, read, ()) = tokio::join!(write, read, interrupt);
         assert!(write.is_err() && read.is_err());
-        let (store, _) = Store::open(&directory, None).unwrap();
+        let (store, _) = Store::open(&directory, None, None).unwrap();
         let keys = store.read(|reader| Ok(reader.find("SELECT key FROM meta", [], |_| Ok(()))?));
         assert_eq!(keys.await.unwrap(), None);
         let Location::Directory(path) = directory else { unreachable!() };

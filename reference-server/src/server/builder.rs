@@ -278,6 +278,20 @@ impl Builder {
         self
     }
 
+    /// Sets how many emails, and how many received messages, are kept, at least 1: the oldest go
+    /// first, with their messages and deliveries. An email that has not ended stays.
+    ///
+    /// Without it, all are kept.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `newest` is 0.
+    pub fn keep(mut self, newest: u32) -> Self {
+        assert!(newest > 0, "at least one email is kept");
+        self.settings.limits.keep = Some(newest);
+        self
+    }
+
     /// Sets how long a client may leave a response unread, over HTTP and SMTP, before its
     /// connection is closed. Default: sixty seconds, in real time.
     pub fn write_timeout(mut self, timeout: Duration) -> Self {

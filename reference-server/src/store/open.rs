@@ -75,6 +75,31 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// Deletes the oldest emails that have ended, and the oldest received messages, beyond `keep` of each
+/// when another one is stored. The triggers belong to this connection, and end with it.
+pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "CREATE TEMP TRIGGER keep_emails AFTER INSERT ON main.email BEGIN
+             DELETE FROM email WHERE status NOT IN ('queued', 'sending', 'sent') AND id <=
+                 (SELECT id FROM email ORDER BY id DESC LIMIT 1 OFFSET {keep});
+         END;
+         CREATE TEMP TRIGGER keep_messages AFTER INSERT ON main.message WHEN NEW.email IS NULL BEGIN
+             DELETE FROM message WHERE email IS NULL AND id <= (SELECT id FROM message
+                 WHERE email IS NULL ORDER BY id DESC LIMIT 1 OFFSET {keep});
+         END;
+         CREATE TEMP TRIGGER drop_sources AFTER DELETE ON main.message WHEN OLD.source IS NOT NULL BEGIN
+             DELETE FROM body WHERE id = OLD.source
+                 AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.source)
+                 AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.source);
+         END;
+         CREATE TEMP TRIGGER drop_shared AFTER DELETE ON main.delivery WHEN OLD.shared IS NOT NULL BEGIN
+             DELETE FROM body WHERE id = OLD.shared
+                 AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.shared)
+                 AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.shared);
+         END;"
+    ))
+}
+
 /// Makes the new database file durable. SQLite discards the write-ahead log of an empty
 /// or missing file, and until the first checkpoint the log is the only place that holds
 /// the committed data.

@@ -241,3 +241,36 @@ async fn mail_to_a_domain_of_another_organization_is_received_there() {
     assert!(sent_messages.body.contains(r#""direction":"outgoing""#), "{sent_messages:?}");
     assert_eq!(sent_messages.body.matches(r#""id":"#).count(), 1, "{sent_messages:?}");
 }
+
+#[tokio::test]
+async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
+    let directory = crate::harness::private_dir();
+    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path()).keep(3)).await;
+    let webhook = r#"{"url":"http://127.0.0.1:9/hooks","events":["email.delivered"]}"#;
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", webhook).await.status, 201);
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        let email = format!(
+            r#"{{"from":"a@sandbox.test","to":"b@else.test","subject":"Out {number}","text":"x"}}"#
+        );
+        ids.push(sandbox.call("POST /api/v1/emails", &email).await.id());
+        sandbox.advance("0s").await;
+        let received = format!(r#"{{"from":"a@b.test","to":"c@sandbox.test","subject":"In {number}"}}"#);
+        assert_eq!(sandbox.control("POST /_sandbox/inbound", &received).await.status, 202);
+    }
+    // One that waits for its date is not forgotten.
+    let later = r#"{"from":"a@sandbox.test","to":"b@else.test","subject":"Later","text":"x","scheduledAt":"2999-01-01"}"#;
+    let later = sandbox.call("POST /api/v1/emails", later).await.id();
+    for (at, id) in ids.iter().enumerate() {
+        let status = sandbox.call(&format!("GET /api/v1/emails/{id}"), "").await.status;
+        assert_eq!(status, if at < 4 { 404 } else { 200 }, "email {at}");
+    }
+    assert_eq!(sandbox.call(&format!("GET /api/v1/emails/{later}"), "").await.status, 200);
+    let messages = sandbox.control("GET /_sandbox/messages?limit=100", "").await.body;
+    let subjects = |start: &str| {
+        let part = format!(r#""subject":"{start} "#);
+        messages.match_indices(&part).count()
+    };
+    assert_eq!((subjects("Out"), subjects("In")), (2, 3), "{messages}");
+    sandbox.server.stop().await;
+}

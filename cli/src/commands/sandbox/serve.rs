@@ -128,6 +128,14 @@ pub struct Serve {
     #[arg(hide_short_help = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     relay_again: bool,
+    /// Number of emails to keep; the oldest go first
+    ///
+    /// As many received messages are kept beside them. For servers that run for weeks. An email that has
+    /// not ended stays. Default: all.
+    #[arg(long, value_name = "N", env = "SVC_SANDBOX_KEEP", hide_env = true)]
+    #[arg(hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// Maximum requests per second for each API key
     ///
     /// Requests above the limit get the response 429. Default: no limit.
@@ -242,6 +250,9 @@ impl Serve {
             let toml = String::from_utf8(toml)
                 .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
             builder = builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))?;
+        }
+        if let Some(keep) = self.keep {
+            builder = builder.keep(keep);
         }
         if let Some(rate) = self.rate_limit {
             builder = builder.rate_limit(rate);
