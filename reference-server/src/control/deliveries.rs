@@ -42,6 +42,10 @@ impl Identified for Delivery {
     fn is_id(text: &str) -> bool {
         text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
     }
+
+    fn pattern() -> String {
+        "^[0-9A-Fa-f-]{36}$".to_owned()
+    }
 }
 
 /// A webhook delivery.

@@ -9,6 +9,7 @@ use svc_sdk::{EmailClient, ExtractionClient};
 use super::client::{Client, Error, Request};
 use super::endpoint::{Endpoint, GET, POST};
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
+use crate::model::schema;
 
 pub(crate) const LIST: Endpoint<(), Vec<OrganizationSummary>> =
     Endpoint::new(GET, "/_sandbox/organizations", "List the organizations").of_server();
@@ -36,6 +37,7 @@ pub(crate) struct NewOrganization {
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     pub(crate) balance_cents: Option<i64>,
     /// A sending domain, which is published and verified. Default: a random name under `.test`.
+    #[schemars(extend("format" = "domain-name", "minLength" = 3))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,9 +48,12 @@ pub(crate) struct NewOrganization {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOrganizationWebhook {
+    #[schemars(length(max = 2048), url)]
     pub(crate) url: String,
+    #[schemars(with = "schema::EventsOfOneService")]
     pub(crate) events: Vec<String>,
     /// Default: a new one.
+    #[schemars(extend("pattern" = "^[!-~]{1,200}$"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
 }

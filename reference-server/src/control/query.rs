@@ -35,6 +35,11 @@ pub(crate) trait Identified {
     fn is_id(text: &str) -> bool {
         text.starts_with(Self::PREFIX)
     }
+
+    /// What [`is_id`](Self::is_id) accepts, for the description.
+    fn pattern() -> String {
+        format!("^{}", Self::PREFIX)
+    }
 }
 
 /// Maximum number of results.
@@ -92,7 +97,7 @@ impl<T: Identified> JsonSchema for Id<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": format!("^{}", T::PREFIX)})
+        json_schema!({"type": "string", "pattern": T::pattern()})
     }
 }
 

@@ -99,6 +99,10 @@ formats! {
     /// Events of the extraction service.
     ExtractionEvents => events(Service::Extraction),
     ExtractionEvent => event(Service::Extraction),
+    /// Events of either service.
+    EventsOfOneService => json_schema!({
+        "anyOf": [events(Service::Email), events(Service::Extraction)],
+    }),
 
     /// Events of an email that can be simulated.
     EmailChange => json_schema!({"type": "string", "enum": Change::ALL.map(|(name, _)| name)}),

@@ -255,7 +255,8 @@ async fn a_server_that_keeps_the_newest_mail_forgets_the_oldest() {
         );
         ids.push(sandbox.call("POST /api/v1/emails", &email).await.id());
         sandbox.advance("0s").await;
-        let received = format!(r#"{{"from":"a@b.test","to":"c@sandbox.test","subject":"In {number}"}}"#);
+        let received =
+            format!(r#"{{"from":"a@b.test","to":"c@sandbox.test","subject":"In {number}"}}"#);
         assert_eq!(sandbox.control("POST /_sandbox/inbound", &received).await.status, 202);
     }
     // One that waits for its date is not forgotten.
