@@ -317,7 +317,7 @@ test('faults, templates, keys, contacts, the clock and organizations are managed
 });
 
 test('a public server asks for its control token once', async () => {
-  const own = await start(['--public']);
+  const own = await start(['--network', 'public']);
   await call(own, 'POST', '/_sandbox/organizations', { name: 'Lovelace' });
   const page = await open(own, 'clock');
   await page.getByLabel('Control token').fill('wrong');

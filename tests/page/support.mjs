@@ -26,7 +26,9 @@ after(async () => {
 export async function start(options) {
   const child = spawn(SVC, ['sandbox', 'serve', '--addr', '127.0.0.1:0', '--in-memory', ...options], { stdio: ['ignore', 'pipe', 'ignore'] });
   processes.push(child);
-  const [line] = await once(createInterface(child.stdout), 'line');
+  const ended = once(child, 'exit').then(([code]) => { throw new Error(`svc ended with ${code}`); });
+  const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), ended]);
+  ended.catch(() => {});
   const ready = JSON.parse(line);
   return { url: ready.http, token: ready.control_token };
 }
