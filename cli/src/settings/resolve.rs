@@ -349,6 +349,7 @@ impl Settings {
     }
 
     /// A variable of the environment or of the file of `--env-file`, unless it is empty.
+    #[cfg(feature = "sandbox")]
     pub fn variable(&self, name: &'static str) -> Option<Sourced<String>> {
         variable(&self.env, &self.env_file, name).ok().flatten()
     }
