@@ -270,8 +270,6 @@ impl Contacts {
     ///
     /// ```no_run
     /// # async fn f(client: svc_sdk::EmailClient) -> Result<(), svc_sdk::Error> {
-    /// use futures_util::TryStreamExt;
-    ///
     /// let mut contacts = client.contacts().stream("aud_1").page_size(100);
     /// while let Some(contact) = contacts.try_next().await? {
     ///     println!("{}", contact.id);
@@ -340,6 +338,16 @@ impl ContactStream {
         self
     }
 
+    /// Returns the next contact, or `None` after the last one. [`Stream`]'s adapters do
+    /// the same; this needs no further crate.
+    ///
+    /// # Errors
+    ///
+    /// The error of the request for the next page. The stream has then ended.
+    pub async fn try_next(&mut self) -> Result<Option<Contact>, Error> {
+        TryStreamExt::try_next(self).await
+    }
+
     fn pages(&self) -> BoxStream<'static, Result<List<Contact>, Error>> {
         let (contacts, audience, page_size) =
             (self.contacts.clone(), self.audience.clone(), self.page_size);
@@ -366,7 +374,7 @@ impl ContactStream {
     /// runtime.
     pub fn block_iter(mut self) -> impl Iterator<Item = Result<Contact, Error>> {
         std::iter::from_fn(move || {
-            crate::client::block(self.next()).unwrap_or_else(|error| Some(Err(error)))
+            crate::client::block(self.try_next()).and_then(|next| next).transpose()
         })
     }
 }
