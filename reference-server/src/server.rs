@@ -21,14 +21,14 @@ pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
-use crate::api::control::seed::{self, file::SeedError};
+use crate::api::control::seed;
 use crate::api::framework::listen;
 use crate::delivery::{BODY_MEMORY, Delivery};
 use crate::engine::{self, EngineHandle};
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::job::Queue;
 use crate::model::limit::Limit;
 use crate::model::network::Network;
@@ -429,8 +429,6 @@ fn mail_server(app: &App) -> MailServer {
 /// with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
     let context = Arc::clone(app);
-    let mistake = Arc::new(OnceLock::new());
-    let found = Arc::clone(&mistake);
     let loaded = app
         .store
         .write(move |tx| {
@@ -443,14 +441,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 seed::add_keys(tx, &context)?;
             }
             if let Some(file) = &context.settings.seed_file {
-                seed::file::apply(tx, &context, file, None).map_err(|error| match error {
-                    SeedError::Invalid(mistake) => {
-                        let error = ApiError::new(Code::ValidationFailed, mistake.to_string());
-                        let _ = found.set(mistake);
-                        error
-                    }
-                    SeedError::Failed(error) => error,
-                })?;
+                seed::file::apply(tx, &context, file, None)?;
             }
             if context.settings.is_exposed() {
                 // An earlier start on loopback may have seeded these keys.
@@ -467,9 +458,9 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
             jobs::queues(tx.reader())
         })
         .await;
-    loaded.map_err(|error| match mistake.get() {
-        Some(mistake) => StartError::Seed(mistake.clone()),
-        None => database(&error),
+    loaded.map_err(|error| {
+        let mistake = app.settings.seed_file.as_ref().and_then(|file| file.mistake(&error));
+        mistake.map_or_else(|| database(&error), StartError::Seed)
     })
 }
 
