@@ -58,6 +58,8 @@ mod model;
 #[cfg(feature = "server")]
 mod api;
 #[cfg(feature = "server")]
+mod app;
+#[cfg(feature = "server")]
 mod delivery;
 #[cfg(feature = "server")]
 mod engine;
@@ -84,8 +86,8 @@ pub use {
     model::compatibility::InvalidSetting,
     model::network::{InvalidNetwork, Network},
     model::seed_file::InvalidSeed,
+    net::certificate::InvalidCertificate,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},
-    smtp::InvalidCertificate,
     store::data_dir::{RunningServer, find_running},
 };

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
@@ -67,6 +68,7 @@ pub(super) struct Effects {
     messages: Vec<(i64, String)>,
     /// For the clients that watch.
     events: RefCell<Vec<NewEvent>>,
+    has_changed_keys: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -164,6 +166,11 @@ impl<'a> Tx<'a> {
         self.effects.messages.push((organization, recipient.to_owned()));
     }
 
+    /// The keys have changed: copies of them are not valid after the commit.
+    pub(super) fn keys_changed(&mut self) {
+        self.effects.has_changed_keys = true;
+    }
+
     /// Whether a client watches what changes.
     pub(super) fn is_watched(&self) -> bool {
         self.log.is_watched()
@@ -193,10 +200,14 @@ impl Effects {
         self.due.extend(later.due);
         self.messages.extend(later.messages);
         self.events.get_mut().extend(later.events.into_inner());
+        self.has_changed_keys |= later.has_changed_keys;
         self.after_commit.extend(later.after_commit);
     }
 
     pub(super) fn apply(self, wake: &Wake) {
+        if self.has_changed_keys {
+            wake.key_changes.fetch_add(1, Ordering::SeqCst);
+        }
         for action in self.after_commit {
             action();
         }
@@ -227,6 +238,8 @@ pub(crate) struct Wake {
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// For the clients that watch what changes.
     pub(crate) log: Arc<EventLog>,
+    /// How often the keys have changed.
+    pub(super) key_changes: AtomicU64,
 }
 
 impl Default for Wake {
@@ -236,6 +249,7 @@ impl Default for Wake {
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
             log: Arc::default(),
+            key_changes: AtomicU64::new(0),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use std::sync::Arc;
-
 use crate::api::framework::route::{ID, Routes};
 use crate::api::framework::{ControlCall, Json, memory};
 use crate::control::deliveries::{self as control, Attempt, Delivery, DeliveryQuery, State};
@@ -11,6 +9,7 @@ use crate::model::error::{ApiError, Code};
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::deliveries::{self, Filter};
+use crate::store::webhooks;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
@@ -74,7 +73,6 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Delivery>, ApiError> {
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
 pub(crate) async fn replay(call: ControlCall) -> Result<Json<Delivery, 202>, ApiError> {
     let (organization, id) = (call.organization, call.id());
-    let app = Arc::clone(call.app());
     let replayed = call.app().store.write(move |tx| {
         let delivery = deliveries::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
@@ -84,7 +82,7 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Json<Delivery, 202>, Api
         if delivery.attempts >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
+        let Some(webhook) = webhooks::get(tx.reader(), organization, &delivery.webhook)? else {
             return conflict("the webhook of the delivery was deleted");
         };
         if !webhook.active {

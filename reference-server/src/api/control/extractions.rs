@@ -36,8 +36,7 @@ pub(crate) async fn simulate(
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
     let store = Arc::clone(&app.store);
     let finished = store.write(move |tx| {
-        let deliveries =
-            emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
+        let deliveries = emit(tx, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });

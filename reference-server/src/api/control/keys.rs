@@ -1,7 +1,5 @@
 //! `/_sandbox/keys`: creates, lists and revokes API keys of both services.
 
-use std::sync::Arc;
-
 use svc_sdk::{Scope, Service};
 
 use crate::api::framework::route::{ID, Routes};
@@ -20,11 +18,11 @@ pub(crate) fn routes(r: &mut Routes) {
 }
 
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Json<Key, 201>, ApiError> {
-    let (organization, app) = (call.organization, Arc::clone(call.app()));
+    let organization = call.organization;
     let (service, scopes, mode) = call.body.resolve()?;
     let view = call.app().store.write(move |tx| {
         let secret = keys::new_secret(service, mode)?;
-        let key = keys::create(tx, &app.keys, secret.clone(), organization, service, scopes, mode)?;
+        let key = keys::create(tx, &secret, organization, service, scopes, mode)?;
         let view = Key::new(key.id, service, &key.scopes, mode.as_str().to_owned(), tx.now);
         Ok(Key { key: Some(secret), ..view })
     });
@@ -89,8 +87,8 @@ pub(crate) async fn list(call: ControlCall) -> Result<Json<Vec<Key>>, ApiError> 
 }
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<NoContent, ApiError> {
-    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
-    let deleted = call.app().store.write(move |tx| keys::delete(tx, &app.keys, id, organization));
+    let (organization, id) = (call.organization, call.id());
+    let deleted = call.app().store.write(move |tx| keys::delete(tx, &id, organization));
     if deleted.await? { Ok(NoContent) } else { Err(ApiError::not_found("key")) }
 }
 

@@ -13,9 +13,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::api::app::Shared;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
+use crate::app::Shared;
 use crate::control::live::{
     self as control, DEFAULT_TIMEOUT, LiveEvent, LiveEvents, Ready, Reset, ResetReason,
     StreamQuery, WaitQuery,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::body::Described;
 use super::input::{Input, object};
 use super::response::{Json, NoContent, Reply};
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::control::endpoint::{Endpoint, Subject};
 use crate::control::query::NoQuery;
 use crate::model::error::ApiError;
