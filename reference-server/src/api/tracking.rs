@@ -122,8 +122,11 @@ async fn resolve_link(
     let id = email.clone();
     let html = app.store.read(move |reader| {
         let email = emails::find(reader, &id)?;
-        let is_known = email.is_some_and(|email| position < email.recipients.len());
-        Ok(if is_known { emails::content(reader, &id, false)?.html } else { None })
+        let is_tracked = email.is_some_and(|email| {
+            let clicks = email.meta.tracking.is_some_and(|tracking| tracking.clicks);
+            clicks && position < email.recipients.len()
+        });
+        Ok(if is_tracked { emails::content(reader, &id, false)?.html } else { None })
     });
     let html = html.await?.ok_or_else(not_found)?;
     let url = heavy::run_on(html.len(), move || Ok(links::target(&html, number))).await?;

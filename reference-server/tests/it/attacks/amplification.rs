@@ -1,7 +1,7 @@
 //! Few bytes or requests that cause many rows or bytes to be written.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use svc_reference_server::Server;
 
