@@ -20,7 +20,6 @@ use tokio::time::timeout;
 pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
-use crate::api::control::faults::parse_definition;
 use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
 use crate::app::engine_handle::EngineHandle;
@@ -422,7 +421,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 })?;
             }
             deliveries::fail_interrupted(tx)?;
-            context.faults.load(tx.reader(), parse_definition)?;
+            context.faults.load(tx.reader())?;
             context.zone.clear();
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));

@@ -3,10 +3,8 @@
 //! `docs/undocumented/email-service.md#retry-schedule`,
 //! `docs/undocumented/extraction-service.md#retry-schedule`).
 
-use std::time::{Duration, Instant};
-
 use futures_util::FutureExt as _;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use crate::harness::{EXTRACTION_KEY, Sandbox};
@@ -256,7 +254,8 @@ async fn deleting_a_webhook_ends_its_attempt_in_flight() {
     let mut request = Vec::new();
     let _ = within("the end of the attempt", attempt.read_to_end(&mut request)).await;
 
-    let delivery = sandbox.control(&format!("GET /_sandbox/deliveries?webhook={webhook}"), "").await;
+    let delivery =
+        sandbox.control(&format!("GET /_sandbox/deliveries?webhook={webhook}"), "").await;
     assert_eq!(delivery.between(r#""state":""#), "dropped", "{delivery:?}");
     sandbox.advance("1d").await;
     assert!(listener.accept().now_or_never().is_none());
