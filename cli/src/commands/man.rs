@@ -43,7 +43,7 @@ pub struct ManualPages {
 
 impl Man {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let tree = with_tables((context.tree)());
+        let tree = with_tables(with_all_options((context.tree)()));
         let Some(dir) = self.dir else {
             if context.out.stdout_is_terminal() && !context.out.has_explicit_format() {
                 return Err(Failure::usage("the manual page is in roff, which man formats")
@@ -69,6 +69,11 @@ impl Man {
         let sentence = format!("wrote a page of each command to {directory}");
         context.out.done(&sentence, &ManualPages { directory })
     }
+}
+
+/// A page describes the options that only the long help lists, too.
+fn with_all_options(command: Command) -> Command {
+    command.mut_args(|arg| arg.hide_short_help(false)).mut_subcommands(with_all_options)
 }
 
 /// Adds to the page of `svc` what is the same for every command.
