@@ -41,8 +41,8 @@ impl Watch {
 
 #[cfg(feature = "sandbox")]
 fn output() -> serde_json::Value {
-    use svc_reference_server::client::LiveEvent;
-    described("one line each: `ready`, then whatever changes", of::<LiveEvent>)
+    use svc_reference_server::client::Notification;
+    described("one line each: `ready`, then whatever changes", of::<Notification>)
 }
 
 #[cfg(not(feature = "sandbox"))]

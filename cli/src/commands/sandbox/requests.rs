@@ -1,7 +1,7 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::Args;
-use svc_reference_server::client::{LiveEvent, LoggedRequest, Page, Request};
+use svc_reference_server::client::{LoggedRequest, Notification, Page, Request};
 use svc_sdk::Operation;
 
 use crate::command_spec::{local, reads};
@@ -105,7 +105,7 @@ fn operation(text: &str) -> Result<Operation, &'static str> {
 ///
 /// Piped, each line is JSON. Ctrl-C or SIGTERM ends the command.
 #[derive(Args, Debug)]
-#[command(add = local(|| described("one line each: `ready`, then every request", of::<LiveEvent>)).of_sandbox().until_interrupted())]
+#[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox requests tail
@@ -117,7 +117,7 @@ pub struct Tail {
 
 impl Tail {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let is_request = |event: &LiveEvent| matches!(event, LiveEvent::Request(_));
+        let is_request = |event: &Notification| matches!(event, Notification::Request(_));
         follow(context, self.organization.name(), is_request).await
     }
 }
