@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use svc_sdk::Service;
 
-use crate::api::app::App;
 use crate::api::control::dns::publish_records;
+use crate::app::App;
 use crate::control::keys::KeyMode;
 use crate::control::notifications::{Notification, Reset, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
@@ -19,7 +19,6 @@ use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::all_scopes;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
-use crate::store::keys::Keys;
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys};
 
@@ -38,10 +37,10 @@ fn create_keys_and_domain(
     app: &Arc<App>,
     organization: i64,
 ) -> Result<(), ApiError> {
-    keys::delete_all(tx, &app.keys, organization)?;
-    let [email_key, extraction_key] =
-        [&app.settings.email_key, &app.settings.extraction_key].map(|key| key.expose().to_owned());
-    insert_keys(tx, &app.keys, organization, email_key, extraction_key)?;
+    keys::delete_all(tx, organization)?;
+    let settings = &app.settings;
+    let (email_key, extraction_key) = (&settings.email_key, &settings.extraction_key);
+    insert_keys(tx, organization, email_key.expose(), extraction_key.expose())?;
     seed_domain(tx, app, organization)
 }
 
@@ -51,9 +50,8 @@ pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> 
     let (email, extraction) = (&app.settings.email_key, &app.settings.extraction_key);
     for (service, key) in [(Service::Email, email), (Service::Extraction, extraction)] {
         let (secret, scopes) = (key.expose(), all_scopes(service));
-        if app.keys.find(secret.as_bytes()).is_none() {
-            let secret = secret.to_owned();
-            keys::create(tx, &app.keys, secret, organization, service, scopes, KeyMode::Test)?;
+        if keys::find(tx.reader(), secret)?.is_none() {
+            keys::create(tx, secret, organization, service, scopes, KeyMode::Test)?;
         }
     }
     Ok(())
@@ -70,7 +68,6 @@ pub(crate) fn reset_organization(
     organizations::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
-        context.webhooks.remove_organization(organization);
         context.faults.remove_organization(organization);
         context.requests.clear(Some(organization));
         for owner in owners {
@@ -94,11 +91,8 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.clock.restart();
-        context.keys.clear();
-        context.webhooks.clear();
         context.faults.clear();
         context.requests.clear(None);
-        context.verified.clear();
         context.zone.clear();
     });
     tx.publish(None, || DELETED);
@@ -139,21 +133,19 @@ fn verify_domain(tx: &mut Tx<'_>, app: &App, domain: &mut Domain) -> Result<(), 
         dmarc_verified: true,
         verified: true,
     };
-    domains::set_flags(tx, &app.verified, domain, flags)?;
+    domains::set_flags(tx, domain, flags)?;
     publish_records(tx, &app.zone, domain, &RecordKind::ALL)
 }
 
 /// Inserts a key of each service, with all scopes.
 pub(crate) fn insert_keys(
     tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
     organization: i64,
-    email_key: String,
-    extraction_key: String,
+    email_key: &str,
+    extraction_key: &str,
 ) -> Result<(), ApiError> {
     for (service, key) in [(Service::Email, email_key), (Service::Extraction, extraction_key)] {
-        let scopes = all_scopes(service);
-        keys::create(tx, keys, key, organization, service, scopes, KeyMode::Test)?;
+        keys::create(tx, key, organization, service, all_scopes(service), KeyMode::Test)?;
     }
     Ok(())
 }

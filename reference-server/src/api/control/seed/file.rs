@@ -5,10 +5,10 @@ use std::sync::Arc;
 use svc_sdk::Service;
 
 use super::{check_name, verify_domain};
-use crate::api::app::App;
 use crate::api::control::templates::check;
 use crate::api::email::contacts::check_contact;
 use crate::api::webhooks::{check_events, check_url};
+use crate::app::App;
 use crate::control::keys::KeyService;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
@@ -95,13 +95,12 @@ impl Seeding<'_, '_> {
             }
             Some(found) if found.service == service && found.scopes == scopes => return Ok(()),
             Some(found) => {
-                keys::delete(self.tx, &self.app.keys, found.id, self.organization)?;
+                keys::delete(self.tx, &found.id, self.organization)?;
             }
             None => {}
         }
-        let (secret, mode) = (seed.key.clone(), seed.mode.unwrap_or_default());
-        let organization = self.organization;
-        keys::create(self.tx, &self.app.keys, secret, organization, service, scopes, mode)?;
+        let (organization, mode) = (self.organization, seed.mode.unwrap_or_default());
+        keys::create(self.tx, &seed.key, organization, service, scopes, mode)?;
         Ok(())
     }
 
@@ -196,19 +195,18 @@ impl Seeding<'_, '_> {
         if let Some(secret) = &seed.secret {
             check_secret("secret", secret)?;
         }
-        let registry = &self.app.webhooks;
         let known = webhooks::list(self.tx.reader(), self.organization, service)?;
         let mut webhook = match known.into_iter().find(|known| known.url == seed.url) {
             Some(known) => known,
             None => {
                 let url = seed.url.clone();
-                webhooks::insert(self.tx, registry, self.organization, service, url, Vec::new())?
+                webhooks::insert(self.tx, self.organization, service, url, Vec::new())?
             }
         };
         webhook.events = events;
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
-        webhooks::update(self.tx, registry, &webhook)?;
+        webhooks::update(self.tx, &webhook)?;
         Ok(())
     }
 }
