@@ -156,7 +156,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         "listen",
         &[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete],
         Effect::Changes,
-        || one_of(&[of::<listen::Listening>, of::<listen::Report>]),
+        || one_of(&[of::<listen::Listening>, of::<listen::Report>, of::<listen::PrintedSecret>]),
     )
     .until_interrupted(),
     spec("replay", &[], Effect::Changes, || {
@@ -164,7 +164,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     }),
     spec("trigger", &[], Effect::Changes, of::<trigger::Triggered>),
     spec("certify", &[], Effect::Changes, || {
-        one_of(&[of::<certify::Shown>, of::<Vec<certify::Listed>>])
+        one_of(&[of::<certify::Examination>, of::<Vec<certify::Listed>>])
     }),
     spec("verify", &[], Effect::Local, of::<verify::Output>),
     spec("sign", &[], Effect::Local, of::<sign::Output>),
