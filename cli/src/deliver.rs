@@ -194,11 +194,9 @@ impl std::fmt::Display for DeliveryError {
 impl From<DeliveryError> for Failure {
     fn from(error: DeliveryError) -> Self {
         let (kind, code, hint) = match &error {
-            DeliveryError::NotSent(_) => (
-                Kind::Unavailable,
-                "endpoint_unreachable",
-                "check that the application is running",
-            ),
+            DeliveryError::NotSent(_) => {
+                (Kind::Unavailable, "endpoint_unreachable", "check that the application is running")
+            }
             DeliveryError::NotTrusted(why) => {
                 (Kind::Unavailable, "endpoint_not_trusted", trust_hint(why))
             }
@@ -266,9 +264,11 @@ impl Deliverer {
             .no_zstd()
             .no_deflate();
         let builder = match ca_bundle {
-            Some(pem) => builder.tls_certs_merge(Certificate::from_pem_bundle(pem).map_err(|_| {
-                Failure::input("--ca-bundle: the file contains an invalid certificate")
-            })?),
+            Some(pem) => {
+                builder.tls_certs_merge(Certificate::from_pem_bundle(pem).map_err(|_| {
+                    Failure::input("--ca-bundle: the file contains an invalid certificate")
+                })?)
+            }
             None => builder.tls_certs_only([]),
         };
         let client = builder.build();

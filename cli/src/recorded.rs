@@ -226,7 +226,10 @@ mod tests {
         fs::write(records.path(&broken.id), "{").expect("written");
         let an_hour_ago = Utc::now() - TimeDelta::hours(1);
         let since = records.since(Some(an_hour_ago)).expect("read");
-        assert_eq!(since.iter().map(|(_, record)| record.is_ok()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(
+            since.iter().map(|(_, record)| record.is_ok()).collect::<Vec<_>>(),
+            [true, false]
+        );
         assert!(since.iter().all(|entry| received_at(entry) >= Some(an_hour_ago)));
         assert_eq!(records.get("1").expect("found").id, good.id);
     }

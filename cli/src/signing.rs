@@ -45,10 +45,7 @@ pub fn usable(option: &str, secret: &[u8]) -> Result<Secret, Failure> {
 }
 
 /// The secret of `--secret-file`, or else that of the profile.
-pub fn given_or_profile_secret(
-    context: &Context,
-    given: Option<&Path>,
-) -> Result<Secret, Failure> {
+pub fn given_or_profile_secret(context: &Context, given: Option<&Path>) -> Result<Secret, Failure> {
     const OPTION: &str = "--secret-file";
     match given {
         Some(path) => usable(OPTION, &read_secret(context, OPTION, path)?),
@@ -76,8 +73,7 @@ pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
         true => settings.sandbox_dir.join("listen.secret"),
         false => settings.data_dir.join(format!("listen-{profile}.secret")),
     };
-    let failed =
-        |error: &std::io::Error| Failure::other(format!("{}: {error}", path.display()));
+    let failed = |error: &std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     match std::fs::read_to_string(&path) {
         Ok(secret) => Ok((path, secret)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -164,8 +164,9 @@ impl Certify {
         };
         let checks = CHECKS.iter().filter(is_selected).collect::<Vec<_>>();
         if checks.is_empty() {
-            return Err(Failure::usage("--only names no check of this service")
-                .hint("svc certify --list"));
+            return Err(
+                Failure::usage("--only names no check of this service").hint("svc certify --list")
+            );
         }
         Ok(checks)
     }
@@ -214,8 +215,9 @@ fn listed(check: &Check, service: Option<Service>) -> Listed {
 
 /// The requests, for `--dry-run`.
 fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
-    let requests =
-        checks.iter().flat_map(|check| exam.requests(check).into_iter().map(move |each| (check, each)));
+    let requests = checks
+        .iter()
+        .flat_map(|check| exam.requests(check).into_iter().map(move |each| (check, each)));
     let previews = requests.map(|(check, request)| {
         let mut shown = request.delivery.to_json();
         shown["check"] = check.name.into();

@@ -76,26 +76,21 @@ pub struct Listen {
     /// events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
-    /// Service that sends the deliveries
-    #[arg(
-        long,
-        value_name = "email|extraction",
-        hide_possible_values = true,
-        default_value = "email"
-    )]
+    /// Service that sends: email or extraction
+    #[arg(long, value_name = "SERVICE", hide_possible_values = true, default_value = "email")]
     service: ServiceName,
-    /// Events that the session's webhook subscribes to; repeatable
+    /// Events to subscribe to; repeatable
     ///
-    /// By default all but email.opened and email.clicked, for which the service rewrites the links
+    /// Of the session's webhook. By default all but email.opened and email.clicked, for which the service rewrites the links
     /// in emails, and with --route those that have a target.
     #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = crate::input::event::parse, add = Values::Event.candidates())]
     events: Vec<String>,
-    /// File with the signing secret of the application
+    /// File with the application's signing secret
     ///
     /// Without --sandbox and --public-url, it also verifies the deliveries.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
-    /// Print the secret that signs for the application, and exit
+    /// Print the application's secret, and exit
     #[arg(long, conflicts_with_all = ["secret_file", "insecure", "public_url"])]
     print_secret: bool,
     /// Public URL of this machine
@@ -109,7 +104,7 @@ pub struct Listen {
     /// Largest body to accept, in MiB
     #[arg(long, hide_short_help = true, value_name = "MIB", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_body: u16,
-    /// Listen port on 127.0.0.1; 0 picks a free port
+    /// Listen port; 0 picks a free one
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
 }
@@ -211,9 +206,8 @@ impl Listen {
         let everything = self.forward_to.is_some() || self.route.is_empty();
         let is_default = |event: &&str| {
             let tracking = TRACKING.contains(event);
-            let routed = |route: &Route| {
-                route.event == **event || (!tracking && route.matches(event))
-            };
+            let routed =
+                |route: &Route| route.event == **event || (!tracking && route.matches(event));
             service_of(event) == service
                 && ((everything && !tracking) || self.route.iter().any(routed))
         };

@@ -54,7 +54,10 @@ fn the_report_says_what_is_assumed() {
         let counts = ["failures", "advice", "skipped"].map(|count| report[count].clone());
         assert_eq!((&report["passed"], counts), (&true.into(), [0, 0, 0].map(Value::from)));
         let old_secret = certify(&receiver, service, &["--only", "old-secret"]).json();
-        assert_eq!(old_secret["checks"][0]["received"], "give the old secret with --old-secret-file");
+        assert_eq!(
+            old_secret["checks"][0]["received"],
+            "give the old secret with --old-secret-file"
+        );
     }
 }
 

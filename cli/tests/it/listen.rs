@@ -468,8 +468,12 @@ fn a_dry_run_shows_the_webhook_for_the_routed_events() {
         json!({"url": "http://127.0.0.1:4081", "events": ["email.bounced"]})
     );
     assert_eq!(home.run(&["--dry-run", "listen", "--insecure"]).code, 2);
-    let events = |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();
-    assert_eq!(events(&["--events", "email.opened,email.sent"]), json!(["email.opened", "email.sent"]));
+    let events =
+        |more: &[&str]| home.run(&[&base[..], more].concat()).json()["body"]["events"].clone();
+    assert_eq!(
+        events(&["--events", "email.opened,email.sent"]),
+        json!(["email.opened", "email.sent"])
+    );
     let all = events(&["--route", "email.*=http://localhost/a"]);
     assert_eq!(all.as_array().map(Vec::len), Some(6), "{all}");
     let opened = events(&["--route", "email.opened=http://localhost/a"]);

@@ -167,22 +167,14 @@ const fn with(name: &'static str, signatures: &'static [&'static str]) -> Varian
     Variant { name, signatures, ..GOOD }
 }
 
-const fn accepts(
-    name: &'static str,
-    sent: &'static str,
-    variants: &'static [Variant],
-) -> Check {
+const fn accepts(name: &'static str, sent: &'static str, variants: &'static [Variant]) -> Check {
     let services = &[Service::Email, Service::Extraction];
     let (severity, judge) = (Severity::Failure, Judge::Accepted);
     let expected = "2xx within {timeout}";
     Check { name, severity, services, sent, expected, variants, judge }
 }
 
-const fn refuses(
-    name: &'static str,
-    sent: &'static str,
-    variants: &'static [Variant],
-) -> Check {
+const fn refuses(name: &'static str, sent: &'static str, variants: &'static [Variant]) -> Check {
     accepts(name, sent, variants).judged("a response other than 2xx", Judge::Refused)
 }
 
@@ -294,10 +286,8 @@ pub(super) const CHECKS: &[Check] = &[
         &[with("SHA256=", &["SHA256={digits}"]), with("Sha256=", &["Sha256={digits}"])],
     )
     .only(&[Service::Extraction]),
-    refuses("reveals-signature", "a signature made with another secret", &[FORGED]).judged(
-        "a response that does not contain the correct signature",
-        Judge::RevealsSignature,
-    ),
+    refuses("reveals-signature", "a signature made with another secret", &[FORGED])
+        .judged("a response that does not contain the correct signature", Judge::RevealsSignature),
     refuses(
         "refusal-reason",
         "no signature, a malformed one, and one made with another secret",

@@ -187,8 +187,9 @@ impl Exam {
     fn bytes(&self, body: Body, sample: &Value) -> Vec<u8> {
         let value = self.value(body, sample);
         let text = value.to_string();
-        let latin1 =
-            |text: String| text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect();
+        let latin1 = |text: String| {
+            text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
+        };
         match body {
             Body::Formatted => format!("\n{value:#}\t").into_bytes(),
             Body::Spaced => spaced(&value).into_bytes(),

@@ -20,7 +20,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use webhook_verify::{Secret, Service, Signature};
 
-
 pub const SECRET: &str = "whsec_3f1c_new";
 pub const OLD_SECRET: &str = "whsec_3f1c_old";
 
