@@ -51,12 +51,15 @@
 
 pub mod client;
 #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
-mod control;
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+#[macro_use]
 mod model;
+#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "only the server uses all of it"))]
+mod control;
 
 #[cfg(feature = "server")]
 mod api;
+#[cfg(feature = "server")]
+mod app;
 #[cfg(feature = "server")]
 mod delivery;
 #[cfg(feature = "server")]
@@ -84,8 +87,8 @@ pub use {
     model::compatibility::InvalidSetting,
     model::network::{InvalidNetwork, Network},
     model::seed_file::InvalidSeed,
+    net::certificate::InvalidCertificate,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},
-    smtp::InvalidCertificate,
     store::data_dir::{RunningServer, find_running},
 };

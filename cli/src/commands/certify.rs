@@ -15,11 +15,13 @@ use self::checks::{CHECKS, Check, Severity, is_timeout_documented};
 use self::exam::{Exam, Finding, Seen, Timings, Verdict};
 use super::verify::ServiceName;
 use crate::command_line::shell_quoted;
+use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{of, one_of};
 use crate::private;
 use crate::settings::Source;
 use crate::signing::{read_secret, usable};
@@ -66,6 +68,7 @@ const LIST: View = View(&[
 #[command(
     override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                   <URL>\n       svc certify --list"
 )]
+#[command(add = changes(&[], || one_of(&[of::<Examination>, of::<Vec<Listed>>])).with_scope("none (sends to the receiver only)"))]
 #[command(after_long_help = "\
 Examples:
   svc certify http://localhost:3000/hooks --service email \\
@@ -73,9 +76,7 @@ Examples:
   svc certify https://test.example/hooks --service extraction \\
       --secret-file secret.txt \\
       --old-secret-file old.txt --strict --yes --json
-  svc certify --list --service email
-
-Scope: none (sends to the receiver only)")]
+  svc certify --list --service email")]
 pub struct Certify {
     /// URL of the receiver
     #[arg(value_name = "URL", required_unless_present = "list", value_hint = ValueHint::Url)]

@@ -7,12 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::command_spec::changes;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::events::{self, EVENTS};
 use crate::failure::Failure;
 use crate::input::json_or_text;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 use crate::signing::given_or_profile_secret;
 use crate::urls::check_url;
 
@@ -30,6 +32,7 @@ const VIEW: View = View(&[
 /// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
 /// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
 Examples:
   svc trigger email.bounced --to http://localhost:3000/hooks \\
@@ -38,9 +41,7 @@ Examples:
       --set /data/total=99
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
-email.complained, email.failed, email.received, extraction.completed, extraction.failed
-
-Scope: none (sends to the application only)")]
+email.complained, email.failed, email.received, extraction.completed, extraction.failed")]
 pub struct Trigger {
     /// Event to send
     #[arg(value_parser = EVENTS)]

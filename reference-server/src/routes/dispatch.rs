@@ -15,8 +15,7 @@ use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
 use super::recording::Recording;
-use crate::api::app::{App, Shared};
-use crate::api::control::guard::{check_query, guard};
+use crate::api::control::guard::guard;
 use crate::api::framework::auth;
 use crate::api::framework::call::Call;
 use crate::api::framework::fault::{self, Cut};
@@ -27,7 +26,8 @@ use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
-use crate::control::live::Change;
+use crate::app::{App, Shared};
+use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::store::faults::{self, FaultUpdate};
@@ -77,8 +77,7 @@ async fn handle_control(
     route: &Route,
     handler: &impl Fn(Input) -> Handled,
 ) -> Response<Body> {
-    let known = (route.query)(&input.app.settings.compatibility);
-    let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
+    let result = match guard(&input) {
         Ok(()) => {
             let app = Arc::clone(&input.app);
             let response = memory::holding(handler(input)).await;
@@ -102,10 +101,9 @@ fn publish_change(app: &App, route: &Route) {
     let method = route.method();
     let path = route.path().strip_prefix("/_sandbox/");
     if let Some(path) = path.filter(|_| route.changes && method != Method::GET) {
-        app.store.wake.log.publish(None, "change", || Change {
-            resource: path.split('/').next().unwrap_or_default().to_owned(),
-            method: method.to_string(),
-        });
+        let resource = path.split('/').next().unwrap_or_default().to_owned();
+        let change = ControlChange { resource, method: method.to_string() };
+        app.store.wake.notifications.publish(None, || Notification::Change(change));
     }
 }
 
@@ -119,10 +117,15 @@ async fn handle_documented(
     let app = Arc::clone(&input.app);
     let mut recording = Recording::start(&mut input, operation, started);
     let format = app.settings.compatibility.error_format;
-    let response = match auth::authenticate(&app, operation.service(), &input.parts) {
+    let key = auth::authenticate(&app, operation.service(), &input.parts).await;
+    if key.is_err() {
+        recording.not_authenticated().await;
+    }
+    let response = match key {
         Ok(key) => {
             recording.authenticated(&key);
-            let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
+            let (fault, updates) =
+                app.faults.trigger(key.organization, operation, app.clock.now().into());
             recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
             // These checks follow authentication, in the order of
@@ -135,7 +138,7 @@ async fn handle_documented(
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
             match fault {
-                Some(effect) => match fault::apply(effect, process).await {
+                Some(fault) => match fault::apply(fault, process).await {
                     Ok(response) => response,
                     // The request stays in the log without a status.
                     Err(Cut) => return Cut::response(),

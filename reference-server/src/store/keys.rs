@@ -1,16 +1,18 @@
 //! API keys: creation, storage as hashes, and lookup on every request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
+use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::model::timestamp::Timestamp;
+use crate::store::{Reader, Store, Tx, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
 /// has. They are public knowledge.
@@ -25,79 +27,48 @@ pub(crate) struct Key {
     pub(crate) scopes: Vec<Scope>,
 }
 
-/// Whether a key is a live or a test key
-/// (`docs/undocumented/both-services.md#live-and-test-keys`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Live,
-    Test,
-}
-
-impl Mode {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-}
-
 type Hash = [u8; 32];
 
-/// All valid keys, by the hash of their secret. A copy of the database table that
-/// only the database writer changes.
-#[derive(Debug, Default)]
-pub(crate) struct Keys(RwLock<HashMap<Hash, Arc<Key>>>);
+/// The keys that requests have used, by the hash of their secret, until a key of the server changes.
+#[derive(Default)]
+pub(crate) struct Keys(Mutex<Used>);
+
+#[derive(Default)]
+struct Used {
+    keys: HashMap<Hash, Arc<Key>>,
+    /// The number of changes before the keys were read.
+    changes: u64,
+}
 
 impl Keys {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
-    pub(crate) fn find(&self, secret: &[u8]) -> Option<Arc<Key>> {
+    pub(crate) async fn find(
+        &self,
+        store: &Store,
+        secret: &[u8],
+    ) -> Result<Option<Arc<Key>>, ApiError> {
         let hash = hash(secret);
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
-    }
-
-    /// Replaces all keys by those in the database.
-    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
-        let mut statement =
-            reader.statement("SELECT hash, id, organization, service, scopes FROM api_key")?;
-        let rows = statement.query_map([], |row| {
-            let key = Key {
-                id: row.get(1)?,
-                organization: row.get(2)?,
-                service: service_from(&row.get::<_, String>(3)?),
-                scopes: scopes_from(&row.get::<_, String>(4)?),
-            };
-            Ok((row.get::<_, Hash>(0)?, Arc::new(key)))
-        })?;
-        let keys = rows.collect::<rusqlite::Result<HashMap<_, _>>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
-        Ok(())
-    }
-
-    pub(crate) fn add(&self, secret: &str, key: Key) {
-        let hash = hash(secret.as_bytes());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(hash, Arc::new(key));
-    }
-
-    pub(crate) fn remove(&self, id: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
-    }
-
-    /// Rejects the key with this secret until the server restarts.
-    pub(crate) fn reject(&self, secret: &str) {
-        let hash = hash(secret.as_bytes());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
-    }
-
-    /// Removes all keys of an organization.
-    pub(crate) fn remove_organization(&self, organization: i64) {
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|_, key| key.organization != organization);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+        let changes = store.wake.key_changes.load(Ordering::SeqCst);
+        let known = {
+            let mut used = lock(&self.0);
+            if used.changes != changes {
+                *used = Used { keys: HashMap::new(), changes };
+            }
+            used.keys.get(&hash).cloned()
+        };
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = store.read(move |reader| find_hash(reader, hash)).await?.map(Arc::new);
+        if let Some(key) = &found {
+            let mut used = lock(&self.0);
+            // What was read before a change may have changed.
+            if used.changes == changes && store.wake.key_changes.load(Ordering::SeqCst) == changes {
+                used.keys.insert(hash, Arc::clone(key));
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -108,13 +79,12 @@ const MAX_KEYS: usize = 1_000;
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    secret: String,
+    secret: &str,
     organization: i64,
     service: Service,
     scopes: Vec<Scope>,
-    mode: Mode,
-) -> Result<Key, ApiError> {
+    mode: KeyMode,
+) -> Result<control::Key, ApiError> {
     tx.limit("api_key", organization, MAX_KEYS)?;
     let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -126,21 +96,27 @@ pub(crate) fn create(
             organization,
             service.as_str(),
             scopes.join(" "),
-            mode.as_str(),
-            hint(&secret),
+            mode.to_string(),
+            hint(secret),
             hash(secret.as_bytes()),
             tx.now,
         ),
     )?;
-    let (keys, added) = (Arc::clone(keys), key.clone());
-    tx.after_commit(move || keys.add(&secret, added));
-    Ok(key)
+    tx.keys_changed();
+    Ok(control::Key {
+        key: Some(secret.to_owned()),
+        ..shown(key.id, service, &key.scopes, mode.to_string(), tx.now.into())
+    })
 }
 
 /// Finds the key with this secret, whose organization it names.
 pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiError> {
+    find_hash(reader, hash(secret.as_bytes()))
+}
+
+fn find_hash(reader: Reader<'_>, hash: Hash) -> Result<Option<Key>, ApiError> {
     let sql = "SELECT id, organization, service, scopes FROM api_key WHERE hash = ?1";
-    Ok(reader.find(sql, [hash(secret.as_bytes())], |row| {
+    Ok(reader.find(sql, [hash], |row| {
         Ok(Key {
             id: row.get(0)?,
             organization: row.get(1)?,
@@ -152,58 +128,46 @@ pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiE
 
 /// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
 /// the transaction commits.
-pub(crate) fn delete(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    id: String,
-    organization: i64,
-) -> Result<bool, ApiError> {
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<bool, ApiError> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
-    let deleted = tx.execute(sql, (&id, organization))?;
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.remove(&id));
-    Ok(deleted > 0)
+    tx.keys_changed();
+    Ok(tx.execute(sql, (id, organization))? > 0)
 }
 
 /// Deletes all keys of an organization.
-pub(crate) fn delete_all(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    organization: i64,
-) -> Result<(), ApiError> {
+pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.remove_organization(organization));
+    tx.keys_changed();
     Ok(())
 }
 
-/// A key as a list shows it.
-pub(crate) struct Listed {
-    pub(crate) id: String,
-    pub(crate) service: Service,
-    pub(crate) scopes: Vec<Scope>,
-    pub(crate) mode: String,
-    pub(crate) hint: String,
-    pub(crate) created_at: Millis,
+/// Lists the keys of an organization, oldest first.
+pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<control::Key>, ApiError> {
+    let sql = "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+               WHERE organization = ?1 ORDER BY id";
+    reader.all(sql, [organization], |row| {
+        let service = service_from(row.get_ref(1)?.as_str()?);
+        let scopes = scopes_from(row.get_ref(2)?.as_str()?);
+        let hint = Some(row.get(4)?);
+        Ok(control::Key { hint, ..shown(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?) })
+    })
 }
 
-/// Lists the keys of an organization, oldest first.
-pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Listed>, ApiError> {
-    let mut statement = reader.statement(
-        "SELECT id, service, scopes, mode, hint, created_at FROM api_key
-         WHERE organization = ?1 ORDER BY id",
-    )?;
-    let rows = statement.query_map([organization], |row| {
-        Ok(Listed {
-            id: row.get(0)?,
-            service: service_from(&row.get::<_, String>(1)?),
-            scopes: scopes_from(&row.get::<_, String>(2)?),
-            mode: row.get(3)?,
-            hint: row.get(4)?,
-            created_at: row.get(5)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+/// A key as the control interface shows it.
+fn shown(
+    id: String,
+    service: Service,
+    scopes: &[Scope],
+    mode: String,
+    created_at: Timestamp,
+) -> control::Key {
+    let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+    let (scopes, scope) = match service {
+        Service::Email => (Some(names), None),
+        _ => (None, names.pop()),
+    };
+    let service = service.as_str().to_owned();
+    control::Key { id, service, mode, scopes, scope, key: None, hint: None, created_at }
 }
 
 fn scopes_from(text: &str) -> Vec<Scope> {
@@ -211,12 +175,12 @@ fn scopes_from(text: &str) -> Vec<Scope> {
 }
 
 /// Generates a secret with the documented prefix of the service and mode.
-pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
+pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String, ApiError> {
     let service = match service {
         Service::Email => "mk",
         _ => "sk",
     };
-    Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
+    Ok(format!("{service}_{mode}_{}", random_hex::<24>()?))
 }
 
 /// Returns `N` random bytes in hex.

@@ -1,0 +1,102 @@
+//! [`App`]: what the parts of a server share.
+
+pub(crate) mod activity;
+pub(crate) mod engine_handle;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::mail::dns::{Resolver, Zone};
+use crate::mail::relay::Relay;
+use crate::model::addresses::Addresses;
+use crate::model::clock::Clock;
+use crate::model::compatibility::ErrorFormat;
+use crate::model::error::{ApiError, Code};
+use crate::model::limit::Limit;
+use crate::model::metrics::Metrics;
+use crate::model::stop::Stop;
+use crate::net::outbound::Outbound;
+use crate::settings::Settings;
+use crate::store::faults::Faults;
+use crate::store::keys::Keys;
+use crate::store::request_log::RequestLog;
+use crate::store::{Store, Tx};
+use activity::Activity;
+use engine_handle::EngineHandle;
+
+pub(crate) type Shared = Arc<App>;
+
+pub(crate) struct App {
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<Store>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) keys: Keys,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) zone: Arc<Zone>,
+    pub(crate) resolver: Resolver,
+    pub(crate) outbound: Outbound,
+    /// The SMTP server for outgoing mail, if one is configured.
+    pub(crate) relay: Option<Relay>,
+    pub(crate) metrics: Metrics,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) engine: EngineHandle,
+    /// The templates that are rendered or checked at the same time.
+    pub(crate) templates: Limit,
+    /// The keys of new domains that are generated at the same time.
+    pub(crate) domain_keys: Limit,
+    /// The opens and clicks that may be recorded at the same time.
+    pub(crate) tracked: Semaphore,
+    /// The newest requests to the documented operations.
+    pub(crate) requests: RequestLog,
+    /// By key ID.
+    pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
+    /// Set once the sockets are bound.
+    pub(crate) addresses: OnceLock<Addresses>,
+    /// Required for `/_sandbox/` if the server listens beyond loopback.
+    pub(crate) control_token: Option<String>,
+}
+
+/// The state of one key's rate limit (`--rate-limit`), in real time.
+#[derive(Debug)]
+pub(crate) struct TokenBucket {
+    pub(crate) tokens: f64,
+    pub(crate) updated: Instant,
+}
+
+impl App {
+    /// The error format for a path. No setting changes that of the control interface.
+    pub(crate) fn error_format(&self, path: &str) -> ErrorFormat {
+        if path.starts_with("/_sandbox/") {
+            ErrorFormat::Nested
+        } else {
+            self.settings.compatibility.error_format
+        }
+    }
+
+    /// Stores what has happened outside of this server, and must not happen again. If the disk is
+    /// full, waits until there is room, or the server stops.
+    pub(crate) async fn record(
+        &self,
+        write: impl Fn(&mut Tx<'_>) -> Result<(), ApiError> + Clone + Send + 'static,
+    ) -> Result<(), ApiError> {
+        loop {
+            match self.store.write_relaxed(write.clone()).await {
+                Err(error)
+                    if matches!(error.code(), Code::StorageFull | Code::Unavailable)
+                        && !self.stop.is_requested() => {}
+                recorded => return recorded,
+            }
+            tracing::warn!("an outcome waits for the database");
+            tokio::select! {
+                () = tokio::time::sleep(RECORD_PAUSE) => {}
+                () = self.stop.requested() => {}
+            }
+        }
+    }
+}
+
+const RECORD_PAUSE: Duration = Duration::from_millis(200);

@@ -1,0 +1,89 @@
+//! [`Activity`]: the requests in progress and the open leases.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+use super::engine_handle::EngineHandle;
+use crate::model::stop::Stop;
+
+/// Counts the requests in progress and the open leases.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    requests: AtomicUsize,
+    leases: AtomicUsize,
+    /// No more leases are granted.
+    closing: AtomicBool,
+    changed: Notify,
+}
+
+/// Counts as one request or one lease until it is dropped.
+pub(crate) struct ActivityGuard {
+    activity: Arc<Activity>,
+    lease: bool,
+}
+
+impl Activity {
+    pub(crate) fn request(self: &Arc<Self>) -> ActivityGuard {
+        self.guard(false)
+    }
+
+    /// Returns `None` if the server is about to stop.
+    pub(crate) fn lease(self: &Arc<Self>, stop: &Stop) -> Option<ActivityGuard> {
+        // Count first, then check `closing`. `close_when_idle` does it in the opposite
+        // order, so at least one of the two sees the other.
+        let lease = self.guard(true);
+        let closing = self.closing.load(Ordering::SeqCst);
+        (!closing && !stop.is_requested()).then_some(lease)
+    }
+
+    /// Waits until no request is in progress, no lease is open, and no work is due.
+    pub(crate) async fn until_idle(&self, engine: &EngineHandle) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !self.is_idle() {
+                changed.await;
+                continue;
+            }
+            engine.settled().await;
+            if self.is_idle() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the server is idle, and grants no lease from then on.
+    pub(crate) async fn close_when_idle(&self, engine: &EngineHandle) {
+        loop {
+            self.until_idle(engine).await;
+            self.closing.store(true, Ordering::SeqCst);
+            if self.is_idle() {
+                return;
+            }
+            self.closing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn guard(self: &Arc<Self>, lease: bool) -> ActivityGuard {
+        self.counter(lease).fetch_add(1, Ordering::SeqCst);
+        ActivityGuard { activity: Arc::clone(self), lease }
+    }
+
+    fn counter(&self, lease: bool) -> &AtomicUsize {
+        if lease { &self.leases } else { &self.requests }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::SeqCst) == 0 && self.leases.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl Drop for ActivityGuard {
+    fn drop(&mut self) {
+        self.activity.counter(self.lease).fetch_sub(1, Ordering::SeqCst);
+        self.activity.changed.notify_waiters();
+    }
+}

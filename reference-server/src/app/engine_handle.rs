@@ -1,0 +1,56 @@
+//! The handle by which the rest of the server controls the engine.
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::model::error::{ApiError, Code};
+use crate::model::time::Millis;
+
+/// Commands to the engine.
+#[derive(Debug)]
+pub(crate) enum Command {
+    State,
+    /// Answered when nothing is in flight and nothing is due.
+    Settle,
+    /// Fails if the database cannot store the results of due work.
+    Advance(Millis),
+    Freeze,
+    Resume,
+    /// After a reset: aborts attempts to deleted webhooks and reads the queues again.
+    Reload,
+}
+
+/// State of the clock and of the engine.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) now: Millis,
+    pub(crate) frozen: bool,
+    pub(crate) settled: bool,
+    pub(crate) next_due: Option<Millis>,
+}
+
+/// Gets the state after a command.
+pub(crate) type Reply = oneshot::Sender<Result<State, ApiError>>;
+
+/// What was sent is done, even if the caller does not wait for it.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineHandle(mpsc::UnboundedSender<(Command, Reply)>);
+
+impl EngineHandle {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<(Command, Reply)>) {
+        let (sender, commands) = mpsc::unbounded_channel();
+        (Self(sender), commands)
+    }
+
+    pub(crate) async fn send(&self, command: Command) -> Result<State, ApiError> {
+        let stopped = || ApiError::new(Code::Unavailable, "the server is stopping");
+        let (sender, reply) = oneshot::channel();
+        self.0.send((command, sender)).map_err(|_| stopped())?;
+        reply.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Waits until nothing is in flight and nothing is due. Returns at once if the
+    /// engine has stopped.
+    pub(crate) async fn settled(&self) {
+        let _ = self.send(Command::Settle).await;
+    }
+}

@@ -1,0 +1,118 @@
+//! TLS certificate of the SMTP listener: a configured one, or a self-signed one that is
+//! generated when the first client asks for TLS.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rcgen::generate_simple_self_signed;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::model::dns::INBOUND_HOST;
+
+/// A certificate chain with its private key.
+#[derive(Clone)]
+pub(crate) struct Certificate(Arc<ServerConfig>);
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificate")
+    }
+}
+
+/// The certificate or its private key is not usable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidCertificate {
+    /// The first argument contains no certificate in PEM form.
+    #[error("no certificate in PEM form")]
+    NoCertificate,
+    /// The second argument contains no private key in PEM form.
+    #[error("no private key in PEM form")]
+    NoKey,
+    /// The key type is not supported, or the key does not belong to the certificate.
+    #[error("the private key does not fit the certificate, or is not supported")]
+    Unusable(#[source] rustls::Error),
+}
+
+impl Certificate {
+    /// Parses a chain and a key in PEM form. The server's certificate comes first in
+    /// the chain.
+    pub(crate) fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, InvalidCertificate> {
+        let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or(InvalidCertificate::NoCertificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| InvalidCertificate::NoKey)?;
+        Self::new(chain, key).map_err(InvalidCertificate::Unusable)
+    }
+
+    fn self_signed() -> io::Result<Self> {
+        let names = [INBOUND_HOST, "localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let generated = generate_simple_self_signed(names).map_err(io::Error::other)?;
+        let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
+        Self::new(vec![generated.cert.into()], key.into()).map_err(io::Error::other)
+    }
+
+    fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// Accepts TLS connections with the configured certificate or a generated one.
+#[derive(Debug, Default)]
+pub(crate) struct Tls(OnceLock<Certificate>);
+
+impl Tls {
+    pub(crate) fn with(given: Option<Certificate>) -> Self {
+        Self(given.map_or_else(OnceLock::new, OnceLock::from))
+    }
+
+    /// Performs the TLS handshake on an open connection.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let certificate = match self.0.get() {
+            Some(certificate) => certificate.clone(),
+            None => {
+                let generated = Certificate::self_signed()?;
+                self.0.get_or_init(|| generated).clone()
+            }
+        };
+        TlsAcceptor::from(certificate.0).accept(stream).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_invalid_certificates_and_keys() {
+        let generated = generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
+        let (chain, key) = (generated.cert.pem(), generated.signing_key.serialize_pem());
+        let refused = |chain: &str, key: &str| {
+            let error = Certificate::from_pem(chain.as_bytes(), key.as_bytes());
+            error.expect_err("refused").to_string()
+        };
+        assert!(Certificate::from_pem(chain.as_bytes(), key.as_bytes()).is_ok());
+        assert_eq!(refused("", &key), "no certificate in PEM form");
+        assert_eq!(refused(&key, &key), "no certificate in PEM form");
+        assert_eq!(refused(&chain, &chain), "no private key in PEM form");
+        let other = generate_simple_self_signed(["localhost".to_owned()]).expect("generated");
+        assert_eq!(
+            refused(&chain, &other.signing_key.serialize_pem()),
+            "the private key does not fit the certificate, or is not supported"
+        );
+    }
+}
