@@ -85,8 +85,9 @@ impl List {
 }
 
 fn parse_status(text: &str) -> Result<EmailStatus, &'static str> {
-    EmailStatus::parse(text)
-        .ok_or("must be queued, sending, sent, delivered, bounced, failed, complained or cancelled")
+    text.parse().map_err(
+        |_| "must be queued, sending, sent, delivered, bounced, failed, complained or cancelled",
+    )
 }
 
 /// The lines of a story in a table.

@@ -49,7 +49,7 @@ pub(crate) async fn create(
     let name = required_name(new.name)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&bytes, move |tx| {
-        let audience = Audience::from(audiences::insert(tx, organization, name)?);
+        let audience = Audience::from(audiences::insert(tx, organization, name, None)?);
         Created::new(&compatibility, &audience)
     })
     .await
