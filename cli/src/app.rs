@@ -1,7 +1,6 @@
 //! Runs `svc`: parses the arguments, resolves the settings, runs the command and reports failures.
 
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
@@ -188,8 +187,7 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
 fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
     let asks_for_help = args.len() == 1 || args.iter().any(|arg| arg == "-h" || arg == "--help");
     let tree = if asks_for_help { with_sections(deferred()) } else { deferred() };
-    // The process ends soon. Freeing the tree would take a quarter of the instructions of a short run.
-    let mut tree = ManuallyDrop::new(tree);
+    let mut tree = tree;
     let mut matches = match tree.try_get_matches_from_mut(args) {
         // `-qh`
         Err(error) if is_help(&error) && !asks_for_help => {
