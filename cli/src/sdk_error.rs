@@ -120,9 +120,6 @@ fn message(error: &Error) -> String {
     if let Some(limit) = size_limit(error).filter(|limit| !message.contains(limit.as_str())) {
         message.push_str(&format!("; the limit is {limit} bytes"));
     }
-    if error.is_retry_budget_spent() {
-        message.push_str("; not retried, because too many calls of this command failed");
-    }
     message
 }
 

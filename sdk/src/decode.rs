@@ -3,7 +3,7 @@
 //! and serde reads the rest.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -33,13 +33,6 @@ impl Deref for Extra {
     }
 }
 
-impl DerefMut for Extra {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
-    }
-}
-
-/// Shows the names of the fields, never their values.
 impl fmt::Debug for Extra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.keys()).finish()
@@ -91,7 +84,7 @@ pub(crate) trait Resource:
     /// Whether no documented field has a value.
     fn is_blank(&self) -> bool {
         let mut typed = self.clone();
-        typed.extra_mut().clear();
+        typed.extra_mut().0.clear();
         typed == Self::default()
     }
 }
@@ -185,7 +178,7 @@ fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Val
     let mut record = T::deserialize(fields).unwrap_or_else(|_| read_fitting(fields));
     // A signing secret is in the field for it, or nowhere.
     for name in ["signingSecret", "secret"] {
-        record.extra_mut().remove(name);
+        record.extra_mut().0.remove(name);
     }
     record
 }
@@ -197,7 +190,7 @@ fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, V
     let (fitting, others): (Map<_, _>, Map<_, _>) =
         fields.clone().into_iter().partition(|(name, value)| fits(name, value));
     let mut record = T::deserialize(&fitting).unwrap_or_default();
-    record.extra_mut().extend(others);
+    record.extra_mut().0.extend(others);
     record
 }
 

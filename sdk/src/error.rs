@@ -13,7 +13,7 @@ use http::{HeaderMap, StatusCode};
 
 pub use kind::{ErrorKind, InvalidInput, Outcome};
 pub use report::FieldProblem;
-pub(crate) use report::{ErrorReport, reports_failure};
+pub(crate) use report::{ErrorReport, has_error, reports_failure};
 
 use crate::operation::{Operation, ScopeRule};
 use crate::scope::Scope;
@@ -72,7 +72,7 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 pub(crate) struct Inner {
     pub(crate) kind: ErrorKind,
     pub(crate) outcome: Outcome,
-    pub(crate) target: Option<Target>,
+    pub(crate) operation: Option<Operation>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) report: ErrorReport,
     pub(crate) request_id: Option<String>,
@@ -84,32 +84,8 @@ pub(crate) struct Inner {
     pub(crate) idempotent: bool,
     /// Whether the call is idempotent, or has an idempotency key that the service honors.
     pub(crate) retry_safe: bool,
-    /// Why the client stopped before the retries or the time were used up.
-    pub(crate) stopped: Option<&'static str>,
-}
-
-/// The retry budget that all clones share was spent.
-pub(crate) const BUDGET_SPENT: &str = "not retried, because the client's retry budget is spent";
-
-/// After a 429.
-pub(crate) const HELD_BACK: &str =
-    "not sent, because the service asked for a pause that ends after the deadline";
-
-/// What the failed call was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    Operation(Operation),
-    /// A raw request that matches no documented operation.
-    Raw,
-}
-
-impl Target {
-    pub(crate) fn operation(self) -> Option<Operation> {
-        match self {
-            Self::Operation(operation) => Some(operation),
-            Self::Raw => None,
-        }
-    }
+    /// Whether the service asked for a pause that ends after the deadline, so nothing was sent.
+    pub(crate) held_back: bool,
 }
 
 impl Error {
@@ -126,7 +102,7 @@ impl Error {
         Self(Arc::new(Inner {
             kind,
             outcome,
-            target: None,
+            operation: None,
             status: None,
             report: ErrorReport::default(),
             request_id: None,
@@ -137,14 +113,20 @@ impl Error {
             source: None,
             idempotent: false,
             retry_safe: false,
-            stopped: None,
+            held_back: false,
         }))
     }
 
-    /// Sets the operation that failed, for an error created with [`new`](Self::new).
+    /// Sets the operation that failed. `None` stands for a raw request that matches no documented
+    /// operation.
     #[must_use]
-    pub fn with_operation(self, operation: Operation) -> Self {
-        self.with_target(Target::Operation(operation))
+    pub fn with_operation(self, operation: impl Into<Option<Operation>>) -> Self {
+        let operation = operation.into();
+        let idempotent = operation.is_some_and(Operation::is_idempotent);
+        self.with(|inner| {
+            inner.operation = operation;
+            (inner.idempotent, inner.retry_safe) = (idempotent, idempotent);
+        })
     }
 
     /// The cause of the error.
@@ -160,7 +142,7 @@ impl Error {
     /// The operation that was called. `None` for a raw request that matches no documented
     /// operation, and if the client could not be built.
     pub fn operation(&self) -> Option<Operation> {
-        self.0.target.and_then(Target::operation)
+        self.0.operation
     }
 
     /// The scope that the operation requires according to the service's reference. `None` if there is none or it is not documented.
@@ -229,11 +211,7 @@ impl Error {
             | ErrorKind::Connect
             | ErrorKind::ConnectionLost
             | ErrorKind::Timeout => true,
-            ErrorKind::Server => {
-                let permanent =
-                    [StatusCode::NOT_IMPLEMENTED, StatusCode::HTTP_VERSION_NOT_SUPPORTED];
-                self.0.status.is_none_or(|status| !permanent.contains(&status))
-            }
+            ErrorKind::Server => self.0.status != Some(StatusCode::NOT_IMPLEMENTED),
             ErrorKind::Rejected => {
                 matches!(self.0.status, Some(StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY))
             }
@@ -263,12 +241,6 @@ impl Error {
         matches!(self.0.kind, ErrorKind::RateLimited)
     }
 
-    /// True if the call was not retried because the
-    /// [retry budget](crate::ClientBuilder::retry_budget) was spent.
-    pub fn is_retry_budget_spent(&self) -> bool {
-        self.0.stopped == Some(BUDGET_SPENT)
-    }
-
     /// True if the deadline passed.
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Timeout)
@@ -293,14 +265,6 @@ impl Error {
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
-    }
-
-    pub(crate) fn with_target(self, target: Target) -> Self {
-        let idempotent = target.operation().is_some_and(Operation::is_idempotent);
-        self.with(|inner| {
-            inner.target = Some(target);
-            (inner.idempotent, inner.retry_safe) = (idempotent, idempotent);
-        })
     }
 
     pub(crate) fn with_source(self, source: impl Into<Cause>) -> Self {
@@ -349,10 +313,8 @@ const KEPT_BODY: usize = 64 * 1024;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.target {
-            Some(Target::Operation(operation)) => write!(f, "{operation}: ")?,
-            Some(Target::Raw) => f.write_str("raw request: ")?,
-            None => {}
+        if let Some(operation) = self.0.operation {
+            write!(f, "{operation}: ")?;
         }
         write!(f, "{}", self.0.kind)?;
         if let Some(status) = self.0.status {
@@ -393,8 +355,8 @@ impl fmt::Display for Error {
         if self.0.attempts > 1 {
             write!(f, "; after {} attempts", self.0.attempts)?;
         }
-        if let Some(stopped) = self.0.stopped {
-            write!(f, "; {stopped}")?;
+        if self.0.held_back {
+            f.write_str(HELD_BACK)?;
         }
         if self.0.outcome == Outcome::Unknown && !self.0.idempotent {
             f.write_str("; the request may have been processed")?;
@@ -408,6 +370,9 @@ impl fmt::Display for Error {
         }
     }
 }
+
+const HELD_BACK: &str =
+    "; not sent, because the service asked for a pause that ends after the deadline";
 
 const UNDOCUMENTED_SCOPE: &str = "; the scope that the operation requires is not documented, see the \
                                   service's message";

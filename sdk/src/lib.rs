@@ -49,12 +49,11 @@
 //! Failed attempts are retried with exponential back-off and full jitter, honoring
 //! `Retry-After`. All attempts of a call share one deadline, 30 seconds by default; an attempt
 //! may take all the time that is left, unless
-//! [`attempt_timeout`](EmailClientBuilder::attempt_timeout) is set. All clones of a client
-//! share a retry budget.
+//! [`attempt_timeout`](EmailClientBuilder::attempt_timeout) is set.
 //!
 //! A 429 with `Retry-After` holds back all calls with the same key until the pause is over;
-//! then they start at random times. Such a retry counts neither towards the number of retries
-//! nor towards the budget; only the deadline limits it. To send much, allow a long `timeout` and
+//! then they start at random times. Such a retry does not count towards the number of retries;
+//! only the deadline limits it. To send much, allow a long `timeout` and
 //! pass many calls to the client at once. Calls with other keys go on.
 //!
 //! An [idempotent](Operation::is_idempotent) operation has the same effect whether it is
@@ -102,8 +101,7 @@
 //!
 //! Calls need a tokio runtime; `Call::block` (feature `blocking`) brings its own. One client
 //! may be used in several runtimes, such as a static client in `#[tokio::test]` functions:
-//! it keeps the connections of each runtime apart. Retry budget and pauses are shared by all of
-//! them.
+//! it keeps the connections of each runtime apart. Pauses are shared by all of them.
 //!
 //! # Testing your code
 //!

@@ -1,4 +1,5 @@
-//! Enums of documented names.
+//! Declarations that several types share: enums of documented names, and `Debug`
+//! implementations without content.
 
 /// Defines an enum of documented strings that preserves unknown strings.
 macro_rules! text_enum {
@@ -93,3 +94,18 @@ macro_rules! named_enum {
     };
 }
 pub(crate) use named_enum;
+
+/// Implements `Debug` with these fields only, because the others may be secrets or the content
+/// of emails. A new field is hidden until it is listed here.
+macro_rules! debug_fields {
+    ($name:ident: $($field:ident),*) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $( .field(stringify!($field), &self.$field) )*
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use debug_fields;

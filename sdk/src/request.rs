@@ -1,12 +1,11 @@
 //! What the requests of both services share.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::client::Payload;
 use crate::decode::{Extra, HasExtra};
 use crate::error::{Error, InvalidInput};
+use crate::names::debug_fields;
 
 /// Adds the setter of `extra` and the conversion from a reference, so that a method takes both
 /// `value` and `&value`.
@@ -22,7 +21,7 @@ macro_rules! request_type {
                 name: impl Into<String>,
                 value: impl Into<serde_json::Value>,
             ) -> Self {
-                self.extra.insert(name.into(), value.into());
+                self.extra.0.insert(name.into(), value.into());
                 self
             }
         }
@@ -76,9 +75,4 @@ impl NewWebhook {
     }
 }
 
-/// Omits the URL, which may contain a secret in its path or query.
-impl fmt::Debug for NewWebhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
-    }
-}
+debug_fields!(NewWebhook: events);

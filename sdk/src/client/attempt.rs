@@ -141,7 +141,7 @@ async fn receive(
             408 | 425 | 500 | 502 | 503 | 504 => Failure::Transient,
             _ => Failure::Permanent,
         };
-        let (operation, granted) = (request.target.operation(), shared.known_scopes());
+        let (operation, granted) = (request.operation, shared.known_scopes());
         let error = response_error(operation, granted, status, headers, body.freeze());
         return Err(Failed { failure, error });
     }

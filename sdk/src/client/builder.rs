@@ -17,7 +17,7 @@ use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
 use super::send::MAX_TIMEOUT;
 use super::shared::{
-    BackOff, BatchShape, KeySource, Pauses, RetryBudget, Settings, Shared, fixed_key, key_value,
+    BackOff, BatchShape, KeySource, Pauses, Settings, Shared, fixed_key, key_value,
 };
 use crate::error::Error;
 use crate::operation::Service;
@@ -63,7 +63,6 @@ pub struct ClientBuilder<C> {
     scopes: Option<BTreeSet<Scope>>,
     pub(crate) settings: Settings,
     http: HttpConfig,
-    retry_budget: u32,
     observers: Vec<Observer>,
     hooks: Vec<HeaderHook>,
     pub(crate) guard: Option<RecipientGuard>,
@@ -151,17 +150,6 @@ impl<C> ClientBuilder<C> {
     pub fn back_off(mut self, initial: Duration, max: Duration) -> Self {
         let max = max.min(MAX_TIMEOUT);
         self.settings.back_off = BackOff { initial, max };
-        self
-    }
-
-    /// Sets the retry budget that all clones of the client share. Each retry takes one
-    /// from it, except after a 429 with `Retry-After`. Every ten successful attempts put
-    /// one back. Default: 50.
-    ///
-    /// While it is spent, failed attempts are not retried, and the error says so. This
-    /// limits the load on a service that is down.
-    pub fn retry_budget(mut self, retries: u32) -> Self {
-        self.retry_budget = retries;
         self
     }
 
@@ -380,7 +368,6 @@ impl<C> ClientBuilder<C> {
                 max_response_size: 16 * 1024 * 1024,
             },
             http: HttpConfig::default(),
-            retry_budget: 50,
             observers: Vec::new(),
             hooks: Vec::new(),
             guard: None,
@@ -422,7 +409,6 @@ impl<C> ClientBuilder<C> {
             key_prefix: self.key_prefix,
             key: self.key,
             settings: self.settings,
-            budget: Arc::new(RetryBudget::new(self.retry_budget)),
             pauses: Arc::new(Pauses::default()),
             observers: self.observers,
             hooks: self.hooks,

@@ -14,7 +14,7 @@ use super::preview::RequestPreview;
 use super::response::{FromResponse, Received, Response};
 use super::send::send;
 use super::shared::Shared;
-use crate::error::{Error, InvalidInput, Outcome, Target};
+use crate::error::{Error, InvalidInput, Outcome};
 use crate::operation::Operation;
 
 /// A request that has not been sent yet. Awaiting it sends the request and returns the
@@ -92,12 +92,11 @@ impl<T> Call<T> {
         ids: &[&str],
         payload: Result<Payload, Error>,
     ) -> Self {
-        let target = Target::Operation(operation);
         let request = || -> Result<Request, Error> {
             let path = path::fill(operation, ids)?;
             shared.check_scope(operation)?;
             Ok(Request {
-                target,
+                operation: Some(operation),
                 method: operation.method().clone(),
                 path,
                 payload: payload?,
@@ -106,7 +105,7 @@ impl<T> Call<T> {
                 confirmation: None,
             })
         };
-        Self::from_request(read, shared, request().map_err(|error| error.with_target(target)))
+        Self::from_request(read, shared, request().map_err(|error| error.with_operation(operation)))
     }
 
     pub(super) fn from_request(
@@ -211,7 +210,7 @@ impl<T> Call<T> {
     /// The operation. `None` for a raw request that matches no documented operation.
     pub fn operation(&self) -> Option<Operation> {
         match &self.request {
-            Ok(request) => request.target.operation(),
+            Ok(request) => request.operation,
             Err(error) => error.operation(),
         }
     }
@@ -258,7 +257,7 @@ impl<T> Call<T> {
 
     pub(super) fn reject(&mut self, invalid: InvalidInput) {
         if let Ok(request) = &self.request {
-            self.request = Err(Error::from(invalid).with_target(request.target));
+            self.request = Err(Error::from(invalid).with_operation(request.operation));
         }
     }
 }
@@ -294,7 +293,7 @@ impl<T: 'static> IntoFuture for Call<T> {
             if let Some(guard) = guard {
                 guard
                     .count(request.recipients)
-                    .map_err(|error| error.with_target(request.target))?;
+                    .map_err(|error| error.with_operation(request.operation))?;
             }
             let received = send(&self.shared, &request, &self.options).await;
             if let (Some(guard), Err(error)) = (guard, &received)

@@ -11,11 +11,12 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
 use super::body::{Piece, length};
-use crate::error::{Error, InvalidInput, Target};
+use crate::error::{Error, InvalidInput};
+use crate::operation::Operation;
 
 /// The request to send.
 pub(crate) struct Request {
-    pub(super) target: Target,
+    pub(super) operation: Option<Operation>,
     pub(super) method: Method,
     /// Path and query, relative to the base URL.
     pub(super) path: Cow<'static, str>,

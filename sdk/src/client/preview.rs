@@ -1,6 +1,5 @@
 //! Dry runs: the request that a call would send.
 
-use std::fmt;
 use std::io;
 
 use http::HeaderValue;
@@ -9,6 +8,7 @@ use http::header::CONTENT_LENGTH;
 use super::attempt;
 use super::payload::{Options, Payload, Request};
 use super::shared::Shared;
+use crate::names::debug_fields;
 
 /// The request that a call would send, with secrets masked. Returned by
 /// [`Call::to_request`](crate::Call::to_request).
@@ -81,13 +81,4 @@ fn shown(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// Omits the content.
-impl fmt::Debug for RequestPreview {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestPreview")
-            .field("method", &self.method)
-            .field("url", &self.url)
-            .field("content_length", &self.content_length())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(RequestPreview: method, url);

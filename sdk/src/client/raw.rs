@@ -10,15 +10,14 @@ use super::path;
 use super::payload::{Payload, Request};
 use super::response::{FromResponse, RawResponse};
 use super::shared::Shared;
-use crate::error::{Error, InvalidInput, Target};
+use crate::error::{Error, InvalidInput};
 use crate::operation::Operation;
 
 pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawResponse> {
-    let invalid = |invalid| Error::from(invalid).with_target(Target::Raw);
     let request = || -> Result<Request, Error> {
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
-            .map_err(|_| invalid(InvalidInput::new("method", "not a valid HTTP method")))?;
-        path::check_raw(path).map_err(invalid)?;
+            .map_err(|_| InvalidInput::new("method", "not a valid HTTP method"))?;
+        path::check_raw(path)?;
         // A documented path gets the operation's scope check, name in errors and retry
         // rules.
         let operation = path::documented(shared.service, &method, path);
@@ -33,11 +32,10 @@ pub(crate) fn raw(shared: &Arc<Shared>, method: &str, path: &str) -> Call<RawRes
             None => !reads,
         };
         if let Some(guard) = shared.guard.as_ref().filter(|_| is_refused) {
-            let target = operation.map_or(Target::Raw, Target::Operation);
-            return Err(guard.refuse_raw().with_target(target));
+            return Err(guard.refuse_raw().with_operation(operation));
         }
         Ok(Request {
-            target: operation.map_or(Target::Raw, Target::Operation),
+            operation,
             idempotent: operation.map_or(reads, Operation::is_idempotent),
             method,
             path: path.to_owned().into(),
@@ -92,7 +90,7 @@ impl Call<RawResponse> {
         if let Ok(request) = &mut self.request {
             match payload {
                 Ok(payload) => request.payload = payload,
-                Err(error) => self.request = Err(error.with_target(request.target)),
+                Err(error) => self.request = Err(error.with_operation(request.operation)),
             }
         }
         self

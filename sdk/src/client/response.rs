@@ -9,8 +9,9 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
-use crate::error::{Error, ErrorKind, ErrorReport, Outcome, Target, reports_failure};
+use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
 use crate::list::{List, read_list};
+use crate::names::debug_fields;
 use crate::operation::Operation;
 
 /// A decoded value with the HTTP response it came from. Returned by
@@ -106,20 +107,11 @@ impl RawResponse {
     }
 }
 
-/// Omits the content.
-impl fmt::Debug for RawResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RawResponse")
-            .field("status", &self.status)
-            .field("request_id", &self.request_id)
-            .field("body", &self.body.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(RawResponse: status, request_id);
 
 /// A successful response, before its body is decoded.
 pub(crate) struct Received {
-    pub(super) target: Target,
+    pub(super) operation: Option<Operation>,
     /// Whether the request only read something.
     pub(super) is_read: bool,
     pub(super) status: StatusCode,
@@ -170,7 +162,7 @@ impl Received {
     /// Decides about a resource without an id. An update, for example, may have an empty
     /// response; a creation without an id or a read without any known field is not a success.
     fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        if self.target.operation().is_some_and(Operation::creates) {
+        if self.operation.is_some_and(Operation::creates) {
             let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
             return Err(match self.fails() {
                 true => error.with(|error| error.report = ErrorReport::read(&self.body)),
@@ -188,7 +180,7 @@ impl Received {
 
     pub(crate) fn error(&self, kind: ErrorKind, outcome: Outcome) -> Error {
         Error::new(kind, outcome)
-            .with_target(self.target)
+            .with_operation(self.operation)
             .with(|error| error.attempts = self.attempts)
             .with_response_parts(self.status, self.headers.clone(), self.body.clone())
     }

@@ -15,7 +15,7 @@ use super::observer::Attempt;
 use super::payload::{Confirmation, Options, Request};
 use super::response::Received;
 use super::shared::Shared;
-use crate::error::{BUDGET_SPENT, Error, ErrorKind, HELD_BACK, Outcome, request_id};
+use crate::error::{Error, ErrorKind, Outcome, request_id};
 
 /// After a 429 with `Retry-After: 0`, also if the back-off is shorter.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub(super) async fn send(
     };
     match call.run(options).await {
         Ok((success, already_gone)) => Ok(Received {
-            target: request.target,
+            operation: request.operation,
             is_read: request.method == Method::GET,
             request_id: request_id(&success.headers).map(str::to_owned),
             status: success.status,
@@ -55,7 +55,7 @@ pub(super) async fn send(
             elapsed: start.elapsed(),
             already_gone,
         }),
-        Err(error) => Err(error.with_target(request.target).with(|error| {
+        Err(error) => Err(error.with_operation(request.operation).with(|error| {
             error.attempts = call.attempts;
             error.idempotent = request.idempotent;
             error.retry_safe = call.retry_safe;
@@ -68,10 +68,9 @@ pub(super) async fn send(
 
 /// The error of a call that cannot start before its deadline.
 fn held_back(end: Instant) -> Error {
-    Error::new(ErrorKind::RateLimited, Outcome::NotSent).with(|error| {
-        error.stopped = Some(HELD_BACK);
-        error.retry_after = Some(end.saturating_duration_since(Instant::now()));
-    })
+    let pause = end.saturating_duration_since(Instant::now());
+    Error::new(ErrorKind::RateLimited, Outcome::NotSent)
+        .with(|error| (error.held_back, error.retry_after) = (true, Some(pause)))
 }
 
 /// A call in progress.
@@ -116,7 +115,6 @@ impl Progress<'_> {
             let elapsed = start.elapsed();
             let Failed { failure, error } = match result {
                 Ok(success) => {
-                    shared.budget.deposit();
                     self.notify(elapsed, Ok(&success));
                     return Ok((success, false));
                 }
@@ -189,9 +187,6 @@ impl Progress<'_> {
         if now.checked_add(wait.max(requested)).is_none_or(|start| start >= self.deadline) {
             return (error, None);
         }
-        if !invited && !self.shared.budget.withdraw() {
-            return (error.with(|error| error.stopped = Some(BUDGET_SPENT)), None);
-        }
         (error, Some(wait))
     }
 
@@ -219,7 +214,7 @@ impl Progress<'_> {
         };
         let url = self.shared.url(&self.request.path);
         let attempt = Attempt {
-            operation: self.request.target.operation(),
+            operation: self.request.operation,
             method: self.request.method.as_str(),
             url: url.as_str(),
             number: self.attempts,

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +14,7 @@ use zeroize::Zeroizing;
 use super::connections::{HttpClients, lock};
 use super::guard::ActiveGuard;
 use super::observer::{HeaderHook, Observer};
-use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::{Operation, Service};
 use crate::scope::Scope;
 use crate::secret::Secret;
@@ -31,7 +30,6 @@ pub(crate) struct Shared {
     pub(super) key_prefix: String,
     pub(super) key: KeySource,
     pub(crate) settings: Settings,
-    pub(super) budget: Arc<RetryBudget>,
     pub(super) pauses: Arc<Pauses>,
     pub(super) observers: Vec<Observer>,
     pub(super) hooks: Vec<HeaderHook>,
@@ -89,7 +87,7 @@ impl Shared {
         match (operation.required_scope(), self.known_scopes()) {
             (Some(scope), Some(granted)) if !granted.contains(&scope) => {
                 let kind = ErrorKind::missing_scope(Some(scope), Some(granted));
-                Err(Error::new(kind, Outcome::NotSent).with_target(Target::Operation(operation)))
+                Err(Error::new(kind, Outcome::NotSent).with_operation(operation))
             }
             _ => Ok(()),
         }
@@ -217,30 +215,3 @@ impl Pauses {
 
 /// A call that has all its time left starts within this part of it after a pause.
 const MAX_SPREAD: f64 = 40.0;
-
-/// The retry budget that all clones of a client share: ten successes pay for a retry.
-pub(super) struct RetryBudget {
-    max: u32,
-    /// In tenths of a retry.
-    left: AtomicU32,
-}
-
-impl RetryBudget {
-    pub(super) fn new(retries: u32) -> Self {
-        let max = retries.saturating_mul(10);
-        Self { max, left: AtomicU32::new(max) }
-    }
-
-    /// Takes a retry. Returns false if the budget is spent.
-    pub(super) fn withdraw(&self) -> bool {
-        self.update(|left| left.checked_sub(10))
-    }
-
-    pub(super) fn deposit(&self) {
-        self.update(|left| (left < self.max).then_some(left + 1));
-    }
-
-    fn update(&self, change: impl FnMut(u32) -> Option<u32>) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
-    }
-}

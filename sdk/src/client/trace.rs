@@ -17,7 +17,7 @@ pub(super) async fn traced(
     number: u32,
     attempt: impl Future<Output = Result<Success, Failed>>,
 ) -> Result<Success, Failed> {
-    let operation = request.target.operation();
+    let operation = request.operation;
     let method = request.method.as_str();
     let template = operation.map(Operation::path);
     let span = tracing::info_span!(

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::call::Call;
 use super::send::MAX_TIMEOUT;
-use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::operation::Operation;
 
 /// A wait for a resource to reach a final state, which polls the service.
@@ -209,7 +209,7 @@ impl<T: 'static> State<T> {
             let soonest = now.checked_add(requested.unwrap_or_default());
             if self.last || soonest.is_none_or(|soonest| soonest > self.deadline) {
                 let error = Error::new(ErrorKind::Timeout, Outcome::Unknown)
-                    .with_target(Target::Operation(self.wait.operation))
+                    .with_operation(self.wait.operation)
                     .with(|error| error.retry_after = requested);
                 return Err(match failure {
                     Some(failure) => error.with_source(failure),

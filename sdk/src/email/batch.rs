@@ -1,7 +1,5 @@
 //! A batch: which of its emails are sent, and the result, email by email.
 
-use std::fmt;
-
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -9,8 +7,9 @@ use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
 use crate::client::Received;
 use crate::decode::{Resource, parse_value, read_fields};
-use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput};
+use crate::error::{Error, ErrorReport, FieldProblem, InvalidInput, has_error};
 use crate::list::{find_array, whole_number};
+use crate::names::debug_fields;
 
 /// The result of a batch, with one item per email.
 #[must_use = "some of its emails may have been refused"]
@@ -164,14 +163,7 @@ impl BatchItem {
         };
         let index = fields.remove("index");
         let index = index.as_ref().and_then(whole_number).and_then(|at| at.try_into().ok());
-        // An accepted email must not be sent again because of `"error": ""`.
-        let is_set = |name| match fields.get(name) {
-            Some(Value::String(text)) => !text.is_empty(),
-            Some(Value::Array(items)) => !items.is_empty(),
-            Some(Value::Object(fields)) => !fields.is_empty(),
-            _ => false,
-        };
-        let is_refused = is_set("error") || is_set("errors");
+        let is_refused = has_error(&fields);
         let email: EmailRecord = read_fields(&fields);
         if email.is_identified() && !is_refused {
             return Self::new(index, BatchOutcome::Accepted(email));
@@ -207,15 +199,7 @@ impl Serialize for Refusal {
     }
 }
 
-/// Omits the messages and the item, which may quote the request.
-impl fmt::Debug for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refusal")
-            .field("code", &self.code)
-            .field("fields", &self.fields)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Refusal: code, fields);
 
 /// Which emails of a batch are sent.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 /// An asynchronous client of the email-sending service.
 ///
 /// Create one with [`EmailClient::builder`] and reuse it: it holds a connection pool.
-/// Cloning is cheap; clones share the connection pool, the retry budget and the pauses of a key.
+/// Cloning is cheap; clones share the connection pool and the pauses of a key.
 ///
 /// The operations are grouped by resource: [`emails`](Self::emails),
 /// [`audiences`](Self::audiences), [`contacts`](Self::contacts), [`domains`](Self::domains)
@@ -60,9 +60,8 @@ impl EmailClient {
         EmailClientBuilder::from_env()?.build()
     }
 
-    /// Returns a client that uses another API key, and shares the connections, the retry
-    /// budget and all options with this one, for an application that acts for several
-    /// organizations. If the service limits the rate of one key, the other is not held back.
+    /// Returns a client that uses another API key, and shares the connections and all
+    /// options with this one, for an application that acts for several organizations. If the service limits the rate of one key, the other is not held back.
     ///
     /// The scopes of the key are unknown to the client until they are declared or learned.
     ///

@@ -1,6 +1,5 @@
 //! Contacts of audiences.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,6 +15,7 @@ use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
+use crate::names::debug_fields;
 use crate::operation::Operation;
 use crate::request::{self, request_type};
 
@@ -48,17 +48,7 @@ pub struct Contact {
 
 resource!(Contact, "a contact");
 
-/// Omits the address, the name and the custom data.
-impl fmt::Debug for Contact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Contact")
-            .field("id", &self.id)
-            .field("topics", &self.topics)
-            .field("subscribed", &self.subscribed)
-            .field("extra", &self.extra)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Contact: id, topics, subscribed, extra);
 
 /// The parameters of a new contact. A string converts into one with that email address.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -122,12 +112,7 @@ impl<T: Into<String>> From<T> for NewContact {
     }
 }
 
-/// Omits the content.
-impl fmt::Debug for NewContact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewContact").field("topics", &self.topics).finish_non_exhaustive()
-    }
-}
+debug_fields!(NewContact: topics);
 
 /// Changes to a contact. Fields that are not set stay unchanged.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -203,15 +188,7 @@ impl ContactUpdate {
     }
 }
 
-/// Omits the content.
-impl fmt::Debug for ContactUpdate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContactUpdate")
-            .field("topics", &self.topics)
-            .field("subscribed", &self.subscribed)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(ContactUpdate: topics, subscribed);
 
 /// Keeps a `null` apart from a missing field.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
@@ -395,8 +372,4 @@ impl Stream for ContactStream {
     }
 }
 
-impl fmt::Debug for ContactStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContactStream").field("page_size", &self.page_size).finish_non_exhaustive()
-    }
-}
+debug_fields!(ContactStream: page_size);

@@ -1,13 +1,11 @@
 //! Emails as the service returns them, with their status.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::decode::{self, Extra, resource};
-use crate::names::text_enum;
+use crate::names::{debug_fields, text_enum};
 
 /// An email as returned by the service.
 ///
@@ -63,19 +61,7 @@ pub struct EmailRecord {
 
 resource!(EmailRecord, "an email");
 
-/// Omits addresses, subject and tags.
-impl fmt::Debug for EmailRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmailRecord")
-            .field("id", &self.id)
-            .field("status", &self.status)
-            .field("scheduled_at", &self.scheduled_at)
-            .field("created_at", &self.created_at)
-            .field("updated_at", &self.updated_at)
-            .field("extra", &self.extra)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, extra);
 
 text_enum! {
     /// The delivery

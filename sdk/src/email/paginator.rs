@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Outcome, Target};
+use crate::error::{Error, ErrorKind, Outcome};
 use crate::list::List;
 use crate::operation::Operation;
 
@@ -38,7 +38,7 @@ impl Paginator {
             return match (named, self.pages.len()) {
                 (None, 1) => Ok(Step::End),
                 _ => Err(Error::new(ErrorKind::PageRepeated, Outcome::Refused)
-                    .with_target(Target::Operation(Operation::ContactsList))),
+                    .with_operation(Operation::ContactsList)),
             };
         }
         self.items += page.len() as u64;

@@ -1,6 +1,5 @@
 //! Webhooks of the email service.
 
-use std::fmt;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -11,7 +10,7 @@ use crate::client::{Call, Deleted, FromResponse, Payload, Received, Shared};
 use crate::decode::{self, Extra, parse_value, resource};
 use crate::error::{Error, InvalidInput};
 use crate::list::List;
-use crate::names::text_enum;
+use crate::names::{debug_fields, text_enum};
 use crate::operation::Operation;
 use crate::request::{NewWebhook, payload, request_type};
 use crate::secret::Secret;
@@ -44,17 +43,7 @@ pub struct Webhook {
 
 resource!(Webhook, "a webhook");
 
-/// Omits the URL, which may contain a secret in its path or query.
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook")
-            .field("id", &self.id)
-            .field("events", &self.events)
-            .field("active", &self.active)
-            .field("extra", &self.extra)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Webhook: id, events, active, extra);
 
 text_enum! {
     /// An [event](https://github.com/svc-tools/svc/blob/main/docs/email-service/events.md) that a
@@ -128,15 +117,7 @@ impl WebhookUpdate {
     }
 }
 
-/// Omits the URL, which may contain a secret in its path or query.
-impl fmt::Debug for WebhookUpdate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookUpdate")
-            .field("events", &self.events)
-            .field("active", &self.active)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(WebhookUpdate: events, active);
 
 /// The result of a test delivery.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

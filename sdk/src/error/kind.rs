@@ -307,32 +307,12 @@ pub struct InvalidInput {
     /// What is wrong with the value. Contains the value only if it is a recipient that
     /// [`RecipientGuard`](crate::RecipientGuard) refuses.
     pub problem: Cow<'static, str>,
-    /// The documented limit, if the value exceeds one.
-    pub limit: Option<u64>,
-    /// The actual size or count, if the value exceeds a limit.
-    pub actual: Option<u64>,
 }
 
 impl InvalidInput {
     /// Creates an error about a field that cannot be sent as it is.
     pub fn new(field: impl Into<Cow<'static, str>>, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: field.into(), problem: problem.into(), limit: None, actual: None }
-    }
-
-    /// Creates an error about a field that exceeds `limit`. `unit` is the noun in the
-    /// message, such as `recipients`.
-    pub fn over_limit(
-        field: impl Into<Cow<'static, str>>,
-        unit: &str,
-        limit: u64,
-        actual: u64,
-    ) -> Self {
-        Self {
-            field: field.into(),
-            problem: format!("{actual} {unit} exceed the limit of {limit}").into(),
-            limit: Some(limit),
-            actual: Some(actual),
-        }
+        Self { field: field.into(), problem: problem.into() }
     }
 
     /// A name must occur once in a JSON object.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::kind::InvalidInput;
 use crate::decode::parse_value;
+use crate::names::debug_fields;
 use crate::scope::Scope;
 
 /// A problem that the service reported about one field of the request.
@@ -43,12 +44,7 @@ impl std::fmt::Display for FieldProblem {
     }
 }
 
-/// Omits the message, which may quote the field's value.
-impl std::fmt::Debug for FieldProblem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FieldProblem").field("field", &self.field).finish_non_exhaustive()
-    }
-}
+debug_fields!(FieldProblem: field);
 
 #[derive(Clone, Default)]
 pub(crate) struct ErrorReport {
@@ -220,20 +216,25 @@ const FIELD_NAMES: [&str; 10] = [
     "loc",
 ];
 
+/// Whether `error` or `errors` says something. An accepted email must not be sent again because of
+/// `"error": ""`.
+pub(crate) fn has_error(object: &Map<String, Value>) -> bool {
+    ["error", "errors"].into_iter().filter_map(|name| object.get(name)).any(|value| match value {
+        Value::Null => false,
+        Value::Bool(is_set) => *is_set,
+        Value::Number(code) => code.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    })
+}
+
 /// Whether the body of a response with a success status reports a failure: `{"error": …}`,
 /// `{"success": false}`, `{"ok": false}` or `{"status": "error"}`.
 pub(crate) fn reports_failure(object: &Map<String, Value>) -> bool {
-    let is_set = |name: &str| match object.get(name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(fields)) => !fields.is_empty(),
-        Some(_) => true,
-    };
     let is_false = |name: &str| object.get(name) == Some(&Value::Bool(false));
     let status = object.get("status").and_then(Value::as_str);
-    is_set("error")
-        || is_set("errors")
+    has_error(object)
         || is_false("success")
         || is_false("ok")
         || status.is_some_and(|status| matches!(status, "error" | "fail"))

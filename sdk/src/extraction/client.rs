@@ -12,7 +12,7 @@ use crate::secret::Secret;
 /// An asynchronous client of the document-extraction service.
 ///
 /// Create one with [`ExtractionClient::builder`] and reuse it: it holds a connection pool.
-/// Cloning is cheap; clones share the connection pool, the retry budget and the pauses of a key.
+/// Cloning is cheap; clones share the connection pool and the pauses of a key.
 ///
 /// Each operation returns a [`Call`], which sends the request when it is awaited.
 /// [`ExtractionClientBuilder`] lists all options. The service itself is described in
@@ -43,9 +43,8 @@ impl ExtractionClient {
         ExtractionClientBuilder::from_env()?.build()
     }
 
-    /// Returns a client that uses another API key, and shares the connections, the retry
-    /// budget and all options with this one, for an application that acts for several
-    /// organizations. If the service limits the rate of one key, the other is not held back.
+    /// Returns a client that uses another API key, and shares the connections and all
+    /// options with this one, for an application that acts for several organizations. If the service limits the rate of one key, the other is not held back.
     ///
     /// The scopes of the key are unknown to the client until they are declared or learned.
     ///

@@ -1,6 +1,5 @@
 //! Webhook endpoints of the extraction service.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::client::{Call, Deleted, Payload, Shared};
 use crate::decode::{self, Extra, resource};
 use crate::list::List;
-use crate::names::text_enum;
+use crate::names::{debug_fields, text_enum};
 use crate::operation::Operation;
 use crate::request::{NewWebhook, payload};
 use crate::secret::Secret;
@@ -41,17 +40,7 @@ pub struct Webhook {
 
 resource!(Webhook, "a webhook");
 
-/// Omits the URL, which may contain a secret in its path or query.
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook")
-            .field("id", &self.id)
-            .field("events", &self.events)
-            .field("status", &self.status)
-            .field("extra", &self.extra)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(Webhook: id, events, status, extra);
 
 text_enum! {
     /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/events.md)

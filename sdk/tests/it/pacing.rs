@@ -164,14 +164,14 @@ async fn no_retries_means_one_attempt_and_a_zero_pause_does_not_spin() {
     assert!((2..=4).contains(&error.attempts()), "{error}");
 }
 
-/// A pause costs no retries and no budget.
+/// A pause costs no retries.
 #[tokio::test]
-async fn retry_after_costs_no_budget() {
+async fn retry_after_costs_no_retries() {
     let clock = Clock::pause();
     let limited = response_with_headers(429, "Retry-After: 2\r\n", "");
     let responses = std::iter::repeat_n(limited, 9).chain([response(202, r#"{"id":"x"}"#)]);
     let server = MockServer::start(responses).await;
-    let client = server.email().retry_budget(0).retries(1).build().unwrap();
+    let client = server.email().retries(1).build().unwrap();
     let email = Email::new("a@b", "c@d", "s");
     let call = tokio::spawn(client.emails().send(&email).with_response().into_future());
     for requests in 1..=9 {

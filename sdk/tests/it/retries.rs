@@ -161,27 +161,6 @@ async fn a_408_is_unknown_and_repeats_no_send() {
 }
 
 #[tokio::test]
-async fn clones_share_the_retry_budget() {
-    let _clock = Clock::pause();
-    for budget in [0, 3, 60] {
-        let server = MockServer::start([response(503, "")]).await;
-        let client = server.email().retry_budget(budget).back_off(Duration::ZERO, Duration::ZERO);
-        let client = client.build().unwrap();
-        let mut spent = 0;
-        for _ in 0..40 {
-            let error = client.clone().domains().list().await.unwrap_err();
-            spent += usize::from(error.is_retry_budget_spent());
-            let says_so = error.to_string().contains("retry budget is spent");
-            assert_eq!(says_so, error.is_retry_budget_spent(), "{error}");
-        }
-        // A call makes up to two retries.
-        assert_eq!(spent, 40 - budget as usize / 2, "budget {budget}");
-        // One first attempt per call, and as many retries as the budget allows.
-        assert_eq!(server.request_count(), 40 + budget as usize);
-    }
-}
-
-#[tokio::test]
 async fn the_first_attempt_starts_immediately() {
     let server = MockServer::json(200, "[]").await;
     let hour = Duration::from_secs(3_600);
@@ -204,25 +183,6 @@ async fn sends_without_an_idempotency_key_are_not_retried() {
     assert!(error.is_retryable(), "the key makes it safe");
 }
 
-#[tokio::test]
-async fn ten_successes_refill_one_retry() {
-    for (successes, earned) in [(9, false), (10, true)] {
-        let success = || response(200, "[]");
-        let first = [response(503, ""), success()];
-        let server = MockServer::start(
-            first.into_iter().chain((1..successes).map(|_| success())).chain([response(503, "")]),
-        )
-        .await;
-        let client = server.email().retry_budget(1).back_off(Duration::ZERO, Duration::ZERO);
-        let client = client.build().unwrap();
-        for _ in 0..successes {
-            client.domains().list().await.unwrap();
-        }
-        let error = client.domains().list().await.unwrap_err();
-        assert_eq!(error.attempts(), if earned { 2 } else { 1 });
-    }
-}
-
 /// Full jitter: each pause is random between zero and the back-off.
 #[tokio::test]
 async fn retry_pauses_have_full_jitter() {
@@ -231,7 +191,7 @@ async fn retry_pauses_have_full_jitter() {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&waits);
     let hour = Duration::from_secs(3_600);
-    let client = server.email().timeout(2 * hour).back_off(hour, hour).retry_budget(1_000);
+    let client = server.email().timeout(2 * hour).back_off(hour, hour);
     let client =
         client.on_attempt(move |attempt| recorded.lock().unwrap().extend(attempt.retry_in));
     let client = client.build().unwrap();
