@@ -149,7 +149,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec("config path", &[], Effect::Local, of::<config::Paths>),
     local!("watch", Effect::Local, || described(
         "one line each: `ready`, then whatever changes",
-        of::<client::LiveEvent>
+        of::<client::Notification>
     ))
     .until_interrupted(),
     spec(
@@ -198,7 +198,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     local!("sandbox requests list", Effect::Reads, of::<Vec<client::LoggedRequest>>),
     local!("sandbox requests tail", Effect::Local, || described(
         "one line each: `ready`, then every request",
-        of::<client::LiveEvent>
+        of::<client::Notification>
     ))
     .until_interrupted(),
     local!("sandbox requests get", Effect::Reads, of::<client::LoggedRequest>),

@@ -29,20 +29,20 @@
 
 pub use crate::control::client::{Client, Error, Request};
 pub use crate::control::clock::{Clock, ClockControl};
-pub use crate::control::deliveries::{
-    Attempt, AttemptMade, Deliveries, Delivery, DeliveryChange, State as DeliveryState,
-};
+pub use crate::control::deliveries::{Attempt, Deliveries, Delivery, State as DeliveryState};
 pub use crate::control::domains::{Audiences, Dns, Domains, Published};
 pub use crate::control::emails::{EmailChange, EmailEvent, EmailStory, EmailSummary, Emails};
 pub use crate::control::endpoint::Page;
 pub use crate::control::extractions::{Extraction, Extractions};
 pub use crate::control::faults::{DropPoint, Fault, FaultHit, Faults, NewFault};
 pub use crate::control::inbound::{Inbound, InboundMessage, Received, ReceivedMessage};
-pub use crate::control::keys::{Key, Keys, NewKey};
-pub use crate::control::live::{Change, Events, LiveEvent, LiveEvents, Ready, Reset, ResetReason};
+pub use crate::control::keys::{Key, KeyMode, Keys, NewKey};
 pub use crate::control::messages::{
     Authentication, Direction, DkimVerdict, DmarcVerdict, Link, Message, MessageAttachment,
     MessageLinks, MessageSummary, Messages, SpfVerdict,
+};
+pub use crate::control::notifications::{
+    ControlChange, Notification, NotificationPage, Notifications, Ready, Reset, ResetReason,
 };
 pub use crate::control::organizations::{Organization, OrganizationSummary, Organizations, Tenant};
 pub use crate::control::requests::{LoggedRequest, RecordedBody, RequestHandled, Requests};
@@ -50,6 +50,6 @@ pub use crate::control::server::{Health, HealthAddresses, RetryDelays};
 pub use crate::control::templates::{
     NewTemplate, RenderedTemplate, Template, TemplateSummary, Templates,
 };
-pub use crate::model::dns::{Record as DnsRecord, RecordKind, UnknownRecordKind};
+pub use crate::model::dns::{Record as DnsRecord, RecordKind, RecordType};
 pub use crate::model::status::{RecipientState, Status as EmailStatus};
 pub use crate::model::timestamp::Timestamp;

@@ -1,5 +1,8 @@
 //! What the server knows: addresses, statuses, events, ids, times and errors. No I/O.
 
+#[macro_use]
+mod names;
+
 pub(crate) mod address;
 pub(crate) mod dns;
 pub(crate) mod event;
@@ -19,8 +22,6 @@ pub(crate) mod clock;
 pub(crate) mod compatibility;
 #[cfg(feature = "server")]
 pub(crate) mod error;
-#[cfg(feature = "server")]
-pub(crate) mod event_log;
 #[cfg(feature = "server")]
 pub(crate) mod heavy;
 #[cfg(feature = "server")]

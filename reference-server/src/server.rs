@@ -21,7 +21,6 @@ pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
 use crate::api::app::{App, Shared};
-use crate::api::control::faults::parse_definition;
 use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
 use crate::delivery::{BODY_MEMORY, Delivery};
@@ -459,7 +458,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
             }
             deliveries::fail_interrupted(tx)?;
             context.webhooks.load(tx.reader())?;
-            context.faults.load(tx.reader(), parse_definition)?;
+            context.faults.load(tx.reader())?;
             context.verified.load(tx.reader())?;
             context.zone.clear();
             for (owner, record) in dns_records::all(tx.reader())? {

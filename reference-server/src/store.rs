@@ -24,6 +24,7 @@ pub(crate) mod keys;
 mod lock;
 pub(crate) mod messages;
 pub(crate) mod meta;
+pub(crate) mod notifications;
 mod open;
 pub(crate) mod organizations;
 mod readers;

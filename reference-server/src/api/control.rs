@@ -7,15 +7,15 @@ pub(crate) mod dns;
 mod domains;
 mod emails;
 mod extractions;
-pub(crate) mod faults;
+mod faults;
 pub(crate) mod guard;
 mod health;
 mod inbound;
 mod keys;
 mod lease;
-mod live;
 mod messages;
 mod metrics;
+mod notifications;
 pub(crate) mod organizations;
 mod requests;
 mod reset;
@@ -45,7 +45,7 @@ pub(crate) fn routes(r: &mut Routes) {
     inbound::routes(r);
     extractions::routes(r);
     requests::routes(r);
-    live::routes(r);
+    notifications::routes(r);
     deliveries::routes(r);
     faults::routes(r);
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, POST, Page};
+use super::endpoint::{ACCEPTED, Endpoint, GET, POST, Page};
 use super::query::{Id, Identified, Limit};
 use crate::model::timestamp::Timestamp;
 
@@ -17,9 +17,11 @@ pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
     POST,
     "/_sandbox/deliveries/{id}/replay",
     "Attempt a delivery again, with the same event ID and the current secret",
-);
+)
+.responds(ACCEPTED);
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct DeliveryQuery {
     /// The ID of the webhook.
     pub(crate) webhook: Option<String>,
@@ -62,6 +64,9 @@ pub struct Delivery {
     pub service: String,
     /// The name of the event, such as `email.delivered`.
     pub event: String,
+    /// The ID of the email that the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_id: Option<String>,
     /// Whether the webhook accepted it.
     pub state: State,
     /// The number of attempts so far.
@@ -75,7 +80,7 @@ pub struct Delivery {
     /// The exact request body; only for a single delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// The attempts, oldest first; absent from the response to a replay.
+    /// The attempts, oldest first; absent from the response to a replay, and from a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<Vec<Attempt>>,
 }
@@ -85,6 +90,9 @@ pub struct Delivery {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Attempt {
+    /// The ID of the delivery; only in a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<String>,
     /// Its number; the first is 1.
     pub number: i64,
     /// When it started, by the server's clock.
@@ -96,7 +104,7 @@ pub struct Attempt {
     /// The headers of the request, with the signature.
     pub request_headers: Map<String, Value>,
     /// The status of the response; null if there was none.
-    pub status: Option<i64>,
+    pub status: Option<u16>,
     /// Why there was no response.
     pub error: Option<String>,
     /// The first 4 KiB of the response body; only for a single delivery.
@@ -121,9 +129,6 @@ pub enum State {
 }
 
 impl State {
-    /// All states.
-    pub(crate) const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Dropped];
-
     /// `pending`, `delivered`, `failed` or `dropped`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -133,63 +138,9 @@ impl State {
             Self::Dropped => "dropped",
         }
     }
-
-    /// The state with this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
 }
 
-/// A delivery that changed, as the clients that watch see it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct DeliveryChange {
-    /// The event ID.
-    pub id: String,
-    /// The ID of the webhook.
-    pub webhook: String,
-    /// `email` or `extraction`.
-    pub service: String,
-    /// The name of the event, such as `email.delivered`.
-    pub event: String,
-    /// The ID of the email that the event is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_id: Option<String>,
-    /// Whether the webhook accepted it.
-    pub state: State,
-    /// The number of attempts so far.
-    pub attempt_count: i64,
-    /// When the next attempt is due.
-    pub next_due_at: Option<Timestamp>,
-    /// When the event occurred.
-    pub created_at: Timestamp,
-    /// When the delivery last changed.
-    pub updated_at: Timestamp,
-}
-
-/// An attempt that was made, as the clients that watch see it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-#[non_exhaustive]
-pub struct AttemptMade {
-    /// The ID of the delivery.
-    pub delivery: String,
-    /// Its number; the first is 1.
-    pub number: i64,
-    /// When it started, by the server's clock.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds of real time.
-    pub duration_ms: i64,
-    /// The URL of the request.
-    pub url: String,
-    /// The status of the response; null if there was none.
-    pub status: Option<i64>,
-    /// Why there was no response.
-    pub error: Option<String>,
-}
+names!(State);
 
 impl Client {
     /// The webhook deliveries with their attempts.

@@ -48,8 +48,7 @@ pub(crate) struct Publish {
     pub(crate) organization: Option<String>,
     /// The kinds of records to publish. Default: all four.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Vec<RecordKind>>")]
-    pub(crate) records: Option<Vec<String>>,
+    pub(crate) records: Option<Vec<RecordKind>>,
 }
 
 /// The DNS records that were published.
@@ -112,8 +111,7 @@ impl Dns<'_> {
     /// Publishes the records of a sending domain, given by name or ID: these kinds, or all if
     /// there are none.
     pub fn publish(&self, domain: &str, kinds: &[RecordKind]) -> Request<Published> {
-        let records = kinds.iter().map(ToString::to_string).collect();
-        let records = Some(records).filter(|_| !kinds.is_empty());
+        let records = Some(kinds.to_vec()).filter(|kinds| !kinds.is_empty());
         self.0.send(&PUBLISH, &[domain], &Publish { organization: None, records })
     }
 

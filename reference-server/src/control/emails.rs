@@ -25,6 +25,7 @@ pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> =
     Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct EmailQuery {
     /// The status.
     pub(crate) status: Option<Status>,

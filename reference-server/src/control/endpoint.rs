@@ -1,10 +1,11 @@
 //! [`Endpoint`]: a request of the control interface. Its route, its description and the call of
 //! the client are made from the same one, so the compiler compares their types.
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub(crate) const GET: Method = Method::GET;
 pub(crate) const POST: Method = Method::POST;
 pub(crate) const PUT: Method = Method::PUT;
 pub(crate) const DELETE: Method = Method::DELETE;
+pub(crate) const CREATED: StatusCode = StatusCode::CREATED;
+pub(crate) const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 
 /// Method and path, with the types of the bodies of request (`B`) and response (`R`), and of the
 /// query (`Q`). `()` stands for no body, and `Bytes` for a response that is not JSON.
@@ -25,6 +28,7 @@ pub(crate) struct Endpoint<B, R, Q = NoQuery> {
     pub(crate) path: &'static str,
     pub(crate) subject: Subject,
     pub(crate) summary: &'static str,
+    success: StatusCode,
     /// The content type of the successful response.
     pub(crate) produces: &'static str,
     /// The content type that the body may have besides JSON.
@@ -82,6 +86,7 @@ impl<B, R, Q> Endpoint<B, R, Q> {
             path,
             subject: Subject::Organization,
             summary,
+            success: StatusCode::OK,
             produces: "application/json",
             also_accepts: None,
             has_optional_body: false,
@@ -89,6 +94,20 @@ impl<B, R, Q> Endpoint<B, R, Q> {
             decode,
             types: PhantomData,
         }
+    }
+
+    /// The status of a successful response.
+    pub(crate) fn status(&self) -> StatusCode
+    where
+        R: 'static,
+    {
+        if is_nothing::<R>() { StatusCode::NO_CONTENT } else { self.success }
+    }
+
+    /// The response has another status than 200.
+    pub(crate) const fn responds(mut self, status: StatusCode) -> Self {
+        self.success = status;
+        self
     }
 
     /// The request is about the server.
@@ -126,6 +145,11 @@ fn from_json<R: DeserializeOwned>(response: &RawResponse) -> Result<R, svc_sdk::
     serde_json::from_slice(body).map_err(|error| {
         svc_sdk::Error::new(ErrorKind::invalid_response(error.to_string()), Outcome::Unknown)
     })
+}
+
+/// Whether a body of this type is no body.
+pub(crate) fn is_nothing<T: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<()>()
 }
 
 /// One page of a list.

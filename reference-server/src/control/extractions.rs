@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, POST};
+use super::endpoint::{ACCEPTED, Endpoint, POST};
 use crate::model::schema;
 
 pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
-    Endpoint::new(POST, "/_sandbox/extractions", "Simulate a completed or failed extraction");
+    Endpoint::new(POST, "/_sandbox/extractions", "Simulate a completed or failed extraction")
+        .responds(ACCEPTED);
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,9 +6,14 @@ use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::Operation;
+#[cfg(feature = "server")]
+use {
+    crate::model::error::ApiError,
+    http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, POST};
+use super::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
 use crate::model::integer::integer;
 use crate::model::schema;
 use crate::model::time;
@@ -17,7 +22,8 @@ use crate::model::timestamp::Timestamp;
 pub(crate) const LIST: Endpoint<(), Vec<Fault>> =
     Endpoint::new(GET, "/_sandbox/faults", "List the faults");
 pub(crate) const ADD: Endpoint<NewFault, Fault> =
-    Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests");
+    Endpoint::new(POST, "/_sandbox/faults", "Add a fault that affects the next matching requests")
+        .responds(CREATED);
 pub(crate) const CLEAR: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/faults", "Remove all faults");
 pub(crate) const FAULT: Endpoint<(), Fault> =
@@ -89,8 +95,7 @@ pub struct NewFault {
     /// Closes the connection before the request is processed, after it is processed, or
     /// midway through the response.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["before", "after", "midway", null]))]
-    pub drop: Option<String>,
+    pub drop: Option<DropPoint>,
 }
 
 impl NewFault {
@@ -153,7 +158,7 @@ impl NewFault {
     /// Closes the connection at this point.
     #[must_use]
     pub fn drop_connection(mut self, point: DropPoint) -> Self {
-        self.drop = Some(point.as_str().to_owned());
+        self.drop = Some(point);
         self
     }
 }
@@ -184,7 +189,9 @@ pub struct FaultHit {
 }
 
 /// When a fault closes the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 #[non_exhaustive]
 pub enum DropPoint {
     /// Before the request is processed.
@@ -195,14 +202,88 @@ pub enum DropPoint {
     Midway,
 }
 
-impl DropPoint {
-    /// `before`, `after` or `midway`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-            Self::Midway => "midway",
+names!(DropPoint);
+
+/// Maximum number of headers of a response.
+#[cfg(feature = "server")]
+const MAX_HEADERS: usize = 100;
+/// Maximum latency, in milliseconds.
+#[cfg(feature = "server")]
+const MAX_LATENCY: i64 = 10 * 60_000;
+
+#[cfg(feature = "server")]
+impl NewFault {
+    /// Returns an error if the fault cannot affect a request as it says.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        let refuse = |field: &str, message: &str| Err(ApiError::field(field, message));
+        if self.operation.as_deref().is_some_and(|name| operation(name).is_none()) {
+            let message = "must be the name of a documented operation, such as emails.send";
+            return refuse("operation", message);
         }
+        if self.times == Some(0) {
+            return refuse("times", "must be at least 1");
+        }
+        if self.status.is_some_and(|status| !(200..=599).contains(&status)) {
+            return refuse("status", "must be from 200 to 599");
+        }
+        if self.status.is_none() && (self.body.is_some() || self.headers.is_some()) {
+            return refuse("status", "is required with body or headers");
+        }
+        if self.latency.is_some() && self.delay().is_none() {
+            return refuse("latency", "must be a duration of at most 10m, such as 250ms");
+        }
+        match (self.status, self.drop) {
+            (Some(_), Some(DropPoint::Before | DropPoint::After)) => refuse(
+                "drop",
+                "must be midway with status: the connection is cut within that response",
+            ),
+            (None, None) if self.latency.is_none() => {
+                refuse("", "must contain at least one of status, latency and drop")
+            }
+            _ => self.header_map().map(drop),
+        }
+    }
+
+    /// How long a request waits before anything else.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        let delay = time::parse_duration(self.latency.as_deref()?)?;
+        (delay <= MAX_LATENCY).then(|| Duration::from_millis(delay.unsigned_abs()))
+    }
+
+    /// The body of the response.
+    pub(crate) fn content(&self) -> String {
+        match &self.body {
+            None => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(json) => json.to_string(),
+        }
+    }
+
+    /// The headers of the response.
+    pub(crate) fn header_map(&self) -> Result<HeaderMap, ApiError> {
+        let mut headers = HeaderMap::new();
+        if self.headers.as_ref().is_some_and(|headers| headers.len() > MAX_HEADERS) {
+            return Err(ApiError::field("headers", format!("has more than {MAX_HEADERS} headers")));
+        }
+        if !matches!(self.body, None | Some(Value::String(_))) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in self.headers.iter().flatten() {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| ApiError::field("headers", "contains an invalid header name"))?;
+            let refuse = |message| ApiError::field(format!("headers.{name}"), message);
+            if FRAMING.contains(&name.as_str()) {
+                return Err(refuse("cannot be set; the server manages it"));
+            }
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => return Err(refuse("must be a string")),
+            };
+            let value = HeaderValue::try_from(text);
+            headers.insert(&name, value.map_err(|_| refuse("contains control characters"))?);
+        }
+        Ok(headers)
     }
 }
 

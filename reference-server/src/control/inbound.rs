@@ -7,15 +7,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, POST};
+use super::endpoint::{ACCEPTED, Endpoint, POST};
 use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 
 pub(crate) const RECEIVE: Endpoint<InboundMessage, Received, InboundQuery> =
     Endpoint::new(POST, "/_sandbox/inbound", "Receive a message as if it had arrived over SMTP")
-        .also_accepts("message/rfc822");
+        .also_accepts("message/rfc822")
+        .responds(ACCEPTED);
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct InboundQuery {
     /// For `message/rfc822`: the recipients, separated by commas. Default: those in the header of
     /// the message.

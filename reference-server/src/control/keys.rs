@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::endpoint::{DELETE, Endpoint, GET, POST};
+use super::endpoint::{CREATED, DELETE, Endpoint, GET, POST};
 use crate::model::schema;
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Vec<Key>> =
     Endpoint::new(GET, "/_sandbox/keys", "List the keys");
 pub(crate) const CREATE: Endpoint<NewKey, Key> =
-    Endpoint::new(POST, "/_sandbox/keys", "Create a key");
+    Endpoint::new(POST, "/_sandbox/keys", "Create a key").responds(CREATED);
 pub(crate) const REVOKE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/keys/{id}", "Revoke a key");
 
@@ -33,8 +33,7 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 pub struct NewKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
-    #[schemars(extend("enum" = ["email", "extraction"]))]
-    pub(crate) service: String,
+    pub(crate) service: KeyService,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::EmailScopes>")]
     pub(crate) scopes: Option<Vec<String>>,
@@ -42,32 +41,56 @@ pub struct NewKey {
     #[schemars(extend("enum" = ["full", "extract_only", null]))]
     pub(crate) scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["live", "test", null], "default" = "test"))]
-    pub(crate) mode: Option<String>,
+    #[schemars(extend("default" = "test"))]
+    pub(crate) mode: Option<KeyMode>,
 }
+
+/// The service of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum KeyService {
+    Email,
+    Extraction,
+}
+
+/// Whether a key is a live or a test key
+/// (`docs/undocumented/both-services.md#live-and-test-keys`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+#[non_exhaustive]
+pub enum KeyMode {
+    /// A live key.
+    Live,
+    /// A test key.
+    #[default]
+    Test,
+}
+
+names!(KeyMode);
 
 impl NewKey {
     /// A key of the email service with these scopes, such as `emails:send`.
     pub fn email(scopes: impl IntoIterator<Item = impl ToString>) -> Self {
         let scopes = scopes.into_iter().map(|scope| scope.to_string()).collect();
-        Self { scopes: Some(scopes), ..Self::of("email") }
+        Self { scopes: Some(scopes), ..Self::of(KeyService::Email) }
     }
 
     /// A key of the extraction service with the scope `full` or `extract_only`.
     #[expect(clippy::needless_pass_by_value, reason = "scopes and strings are passed alike")]
     pub fn extraction(scope: impl ToString) -> Self {
-        Self { scope: Some(scope.to_string()), ..Self::of("extraction") }
+        Self { scope: Some(scope.to_string()), ..Self::of(KeyService::Extraction) }
     }
 
-    /// `live` or `test`. Default: `test`.
+    /// Default: a test key.
     #[must_use]
-    pub fn mode(mut self, mode: impl Into<String>) -> Self {
-        self.mode = Some(mode.into());
+    pub fn mode(mut self, mode: KeyMode) -> Self {
+        self.mode = Some(mode);
         self
     }
 
-    fn of(service: &str) -> Self {
-        let service = service.to_owned();
+    fn of(service: KeyService) -> Self {
         Self { organization: None, service, scopes: None, scope: None, mode: None }
     }
 }

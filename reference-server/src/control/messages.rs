@@ -39,6 +39,7 @@ pub(crate) const ATTACHMENT: Endpoint<(), Bytes> = Endpoint::content(
 );
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct MessageQuery {
     /// The address of the recipient.
     pub(crate) to: Option<AddressParameter>,
@@ -56,6 +57,7 @@ pub(crate) struct MessageQuery {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WaitQuery {
     /// The address of the recipient.
     pub(crate) to: Option<AddressParameter>,
@@ -225,26 +227,6 @@ pub enum SpfVerdict {
     PermError,
 }
 
-impl SpfVerdict {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Neutral => "neutral",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::SoftFail => "softfail",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        }
-    }
-}
-
-impl fmt::Display for SpfVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// The result of a DKIM verification (RFC 8601 §2.7.1), from worst to best.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -264,24 +246,6 @@ pub enum DkimVerdict {
     Pass,
 }
 
-impl DkimVerdict {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::PermError => "permerror",
-            Self::TempError => "temperror",
-            Self::Fail => "fail",
-            Self::Pass => "pass",
-        }
-    }
-}
-
-impl fmt::Display for DkimVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// The result of a DMARC evaluation (RFC 7489 §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -299,17 +263,7 @@ pub enum DmarcVerdict {
     PermError,
 }
 
-impl fmt::Display for DmarcVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::TempError => "temperror",
-            Self::PermError => "permerror",
-        })
-    }
-}
+names!(SpfVerdict, DkimVerdict, DmarcVerdict);
 
 impl Client {
     /// The messages that the mail engine delivered, and those that arrived.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use svc_sdk::{EmailClient, ExtractionClient};
 
 use super::client::{Client, Error, Request};
-use super::endpoint::{Endpoint, GET, POST};
+use super::endpoint::{CREATED, Endpoint, GET, POST};
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 
@@ -19,7 +19,8 @@ pub(crate) const CREATE: Endpoint<NewOrganization, Organization> = Endpoint::new
     "Create an organization with keys that have all scopes",
 )
 .of_server()
-.optional_body();
+.optional_body()
+.responds(CREATED);
 
 /// Maximum length of an organization's name, in characters.
 pub(crate) const MAX_NAME_LENGTH: usize = 200;

@@ -13,11 +13,12 @@ use crate::model::time::{self, Millis};
 
 /// The query of a request without parameters, besides `organization`.
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NoQuery {}
 
 /// The query of a list.
 #[derive(Deserialize, JsonSchema)]
-#[serde(bound = "T: Identified")]
+#[serde(bound = "T: Identified", deny_unknown_fields)]
 #[schemars(bound = "T: Identified")]
 pub(crate) struct PageQuery<T> {
     /// Maximum number of results.

@@ -21,6 +21,7 @@ pub(crate) const REQUEST: Endpoint<(), LoggedRequest> =
     Endpoint::new(GET, "/_sandbox/requests/{id}", "Get a request");
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RequestQuery {
     /// The operation.
     #[schemars(with = "Option<OperationName>")]

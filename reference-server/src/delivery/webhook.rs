@@ -131,7 +131,7 @@ async fn attempt(
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
     let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
-    let started_at = delivery.clock.now();
+    let started_at = delivery.clock.now().into();
     let made = match Url::parse(&webhook.url) {
         Ok(url) => post(delivery, &url, headers, &body.parts).await?,
         Err(_) => {
@@ -142,10 +142,14 @@ async fn attempt(
     let is_delivered = made.is_delivered();
     delivery.metrics.attempt(event.service, is_delivered);
     let (status, response_body, error) = match made.outcome {
-        Ok(response) => (Some(response.status.as_u16()), Some(response.body.into()), None),
+        Ok(response) => {
+            let body = String::from_utf8_lossy(&response.body).into_owned();
+            (Some(response.status.as_u16()), Some(body), None)
+        }
         Err(error) => (None, None, Some(error.to_string())),
     };
     let attempt = Attempt {
+        delivery: None,
         number,
         started_at,
         duration_ms: made.duration.as_millis() as i64,

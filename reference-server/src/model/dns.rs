@@ -1,11 +1,7 @@
 //! The DNS records that a sending domain must publish.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The host that receives mail for every domain. Names under `.localhost` resolve to
 /// this machine, so the MX record points to the SMTP listener.
@@ -22,21 +18,14 @@ pub(crate) fn records(
     public_key: &str,
     inbound_host: &str,
 ) -> [Record; 4] {
-    let txt = |kind, name, value| Record { kind, name, value, priority: None };
+    let spf = format!("v=spf1 include:{} ~all", spf_host(inbound_host));
+    let dkim = format!("{selector}._domainkey.{domain}");
+    let dmarc = "v=DMARC1; p=none".to_owned();
     [
-        Record {
-            kind: RecordKind::Mx,
-            name: domain.to_owned(),
-            value: inbound_host.to_owned(),
-            priority: Some(10),
-        },
-        txt(
-            RecordKind::Spf,
-            domain.to_owned(),
-            format!("v=spf1 include:{} ~all", spf_host(inbound_host)),
-        ),
-        txt(RecordKind::Dkim, format!("{selector}._domainkey.{domain}"), public_key.to_owned()),
-        txt(RecordKind::Dmarc, format!("_dmarc.{domain}"), "v=DMARC1; p=none".to_owned()),
+        Record::new(RecordKind::Mx, domain.to_owned(), inbound_host.to_owned(), Some(10)),
+        Record::new(RecordKind::Spf, domain.to_owned(), spf, None),
+        Record::new(RecordKind::Dkim, dkim, public_key.to_owned(), None),
+        Record::new(RecordKind::Dmarc, format!("_dmarc.{domain}"), dmarc, None),
     ]
 }
 
@@ -51,9 +40,9 @@ pub(crate) fn spf_host(inbound_host: &str) -> String {
 #[non_exhaustive]
 pub struct Record {
     /// Its purpose.
-    #[serde(flatten, serialize_with = "kind_and_type", deserialize_with = "kind")]
-    #[schemars(with = "KindAndType")]
     pub kind: RecordKind,
+    /// Its type in the DNS.
+    pub r#type: RecordType,
     /// The name that it belongs to.
     pub name: String,
     /// Its content.
@@ -63,8 +52,24 @@ pub struct Record {
     pub priority: Option<u16>,
 }
 
+impl Record {
+    pub(crate) fn new(
+        kind: RecordKind,
+        name: String,
+        value: String,
+        priority: Option<u16>,
+    ) -> Self {
+        let r#type = if kind == RecordKind::Mx { RecordType::Mx } else { RecordType::Txt };
+        Self { kind, r#type, name, value, priority }
+    }
+}
+
 /// The purpose of a DNS record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "DnsRecordKind")]
 #[non_exhaustive]
 pub enum RecordKind {
     /// Where mail for the domain goes.
@@ -89,83 +94,20 @@ impl RecordKind {
             Self::Dmarc => "dmarc",
         }
     }
-
-    const fn record_type(self) -> &'static str {
-        match self {
-            Self::Mx => "MX",
-            Self::Spf | Self::Dkim | Self::Dmarc => "TXT",
-        }
-    }
 }
 
-impl fmt::Display for RecordKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+names!(RecordKind);
 
-impl FromStr for RecordKind {
-    type Err = UnknownRecordKind;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownRecordKind)
-    }
-}
-
-impl Serialize for RecordKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl JsonSchema for RecordKind {
-    fn schema_name() -> Cow<'static, str> {
-        "DnsRecordKind".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
-    }
-}
-
-/// The text is not a record kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be one of mx, spf, dkim, dmarc")]
-pub struct UnknownRecordKind;
-
-/// Schema of what `kind_and_type` serializes.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "written field by field")]
-struct KindAndType {
-    kind: RecordKind,
-    r#type: RecordType,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename = "DnsRecordType", rename_all = "UPPERCASE")]
-#[expect(dead_code, reason = "written as text")]
-enum RecordType {
+/// The type of a DNS record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(rename = "DnsRecordType")]
+#[non_exhaustive]
+pub enum RecordType {
+    /// A mail exchanger.
     Mx,
+    /// Text.
     Txt,
-}
-
-fn kind_and_type<S: Serializer>(kind: &RecordKind, serializer: S) -> Result<S::Ok, S::Error> {
-    use serde::ser::SerializeMap as _;
-
-    let mut map = serializer.serialize_map(Some(2))?;
-    map.serialize_entry("kind", kind.as_str())?;
-    map.serialize_entry("type", kind.record_type())?;
-    map.end()
-}
-
-fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RecordKind, D::Error> {
-    #[derive(Deserialize)]
-    struct Kind {
-        kind: String,
-    }
-
-    let Kind { kind } = Kind::deserialize(deserializer)?;
-    kind.parse().map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]
@@ -208,6 +150,6 @@ mod tests {
         let text = serde_json::to_string(&records).expect("JSON");
         assert_eq!(serde_json::from_str::<[Record; 4]>(&text).expect("records"), records);
         assert_eq!("dkim".parse(), Ok(RecordKind::Dkim));
-        assert_eq!("DKIM".parse::<RecordKind>(), Err(UnknownRecordKind));
+        assert!("DKIM".parse::<RecordKind>().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The scopes of API keys.
 
-use svc_sdk::Scope;
+use svc_sdk::{Scope, Service};
 
 /// All scopes of the email service.
 pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
@@ -10,3 +10,29 @@ pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
     Scope::DomainsManage,
     Scope::WebhooksManage,
 ];
+
+/// The scopes of a service with these names, each once, or the index of a name that is none.
+#[cfg(feature = "server")]
+pub(crate) fn scopes_of(service: Service, names: &[impl AsRef<str>]) -> Result<Vec<Scope>, usize> {
+    let known = match service {
+        Service::Email => &EMAIL_SCOPES[..],
+        _ => &[Scope::Full, Scope::ExtractOnly],
+    };
+    let mut scopes = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let scope = known.iter().find(|known| known.as_str() == name.as_ref()).ok_or(index)?;
+        if !scopes.contains(scope) {
+            scopes.push(*scope);
+        }
+    }
+    Ok(scopes)
+}
+
+/// The scopes of a key that may do everything.
+#[cfg(feature = "server")]
+pub(crate) fn all_scopes(service: Service) -> Vec<Scope> {
+    match service {
+        Service::Email => EMAIL_SCOPES.to_vec(),
+        _ => vec![Scope::Full],
+    }
+}

@@ -16,7 +16,7 @@ use svc_sdk::{Operation, Service};
 use super::ROUTES;
 use super::recording::Recording;
 use crate::api::app::{App, Shared};
-use crate::api::control::guard::{check_query, guard};
+use crate::api::control::guard::guard;
 use crate::api::framework::auth;
 use crate::api::framework::call::Call;
 use crate::api::framework::fault::{self, Cut};
@@ -27,7 +27,7 @@ use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
-use crate::control::live::Change;
+use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::store::faults::{self, FaultUpdate};
@@ -77,8 +77,7 @@ async fn handle_control(
     route: &Route,
     handler: &impl Fn(Input) -> Handled,
 ) -> Response<Body> {
-    let known = (route.query)(&input.app.settings.compatibility);
-    let result = match guard(&input).and_then(|()| check_query(&input, &known)) {
+    let result = match guard(&input) {
         Ok(()) => {
             let app = Arc::clone(&input.app);
             let response = memory::holding(handler(input)).await;
@@ -102,10 +101,9 @@ fn publish_change(app: &App, route: &Route) {
     let method = route.method();
     let path = route.path().strip_prefix("/_sandbox/");
     if let Some(path) = path.filter(|_| route.changes && method != Method::GET) {
-        app.store.wake.log.publish(None, "change", || Change {
-            resource: path.split('/').next().unwrap_or_default().to_owned(),
-            method: method.to_string(),
-        });
+        let resource = path.split('/').next().unwrap_or_default().to_owned();
+        let change = ControlChange { resource, method: method.to_string() };
+        app.store.wake.notifications.publish(None, || Notification::Change(change));
     }
 }
 
@@ -122,7 +120,8 @@ async fn handle_documented(
     let response = match auth::authenticate(&app, operation.service(), &input.parts) {
         Ok(key) => {
             recording.authenticated(&key);
-            let (fault, updates) = app.faults.trigger(key.organization, operation, app.clock.now());
+            let (fault, updates) =
+                app.faults.trigger(key.organization, operation, app.clock.now().into());
             recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
             // These checks follow authentication, in the order of
@@ -135,7 +134,7 @@ async fn handle_documented(
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
             match fault {
-                Some(effect) => match fault::apply(effect, process).await {
+                Some(fault) => match fault::apply(fault, process).await {
                     Ok(response) => response,
                     // The request stays in the log without a status.
                     Err(Cut) => return Cut::response(),

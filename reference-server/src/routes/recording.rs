@@ -10,7 +10,7 @@ use svc_sdk::Operation;
 
 use crate::api::app::{App, Shared};
 use crate::api::framework::input::Input;
-use crate::control::requests::RequestHandled;
+use crate::control::notifications::Notification;
 use crate::store::keys::Key;
 use crate::store::request_log::{BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestId};
 
@@ -32,13 +32,13 @@ impl Recording {
         let body = app.settings.request_log.then(BodyRecorder::default);
         if let Some(body) = &body {
             input.parts.extensions.insert(body.clone());
-        } else if app.settings.on_request.is_none() && !app.store.wake.log.is_watched() {
+        } else if app.settings.on_request.is_none() && !app.store.wake.notifications.is_watched() {
             return Self { app, request: None, organization: None, started, body };
         }
         let id = input.parts.extensions.get::<RequestId>();
         let id = id.map(|RequestId(id)| id.clone()).unwrap_or_default();
         let path = input.parts.uri.path_and_query().map_or("", |path| path.as_str());
-        let now = input.app.clock.now();
+        let now = input.app.clock.now().into();
         let request = LoggedRequest::new(id, operation, path, &input.parts.headers, now);
         Self { app, request: Some(request), organization: None, started, body }
     }
@@ -47,13 +47,13 @@ impl Recording {
     pub(super) fn authenticated(&mut self, key: &Key) {
         self.organization = Some(key.organization);
         if let Some(request) = &mut self.request {
-            request.key = Some(key.id.clone());
+            request.handled.key = Some(key.id.clone());
         }
     }
 
     pub(super) fn affected_by(&mut self, fault: Option<&str>) {
         if let Some(request) = &mut self.request {
-            request.fault = fault.map(str::to_owned);
+            request.handled.fault = fault.map(str::to_owned);
         }
     }
 
@@ -61,7 +61,7 @@ impl Recording {
     pub(super) async fn respond(mut self, response: Response<Body>) -> Response<Body> {
         if self.body.is_none() {
             if let Some(request) = &mut self.request {
-                request.status = Some(response.status().as_u16());
+                request.handled.status = Some(response.status().as_u16());
             }
             return response;
         }
@@ -77,7 +77,8 @@ impl Recording {
             body = Body::from(bytes);
         }
         if let Some(request) = &mut self.request {
-            (request.status, request.response_body) = (Some(parts.status.as_u16()), start);
+            request.handled.status = Some(parts.status.as_u16());
+            request.response_body = start;
         }
         Response::from_parts(parts, body)
     }
@@ -93,16 +94,17 @@ fn seeded(app: &App) -> Option<i64> {
 impl Drop for Recording {
     fn drop(&mut self) {
         let Some(mut request) = self.request.take() else { return };
-        request.duration = self.started.elapsed();
+        request.handled.duration_ms = self.started.elapsed().as_micros() as f64 / 1000.0;
         request.request_body = self.body.as_ref().and_then(BodyRecorder::take);
         let request = Arc::new(request);
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
-            function(&RequestHandled::from(&*request));
+            function(&request.handled);
         }
         // The seeded organization lists the requests without a valid key.
         if let Some(organization) = self.organization.or_else(|| seeded(&self.app)) {
-            let log = &self.app.store.wake.log;
-            log.publish(Some(organization), "request", || RequestHandled::from(&*request));
+            let notifications = &self.app.store.wake.notifications;
+            notifications
+                .publish(Some(organization), || Notification::Request(request.handled.clone()));
             if self.app.settings.request_log {
                 self.app.requests.add(organization, request);
             }

@@ -2,32 +2,17 @@
 //! large parts are shared (see `bodies`), and the requests that were made for them.
 
 use rusqlite::Row;
-use serde_json::{Map, Value};
 use svc_sdk::Service;
 
 use super::jobs;
 use super::keys::service_from;
-pub(crate) use crate::control::deliveries::State;
-use crate::control::deliveries::{AttemptMade, DeliveryChange};
+use crate::control::deliveries::DeliveryQuery;
+pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
+use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
-
-/// A delivery without its body.
-pub(crate) struct Delivery {
-    pub(crate) id: String,
-    pub(crate) webhook: String,
-    pub(crate) service: Service,
-    pub(crate) event: String,
-    pub(crate) state: State,
-    pub(crate) attempts: i64,
-    /// When the next attempt is due; `None` also while it waits for an earlier delivery.
-    pub(crate) due_at: Option<Millis>,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
-}
 
 /// A delivery to insert.
 pub(crate) struct NewDelivery<'a> {
@@ -195,11 +180,10 @@ pub(crate) fn repeat(
     delivery: &Delivery,
     retry: i64,
 ) -> Result<(), ApiError> {
-    let sql =
-        "UPDATE delivery SET state = 'pending', updated_at = ?2 WHERE id = ?1 RETURNING email";
-    let email: Option<Option<String>> = tx.find(sql, (&delivery.id, tx.now), |row| row.get(0))?;
+    let sql = "UPDATE delivery SET state = 'pending', updated_at = ?2 WHERE id = ?1";
+    tx.execute(sql, (&delivery.id, tx.now))?;
     let job = job(&delivery.webhook, &delivery.id);
-    jobs::add(tx, organization, &job, tx.now, retry, email.flatten().as_deref())?;
+    jobs::add(tx, organization, &job, tx.now, retry, delivery.email_id.as_deref())?;
     publish(tx, &delivery.id)
 }
 
@@ -213,33 +197,24 @@ pub(crate) fn of_email(
     reader.all(&sql, (email, limit), read)
 }
 
-/// Which deliveries to list.
-pub(crate) struct Filter {
-    pub(crate) webhook: Option<String>,
-    pub(crate) event: Option<String>,
-    pub(crate) state: Option<State>,
-    /// Selects deliveries older than this one.
-    pub(crate) cursor: Option<String>,
-}
-
 /// Sorts after every ID: IDs are hexadecimal.
 const PAST_EVERY_ID: &str = "g";
 
-/// Lists the matching deliveries of an organization, newest first.
+/// Lists the matching deliveries of an organization, newest first: one page and one more.
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
-    filter: &Filter,
-    limit: i64,
+    query: &DeliveryQuery,
 ) -> Result<Vec<Delivery>, ApiError> {
-    let webhook = if filter.webhook.is_some() { "webhook = ?3" } else { "?3 IS NULL" };
+    let DeliveryQuery { webhook, event, state, limit, cursor } = query;
+    let of_webhook = if webhook.is_some() { "webhook = ?3" } else { "?3 IS NULL" };
     let sql = format!(
-        "{SELECT} WHERE {webhook} AND organization = ?1 AND id < ?2
+        "{SELECT} WHERE {of_webhook} AND organization = ?1 AND id < ?2
          AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
     );
-    let cursor = filter.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
-    let state = filter.state.map(State::as_str);
-    reader.all(&sql, (organization, cursor, &filter.webhook, &filter.event, state, limit), read)
+    let cursor = cursor.as_ref().map_or(PAST_EVERY_ID, |cursor| &cursor.0);
+    let (state, limit) = (state.map(State::as_str), limit.0 as i64 + 1);
+    reader.all(&sql, (organization, cursor, webhook, event, state, limit), read)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery, ApiError> {
@@ -248,11 +223,17 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<De
     found.ok_or_else(|| ApiError::not_found("delivery"))
 }
 
-/// The exact request body of a delivery.
-pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
+/// The exact request body of a delivery, which is JSON.
+pub(crate) fn body(reader: Reader<'_>, id: &str) -> Result<Option<String>, ApiError> {
     let sql = "SELECT CAST(head || COALESCE(bytes, x'') || tail AS BLOB)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
-    Ok(reader.find(sql, [id], |row| row.get(0))?)
+    Ok(reader.find(sql, [id], |row| row.get(0))?.map(text))
+}
+
+/// Response bodies may be invalid UTF-8.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The size of the body of a delivery, in bytes, without reading it.
@@ -264,20 +245,26 @@ pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError>
 }
 
 /// Reads the columns that [`read`] does.
-const SELECT: &str = "SELECT id, webhook, service, event, state, attempts, created_at, updated_at,
-    (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id) FROM delivery";
+const SELECT: &str = "SELECT id, webhook, service, event, email, state, attempts, created_at,
+    updated_at, (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id)
+    FROM delivery";
 
+/// A delivery without its body and its attempts. While it waits for an earlier delivery, it is due
+/// at no time.
 fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     Ok(Delivery {
         id: row.get(0)?,
         webhook: row.get(1)?,
-        service: service_from(row.get_ref(2)?.as_str()?),
+        service: row.get(2)?,
         event: row.get(3)?,
-        state: State::parse(row.get_ref(4)?.as_str()?).unwrap_or(State::Dropped),
-        attempts: row.get(5)?,
-        created_at: row.get(6)?,
-        updated_at: row.get(7)?,
-        due_at: row.get(8)?,
+        email_id: row.get(4)?,
+        state: row.get_ref(5)?.as_str()?.parse().unwrap_or(State::Dropped),
+        attempt_count: row.get(6)?,
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        next_due_at: row.get(9)?,
+        body: None,
+        attempts: None,
     })
 }
 
@@ -286,36 +273,11 @@ fn publish(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
     if !tx.is_watched() {
         return Ok(());
     }
-    let sql = "SELECT organization, email FROM delivery WHERE id = ?1";
-    let found = tx.find(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some((organization, email_id)) = found else { return Ok(()) };
+    let sql = "SELECT organization FROM delivery WHERE id = ?1";
+    let Some(organization) = tx.find(sql, [id], |row| row.get(0))? else { return Ok(()) };
     let delivery = find(tx.reader(), id, organization)?;
-    tx.publish(Some(organization), "delivery", || DeliveryChange {
-        id: delivery.id,
-        webhook: delivery.webhook,
-        service: delivery.service.as_str().to_owned(),
-        event: delivery.event,
-        email_id,
-        state: delivery.state,
-        attempt_count: delivery.attempts,
-        next_due_at: delivery.due_at.map(Timestamp::from),
-        created_at: delivery.created_at.into(),
-        updated_at: delivery.updated_at.into(),
-    });
+    tx.publish(Some(organization), || Notification::Delivery(delivery));
     Ok(())
-}
-
-/// A request that was made for a delivery.
-pub(crate) struct Attempt {
-    pub(crate) number: i64,
-    pub(crate) started_at: Millis,
-    pub(crate) duration_ms: i64,
-    pub(crate) url: String,
-    pub(crate) request_headers: Map<String, Value>,
-    /// The status of the response; `None` if there was none.
-    pub(crate) status: Option<u16>,
-    pub(crate) error: Option<String>,
-    pub(crate) response_body: Option<Vec<u8>>,
 }
 
 /// Stores an attempt, unless the delivery was deleted in the meantime.
@@ -332,24 +294,19 @@ fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), 
         (
             delivery,
             attempt.number,
-            attempt.started_at,
+            attempt.started_at.timestamp_millis(),
             attempt.duration_ms,
             &attempt.url,
             serde_json::to_string(&attempt.request_headers).map_err(ApiError::internal)?,
             attempt.status,
-            &attempt.response_body,
+            attempt.response_body.as_ref().map(String::as_bytes),
             &attempt.error,
         ),
     )?;
     publish(tx, delivery)?;
-    tx.publish(organization, "attempt", || AttemptMade {
-        delivery: delivery.to_owned(),
-        number: attempt.number,
-        started_at: attempt.started_at.into(),
-        duration_ms: attempt.duration_ms,
-        url: attempt.url.clone(),
-        status: attempt.status.map(i64::from),
-        error: attempt.error.clone(),
+    tx.publish(organization, || {
+        let delivery = Some(delivery.to_owned());
+        Notification::Attempt(Attempt { delivery, response_body: None, ..attempt.clone() })
     });
     Ok(())
 }
@@ -365,6 +322,7 @@ pub(crate) fn attempts(
                FROM attempt WHERE delivery = ?1 ORDER BY number";
     reader.all(sql, (delivery, with_bodies), |row| {
         Ok(Attempt {
+            delivery: None,
             number: row.get(0)?,
             started_at: row.get(1)?,
             duration_ms: row.get(2)?,
@@ -372,7 +330,7 @@ pub(crate) fn attempts(
             request_headers: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
             status: row.get(5)?,
             error: row.get(6)?,
-            response_body: row.get(7)?,
+            response_body: row.get::<_, Option<Vec<u8>>>(7)?.map(text),
         })
     })
 }

@@ -53,7 +53,7 @@ pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError>
     let rows = statement.query_map([], |row| {
         let kind: String = row.get(1)?;
         let record = |kind| -> rusqlite::Result<Record> {
-            Ok(Record { kind, name: row.get(2)?, value: row.get(3)?, priority: row.get(4)? })
+            Ok(Record::new(kind, row.get(2)?, row.get(3)?, row.get(4)?))
         };
         Ok((row.get::<_, String>(0)?, kind.parse().ok().map(record).transpose()?))
     })?;

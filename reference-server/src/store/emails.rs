@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::control::emails::EmailSummary;
+use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
@@ -162,7 +163,7 @@ pub(crate) struct View<'a> {
 
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, email: &Stored) {
-    tx.publish(Some(email.organization), "email", || EmailSummary::from(email));
+    tx.publish(Some(email.organization), || Notification::Email(EmailSummary::from(email)));
 }
 
 /// Inserts an email with its content.

@@ -5,59 +5,36 @@
 //! that runs inside a command must apply the faults that an earlier command added.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
 use svc_sdk::Operation;
 
-pub(crate) use crate::control::faults::DropPoint;
+use crate::control::faults::{Fault, FaultHit, NewFault, operation};
 use crate::model::error::{ApiError, Code};
-use crate::model::time::Millis;
+use crate::model::id::{self, Prefix};
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Store, Tx};
 
-/// What a fault does to a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Effect {
-    /// Delay before anything else, in real time.
-    pub(crate) latency: Duration,
-    /// Returned instead of processing the request.
-    pub(crate) response: Option<FaultResponse>,
-    pub(crate) drop: Option<DropPoint>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct FaultResponse {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Fault {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
+/// A fault of an organization, with what is left of it.
+#[derive(Debug)]
+struct Owned {
+    organization: i64,
     /// `None` matches every operation.
-    pub(crate) operation: Option<Operation>,
-    pub(crate) effect: Effect,
+    operation: Option<Operation>,
     /// Matching requests that are still unaffected.
-    pub(crate) skip: u32,
-    /// Matching requests that are still affected after that.
-    pub(crate) times: u32,
-    pub(crate) hits: Vec<FaultHit>,
-    /// The JSON that the fault was created from.
-    pub(crate) definition: serde_json::Value,
+    skip: u32,
+    fault: Fault,
 }
 
-/// A request that a fault affected.
-#[derive(Clone, Debug)]
-pub(crate) struct FaultHit {
-    pub(crate) at: Millis,
-    pub(crate) operation: Operation,
+impl Owned {
+    fn new(organization: i64, fault: Fault, skip: u32) -> Self {
+        let operation = fault.definition.operation.as_deref().and_then(operation);
+        Self { organization, operation, skip, fault }
+    }
 }
 
 /// All faults, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Vec<Fault>>);
+pub(crate) struct Faults(Mutex<Vec<Owned>>);
 
 /// Maximum number of faults of an organization, and of the bytes of their definitions together:
 /// all of them are in memory (`docs/undocumented/both-services.md#bounds`).
@@ -84,11 +61,16 @@ impl FaultUpdate {
 
 impl Faults {
     /// Stores a fault. It takes effect when the transaction commits.
-    pub(crate) fn add(self: &Arc<Self>, tx: &mut Tx<'_>, fault: &Fault) -> Result<(), ApiError> {
-        let definition = fault.definition.to_string();
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        tx: &mut Tx<'_>,
+        organization: i64,
+        new: NewFault,
+    ) -> Result<Fault, ApiError> {
+        let definition = serde_json::to_string(&new).map_err(ApiError::internal)?;
         let sql = "SELECT COUNT(*), COALESCE(SUM(octet_length(definition)), 0) FROM fault
                    WHERE organization = ?1";
-        let present: Option<(usize, usize)> = tx.find(sql, [fault.organization], |row| {
+        let present: Option<(usize, usize)> = tx.find(sql, [organization], |row| {
             Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize))
         })?;
         let (count, size) = present.unwrap_or_default();
@@ -100,14 +82,17 @@ impl Faults {
             return Err(ApiError::new(Code::Conflict, message)
                 .with(|details| details.limit = Some(MAX_FAULTS)));
         }
+        let (skip, remaining) = (new.skip.unwrap_or(0), new.times.unwrap_or(1));
+        let fault =
+            Fault { id: id::new(Prefix::Fault), definition: new, remaining, hits: Vec::new() };
         tx.execute(
             "INSERT INTO fault (id, organization, definition, skip, times, hits)
              VALUES (?1, ?2, ?3, ?4, ?5, '[]')",
-            (&fault.id, fault.organization, definition, fault.skip, fault.times),
+            (&fault.id, organization, definition, skip, remaining),
         )?;
-        let (faults, fault) = (Arc::clone(self), fault.clone());
-        tx.after_commit(move || faults.lock().push(fault));
-        Ok(())
+        let (faults, added) = (Arc::clone(self), Owned::new(organization, fault.clone(), skip));
+        tx.after_commit(move || faults.lock().push(added));
+        Ok(fault)
     }
 
     /// Applies the faults to a request: the oldest matching one that is not used up
@@ -116,34 +101,36 @@ impl Faults {
         &self,
         organization: i64,
         operation: Operation,
-        now: Millis,
-    ) -> (Option<Effect>, Vec<FaultUpdate>) {
+        now: Timestamp,
+    ) -> (Option<NewFault>, Vec<FaultUpdate>) {
         let mut updates = Vec::new();
         let mut faults = self.lock();
-        let matching = faults.iter_mut().filter(|fault| {
-            fault.organization == organization
-                && fault.times > 0
-                && fault.operation.is_none_or(|wanted| wanted == operation)
+        let matching = faults.iter_mut().filter(|owned| {
+            owned.organization == organization
+                && owned.fault.remaining > 0
+                && owned.operation.is_none_or(|wanted| wanted == operation)
         });
-        for fault in matching {
-            if fault.skip > 0 {
-                fault.skip -= 1;
+        for Owned { skip, fault, .. } in matching {
+            if *skip > 0 {
+                *skip -= 1;
                 updates.push(FaultUpdate { fault: fault.id.clone(), hit: None });
                 continue;
             }
-            fault.times -= 1;
-            let hit = FaultHit { at: now, operation };
+            fault.remaining -= 1;
+            let hit = FaultHit { at: now, operation: operation.to_string() };
             if fault.hits.len() < MAX_HITS {
                 fault.hits.push(hit.clone());
             }
             updates.push(FaultUpdate { fault: fault.id.clone(), hit: Some(hit) });
-            return (Some(fault.effect.clone()), updates);
+            return (Some(fault.definition.clone()), updates);
         }
         (None, updates)
     }
 
     pub(crate) fn list(&self, organization: i64) -> Vec<Fault> {
-        self.lock().iter().filter(|fault| fault.organization == organization).cloned().collect()
+        let faults = self.lock();
+        let own = faults.iter().filter(|owned| owned.organization == organization);
+        own.map(|owned| owned.fault.clone()).collect()
     }
 
     /// Removes one fault of an organization, or all of them if `id` is `None`. Returns
@@ -160,8 +147,9 @@ impl Faults {
         )?;
         let faults = Arc::clone(self);
         tx.after_commit(move || {
-            faults.lock().retain(|fault| {
-                fault.organization != organization || id.as_ref().is_some_and(|id| *id != fault.id)
+            faults.lock().retain(|owned| {
+                owned.organization != organization
+                    || id.as_ref().is_some_and(|id| *id != owned.fault.id)
             });
         });
         Ok(removed > 0)
@@ -170,42 +158,31 @@ impl Faults {
     /// Removes the faults of one organization from memory. Does not reload the others
     /// from the database, because not all of their hits may be saved.
     pub(crate) fn remove_organization(&self, organization: i64) {
-        self.lock().retain(|fault| fault.organization != organization);
+        self.lock().retain(|owned| owned.organization != organization);
     }
 
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Replaces all faults by those in the database. `parse` reads a definition.
-    pub(crate) fn load(
-        &self,
-        reader: Reader<'_>,
-        parse: impl Fn(&str) -> Result<(Option<Operation>, Effect), ApiError>,
-    ) -> Result<(), ApiError> {
-        let mut loaded = Vec::new();
+    /// Replaces all faults by those in the database.
+    pub(crate) fn load(&self, reader: Reader<'_>) -> Result<(), ApiError> {
         let sql = "SELECT id, organization, definition, skip, times, hits FROM fault ORDER BY id";
-        let mut statement = reader.statement(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (asked, hits): (String, String) = (row.get(2)?, row.get(5)?);
-            let (operation, effect) = parse(&asked)?;
-            loaded.push(Fault {
+        let rows = reader.all(sql, [], |row| {
+            let (definition, hits): (String, String) = (row.get(2)?, row.get(5)?);
+            let fault = Fault {
                 id: row.get(0)?,
-                organization: row.get(1)?,
-                operation,
-                effect,
-                skip: row.get(3)?,
-                times: row.get(4)?,
-                hits: hits_from(&hits),
-                definition: serde_json::from_str(&asked).map_err(ApiError::internal)?,
-            });
-        }
-        *self.lock() = loaded;
+                definition: serde_json::from_str(&definition).unwrap_or_default(),
+                remaining: row.get(4)?,
+                hits: serde_json::from_str(&hits).unwrap_or_default(),
+            };
+            Ok(Owned::new(row.get(1)?, fault, row.get(3)?))
+        });
+        *self.lock() = rows?;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Fault>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Owned>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -224,10 +201,10 @@ pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
             };
             tx.execute(
                 "UPDATE fault SET times = times - 1, hits = CASE
-                     WHEN json_array_length(hits) < ?4
-                     THEN json_insert(hits, '$[#]', json_array(?2, ?3)) ELSE hits END
+                     WHEN json_array_length(hits) < ?3
+                     THEN json_insert(hits, '$[#]', json(?2)) ELSE hits END
                  WHERE id = ?1",
-                (&fault, hit.at, hit.operation.to_string(), MAX_HITS as i64),
+                (&fault, serde_json::to_string(&hit).map_err(ApiError::internal)?, MAX_HITS as i64),
             )?;
         }
         Ok(())
@@ -235,14 +212,4 @@ pub(crate) async fn save(store: &Store, updates: Vec<FaultUpdate>) {
     if let Err(error) = saved.await {
         tracing::warn!(message = error.message(), "did not save a fault hit");
     }
-}
-
-/// Reads the column `hits`: times, each with the name of an operation.
-fn hits_from(json: &str) -> Vec<FaultHit> {
-    let hits: Vec<(Millis, String)> = serde_json::from_str(json).unwrap_or_default();
-    let hit = |(at, name): (Millis, String)| {
-        let operation = Operation::ALL.iter().copied().find(|known| known.to_string() == name);
-        operation.map(|operation| FaultHit { at, operation })
-    };
-    hits.into_iter().filter_map(hit).collect()
 }

@@ -7,9 +7,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 use svc_sdk::{Scope, Service};
 
+use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
@@ -23,23 +24,6 @@ pub(crate) struct Key {
     pub(crate) organization: i64,
     pub(crate) service: Service,
     pub(crate) scopes: Vec<Scope>,
-}
-
-/// Whether a key is a live or a test key
-/// (`docs/undocumented/both-services.md#live-and-test-keys`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Live,
-    Test,
-}
-
-impl Mode {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
 }
 
 type Hash = [u8; 32];
@@ -113,8 +97,8 @@ pub(crate) fn create(
     organization: i64,
     service: Service,
     scopes: Vec<Scope>,
-    mode: Mode,
-) -> Result<Key, ApiError> {
+    mode: KeyMode,
+) -> Result<control::Key, ApiError> {
     tx.limit("api_key", organization, MAX_KEYS)?;
     let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -126,15 +110,19 @@ pub(crate) fn create(
             organization,
             service.as_str(),
             scopes.join(" "),
-            mode.as_str(),
+            mode.to_string(),
             hint(&secret),
             hash(secret.as_bytes()),
             tx.now,
         ),
     )?;
-    let (keys, added) = (Arc::clone(keys), key.clone());
-    tx.after_commit(move || keys.add(&secret, added));
-    Ok(key)
+    let created = control::Key {
+        key: Some(secret.clone()),
+        ..shown(key.id.clone(), service, &key.scopes, mode.to_string(), tx.now.into())
+    };
+    let keys = Arc::clone(keys);
+    tx.after_commit(move || keys.add(&secret, key));
+    Ok(created)
 }
 
 /// Finds the key with this secret, whose organization it names.
@@ -177,33 +165,33 @@ pub(crate) fn delete_all(
     Ok(())
 }
 
-/// A key as a list shows it.
-pub(crate) struct Listed {
-    pub(crate) id: String,
-    pub(crate) service: Service,
-    pub(crate) scopes: Vec<Scope>,
-    pub(crate) mode: String,
-    pub(crate) hint: String,
-    pub(crate) created_at: Millis,
+/// Lists the keys of an organization, oldest first.
+pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<control::Key>, ApiError> {
+    let sql = "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+               WHERE organization = ?1 ORDER BY id";
+    reader.all(sql, [organization], |row| {
+        let service = service_from(row.get_ref(1)?.as_str()?);
+        let scopes = scopes_from(row.get_ref(2)?.as_str()?);
+        let hint = Some(row.get(4)?);
+        Ok(control::Key { hint, ..shown(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?) })
+    })
 }
 
-/// Lists the keys of an organization, oldest first.
-pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Listed>, ApiError> {
-    let mut statement = reader.statement(
-        "SELECT id, service, scopes, mode, hint, created_at FROM api_key
-         WHERE organization = ?1 ORDER BY id",
-    )?;
-    let rows = statement.query_map([organization], |row| {
-        Ok(Listed {
-            id: row.get(0)?,
-            service: service_from(&row.get::<_, String>(1)?),
-            scopes: scopes_from(&row.get::<_, String>(2)?),
-            mode: row.get(3)?,
-            hint: row.get(4)?,
-            created_at: row.get(5)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+/// A key as the control interface shows it.
+fn shown(
+    id: String,
+    service: Service,
+    scopes: &[Scope],
+    mode: String,
+    created_at: Timestamp,
+) -> control::Key {
+    let mut names: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+    let (scopes, scope) = match service {
+        Service::Email => (Some(names), None),
+        _ => (None, names.pop()),
+    };
+    let service = service.as_str().to_owned();
+    control::Key { id, service, mode, scopes, scope, key: None, hint: None, created_at }
 }
 
 fn scopes_from(text: &str) -> Vec<Scope> {
@@ -211,12 +199,12 @@ fn scopes_from(text: &str) -> Vec<Scope> {
 }
 
 /// Generates a secret with the documented prefix of the service and mode.
-pub(crate) fn new_secret(service: Service, mode: Mode) -> Result<String, ApiError> {
+pub(crate) fn new_secret(service: Service, mode: KeyMode) -> Result<String, ApiError> {
     let service = match service {
         Service::Email => "mk",
         _ => "sk",
     };
-    Ok(format!("{service}_{}_{}", mode.as_str(), random_hex::<24>()?))
+    Ok(format!("{service}_{mode}_{}", random_hex::<24>()?))
 }
 
 /// Returns `N` random bytes in hex.

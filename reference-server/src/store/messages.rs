@@ -4,6 +4,7 @@
 use rusqlite::Row;
 
 pub(crate) use crate::control::messages::{Direction, MessageSummary};
+use crate::control::notifications::Notification;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
@@ -26,8 +27,8 @@ pub(crate) fn insert_outgoing(
         (organization, id, recipient, &email.id, domain, tx.now),
     )?;
     tx.message_stored(organization, recipient);
-    tx.publish(Some(organization), "message", || {
-        MessageSummary {
+    tx.publish(Some(organization), || {
+        let message = MessageSummary {
             id: id.to_owned(),
             direction: Direction::Outgoing,
             email_id: Some(email.id.clone()),
@@ -35,8 +36,8 @@ pub(crate) fn insert_outgoing(
             recipient: recipient.to_owned(),
             subject: email.meta.subject.clone(),
             created_at: tx.now.into(),
-        }
-        .shortened()
+        };
+        Notification::Message(message.shortened())
     });
     Ok(())
 }
@@ -78,8 +79,8 @@ pub(crate) fn insert_incoming(
         ),
     )?;
     tx.message_stored(organization, new.recipient);
-    tx.publish(Some(organization), "message", || {
-        MessageSummary {
+    tx.publish(Some(organization), || {
+        let message = MessageSummary {
             id: new.id.to_owned(),
             direction: Direction::Incoming,
             email_id: None,
@@ -87,8 +88,8 @@ pub(crate) fn insert_incoming(
             recipient: new.recipient.to_owned(),
             subject: new.subject.to_owned(),
             created_at: tx.now.into(),
-        }
-        .shortened()
+        };
+        Notification::Message(message.shortened())
     });
     Ok(())
 }

@@ -3,14 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use svc_sdk::Operation;
 
 use crate::control::requests::RequestHandled;
 use crate::model::redact::redact;
-use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 
 /// Maximum number of requests of an organization in the log, and of their bytes.
 const MAX_REQUESTS: usize = 1000;
@@ -51,21 +50,7 @@ impl fmt::Debug for OnRequest {
 
 /// A request with the beginning of its bodies.
 pub(crate) struct LoggedRequest {
-    /// Its `X-Request-Id`.
-    pub(crate) id: String,
-    pub(crate) operation: Operation,
-    /// With the query.
-    pub(crate) path: String,
-    /// The ID of the key; `None` if it was not valid.
-    pub(crate) key: Option<String>,
-    pub(crate) started_at: Millis,
-    pub(crate) duration: Duration,
-    /// `None` if no response was sent.
-    pub(crate) status: Option<u16>,
-    /// The ID of the fault that affected it.
-    pub(crate) fault: Option<String>,
-    pub(crate) idempotency_key: Option<String>,
-    pub(crate) user_agent: Option<String>,
+    pub(crate) handled: RequestHandled,
     pub(crate) request_body: Option<LoggedBody>,
     pub(crate) response_body: Option<LoggedBody>,
 }
@@ -114,52 +99,34 @@ impl LoggedRequest {
         operation: Operation,
         path: &str,
         headers: &HeaderMap,
-        started_at: Millis,
+        started_at: Timestamp,
     ) -> Self {
         let header = |value: Option<&HeaderValue>| Some(shortened(&redact(value?.to_str().ok()?)));
-        Self {
+        let handled = RequestHandled {
             id,
-            operation,
+            service: operation.service().as_str().to_owned(),
+            operation: operation.name().to_owned(),
+            method: operation.method().as_str().to_owned(),
             path: shortened(&redact(path)),
             key: None,
-            started_at,
-            duration: Duration::ZERO,
             status: None,
+            duration_ms: 0.0,
+            started_at,
             fault: None,
             idempotency_key: header(headers.get("idempotency-key")),
             user_agent: header(headers.get(USER_AGENT)),
-            request_body: None,
-            response_body: None,
-        }
+        };
+        Self { handled, request_body: None, response_body: None }
     }
 
     /// Roughly what the request takes in memory.
     fn size(&self) -> usize {
         let bodies = [&self.request_body, &self.response_body];
         let bodies = bodies.into_iter().flatten().map(|body| body.start.len()).sum::<usize>();
-        let texts = [&self.idempotency_key, &self.user_agent];
-        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
-        size_of::<Self>() + self.id.len() + self.path.len() + texts + bodies
-    }
-}
-
-impl From<&LoggedRequest> for RequestHandled {
-    fn from(request: &LoggedRequest) -> Self {
-        let operation = request.operation;
-        Self {
-            id: request.id.clone(),
-            service: operation.service().as_str().to_owned(),
-            operation: operation.name().to_owned(),
-            method: operation.method().as_str().to_owned(),
-            path: request.path.clone(),
-            key: request.key.clone(),
-            status: request.status,
-            duration_ms: request.duration.as_micros() as f64 / 1000.0,
-            started_at: request.started_at.into(),
-            fault: request.fault.clone(),
-            idempotency_key: request.idempotency_key.clone(),
-            user_agent: request.user_agent.clone(),
-        }
+        let RequestHandled { id, path, idempotency_key, user_agent, .. } = &self.handled;
+        let texts = [idempotency_key, user_agent].into_iter().flatten();
+        let texts = texts.chain([id, path]).map(String::len).sum::<usize>();
+        size_of::<Self>() + texts + bodies
     }
 }
 
@@ -185,7 +152,7 @@ impl RequestLog {
         state.bytes = state.bytes.saturating_add_signed(change);
         while state.bytes > MAX_TOTAL {
             // The organization whose last request is the oldest: its tests are most likely over.
-            let last = |of: &Requests| of.requests.back().map(|request| request.id.clone());
+            let last = |of: &Requests| of.requests.back().map(|request| request.handled.id.clone());
             let oldest = state.organizations.iter().min_by_key(|(_, of)| last(of));
             let Some(oldest) = oldest.map(|(organization, _)| *organization) else { break };
             state.remove(oldest);
@@ -228,7 +195,7 @@ mod tests {
     fn request(body: &[u8]) -> Arc<LoggedRequest> {
         let id = id::new(Prefix::Request);
         let headers = HeaderMap::new();
-        let mut request = LoggedRequest::new(id, Operation::EmailsSend, "/", &headers, 0);
+        let mut request = LoggedRequest::new(id, Operation::EmailsSend, "/", &headers, 0.into());
         request.request_body = LoggedBody::of(body);
         Arc::new(request)
     }

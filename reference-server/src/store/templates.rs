@@ -1,32 +1,22 @@
 //! The table `template`.
 
+pub(crate) use crate::control::templates::Template;
+use crate::control::templates::{NewTemplate, TemplateSummary};
 use crate::model::error::ApiError;
-use crate::model::time::Millis;
 use crate::store::{Reader, Tx};
-
-pub(crate) struct Template {
-    pub(crate) id: String,
-    pub(crate) subject: Option<String>,
-    pub(crate) html: Option<String>,
-    pub(crate) text: Option<String>,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
-}
 
 /// Creates or replaces a template.
 pub(crate) fn put(
     tx: &Tx<'_>,
     organization: i64,
     id: &str,
-    subject: Option<&str>,
-    html: Option<&str>,
-    text: Option<&str>,
+    new: &NewTemplate,
 ) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO template (organization, id, subject, html, text, created_at, updated_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
          ON CONFLICT DO UPDATE SET subject = ?3, html = ?4, text = ?5, updated_at = ?6",
-        (organization, id, subject, html, text, tx.now),
+        (organization, id, &new.subject, &new.html, &new.text, tx.now),
     )?;
     Ok(())
 }
@@ -56,29 +46,17 @@ pub(crate) fn find(
     })?)
 }
 
-/// A template without its content.
-pub(crate) struct Head {
-    pub(crate) id: String,
-    pub(crate) subject: Option<String>,
-    pub(crate) has_html: bool,
-    pub(crate) has_text: bool,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
-}
-
 /// Lists the templates of an organization after this one, by ID.
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
     after: &str,
     limit: i64,
-) -> Result<Vec<Head>, ApiError> {
-    let mut statement = reader.statement(
-        "SELECT id, subject, html IS NOT NULL, text IS NOT NULL, created_at, updated_at
-         FROM template WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-    )?;
-    let rows = statement.query_map((organization, after, limit), |row| {
-        Ok(Head {
+) -> Result<Vec<TemplateSummary>, ApiError> {
+    let sql = "SELECT id, subject, html IS NOT NULL, text IS NOT NULL, created_at, updated_at
+               FROM template WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    reader.all(sql, (organization, after, limit), |row| {
+        Ok(TemplateSummary {
             id: row.get(0)?,
             subject: row.get(1)?,
             has_html: row.get(2)?,
@@ -86,6 +64,5 @@ pub(crate) fn list(
             created_at: row.get(4)?,
             updated_at: row.get(5)?,
         })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    })
 }

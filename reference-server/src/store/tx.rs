@@ -4,15 +4,17 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
-use serde::Serialize;
 use tokio::sync::{Notify, broadcast};
 
 use super::lock::lock;
+use super::notifications::{New, Notifications};
+use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
-use crate::model::event_log::{EventLog, NewEvent};
 use crate::model::job::Queue;
 use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 
 /// Read access to the database, within a transaction or outside of one. Only the modules of
 /// the store can run statements with it, so every statement is in one of them.
@@ -55,7 +57,7 @@ pub(crate) struct Tx<'a> {
     connection: &'a Connection,
     /// Time of the server's clock at which the write runs.
     pub(crate) now: Millis,
-    log: &'a EventLog,
+    notifications: &'a Notifications,
     pub(super) effects: Effects,
 }
 
@@ -66,13 +68,17 @@ pub(super) struct Effects {
     /// The organization and the recipient of each stored message.
     messages: Vec<(i64, String)>,
     /// For the clients that watch.
-    events: RefCell<Vec<NewEvent>>,
+    notifications: RefCell<Vec<New>>,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 impl<'a> Tx<'a> {
-    pub(super) fn new(connection: &'a Connection, now: Millis, log: &'a EventLog) -> Self {
-        Self { connection, now, log, effects: Effects::default() }
+    pub(super) fn new(
+        connection: &'a Connection,
+        now: Millis,
+        notifications: &'a Notifications,
+    ) -> Self {
+        Self { connection, now, notifications, effects: Effects::default() }
     }
 
     /// Reads what this transaction sees.
@@ -166,19 +172,15 @@ impl<'a> Tx<'a> {
 
     /// Whether a client watches what changes.
     pub(super) fn is_watched(&self) -> bool {
-        self.log.is_watched()
+        self.notifications.is_watched()
     }
 
-    /// Tells the clients that watch, after the commit. `data` is created only if there are any.
-    pub(crate) fn publish<T: Serialize>(
-        &self,
-        organization: Option<i64>,
-        kind: &'static str,
-        data: impl FnOnce() -> T,
-    ) {
+    /// Tells the clients that watch, after the commit. The notification is created only if there
+    /// are any.
+    pub(crate) fn publish(&self, organization: Option<i64>, create: impl FnOnce() -> Notification) {
         if self.is_watched() {
-            let event = NewEvent::new(organization, kind, &data());
-            self.effects.events.borrow_mut().extend(event);
+            let new = New::of(organization, &create());
+            self.effects.notifications.borrow_mut().extend(new);
         }
     }
 
@@ -192,7 +194,7 @@ impl Effects {
     fn extend(&mut self, later: Self) {
         self.due.extend(later.due);
         self.messages.extend(later.messages);
-        self.events.get_mut().extend(later.events.into_inner());
+        self.notifications.get_mut().extend(later.notifications.into_inner());
         self.after_commit.extend(later.after_commit);
     }
 
@@ -204,9 +206,9 @@ impl Effects {
             // Fails if no client waits.
             let _ = wake.messages.send(Arc::new(self.messages));
         }
-        let events = self.events.into_inner();
-        if !events.is_empty() {
-            wake.log.add(events);
+        let notifications = self.notifications.into_inner();
+        if !notifications.is_empty() {
+            wake.notifications.add(notifications);
         }
         if !self.due.is_empty() {
             lock(&wake.due).extend(self.due);
@@ -226,7 +228,7 @@ pub(crate) struct Wake {
     /// [`NO_ORGANIZATION`] after a reset of the server.
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// For the clients that watch what changes.
-    pub(crate) log: Arc<EventLog>,
+    pub(crate) notifications: Arc<Notifications>,
 }
 
 impl Default for Wake {
@@ -235,7 +237,7 @@ impl Default for Wake {
             due: Mutex::default(),
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
-            log: Arc::default(),
+            notifications: Arc::default(),
         }
     }
 }
@@ -244,6 +246,12 @@ impl Wake {
     /// Takes what became due since the last call: queues, each with the time of its work.
     pub(crate) fn take(&self) -> Vec<(Queue, Millis)> {
         std::mem::take(&mut *lock(&self.due))
+    }
+}
+
+impl FromSql for Timestamp {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(value.as_i64()?.into())
     }
 }
 

@@ -153,7 +153,7 @@ fn commit(connection: &Connection, group: &mut VecDeque<Write>, clock: &Clock, w
     while result.is_ok()
         && let Some(write) = group.pop_front()
     {
-        let mut tx = Tx::new(connection, clock.now(), &wake.log);
+        let mut tx = Tx::new(connection, clock.now(), &wake.notifications);
         match run_one(connection, write, &mut tx) {
             Ok(Some(written)) => done.push((written, tx.effects)),
             // It panicked. The dropped result channel reports this to the caller.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use svc_reference_server::Server;
 use svc_reference_server::client::{
-    Client, DeliveryState, Direction, DmarcVerdict, DropPoint, EmailEvent, InboundMessage,
+    Client, DeliveryState, Direction, DmarcVerdict, DropPoint, EmailEvent, InboundMessage, KeyMode,
     NewFault, NewKey, NewTemplate, RecordKind, SpfVerdict,
 };
 use svc_sdk::email::{Email, EmailStatus, Event, NewContact, NewWebhook};
@@ -122,7 +122,7 @@ async fn controls_time_faults_and_deliveries() {
     let limited = sandbox.faults().add(&limited.body("wait")).await.unwrap();
     let cut = NewFault::new().drop_connection(DropPoint::Before).operation("audiences.list");
     let cut = sandbox.faults().add(&cut).await.unwrap();
-    assert_eq!(cut.definition.drop.as_deref(), Some("before"));
+    assert_eq!(cut.definition.drop, Some(DropPoint::Before));
     for _ in 0..3 {
         drop(email.emails().get("eml_none").retries(0).await);
     }
@@ -160,7 +160,7 @@ async fn every_tenant_has_keys_and_templates_of_its_own() {
     let key = keys.create(&NewKey::email([svc_sdk::Scope::EmailsRead])).await.unwrap();
     assert_eq!(key.scopes.as_ref().unwrap(), &["emails:read"]);
     assert!(!format!("{key:?}").contains(key.key.as_ref().unwrap()));
-    let live = keys.create(&NewKey::extraction("extract_only").mode("live")).await.unwrap();
+    let live = keys.create(&NewKey::extraction("extract_only").mode(KeyMode::Live)).await.unwrap();
     assert!(live.key.unwrap().starts_with("sk_live_"));
     keys.delete(&key.id).await.unwrap();
     assert_eq!(keys.list().await.unwrap().len(), 3);

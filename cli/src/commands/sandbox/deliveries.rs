@@ -67,7 +67,7 @@ impl List {
 }
 
 fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
-    DeliveryState::parse(text).ok_or("must be pending, delivered, failed or dropped")
+    text.parse().map_err(|_| "must be pending, delivered, failed or dropped")
 }
 
 /// Show a delivery and its attempts

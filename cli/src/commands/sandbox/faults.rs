@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use svc_reference_server::client::NewFault;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use svc_reference_server::client::{DropPoint, NewFault};
 
 use crate::complete::{Values, at_file};
 use crate::context::Context;
@@ -68,8 +69,8 @@ pub struct Add {
     ///
     /// `before`: before the request is processed. `after`: after it was processed, without a
     /// response. `midway`: in the middle of the response.
-    #[arg(long, value_parser = ["before", "after", "midway"])]
-    drop: Option<String>,
+    #[arg(long, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
+    drop: Option<DropPoint>,
     #[command(flatten)]
     organization: OfOrganization,
 }

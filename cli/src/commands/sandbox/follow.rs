@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use svc_reference_server::client::{
-    Client, Direction, LiveEvent, LiveEvents, ResetReason, Timestamp,
+    Client, Direction, Notification, NotificationPage, ResetReason, Timestamp,
 };
 
 use crate::context::Context;
@@ -25,13 +25,13 @@ const RETRY: Duration = Duration::from_millis(500);
 pub async fn follow(
     context: &Context,
     organization: Option<&str>,
-    wanted: impl Fn(&LiveEvent) -> bool,
+    wanted: impl Fn(&Notification) -> bool,
 ) -> Result<(), Failure> {
     // Before the first line is printed: its reader may stop the command at once.
     let mut stop = StopSignal::listen(context.settings.env.signals)?;
     let follow = async {
         let client = control::client(context, organization).await?;
-        let begun = client.events().begin();
+        let begun = client.notifications().begin();
         let begun = (begun.decode)(&context.run(begun.call).await?)?;
         for event in &begun.data {
             context.out.event("ready; press Ctrl-C to stop", event)?;
@@ -49,29 +49,30 @@ async fn print_all(
     context: &Context,
     client: &Client,
     mut position: String,
-    wanted: impl Fn(&LiveEvent) -> bool,
+    wanted: impl Fn(&Notification) -> bool,
 ) -> Result<(), Failure> {
     let mut is_connected = true;
     loop {
-        let LiveEvents { data, next, .. } = match client.events().after(&position).await {
-            Ok(events) => events,
-            Err(error) if error.status().is_some_and(|status| status.is_client_error()) => {
-                return Err(svc_sdk::Error::from(error).into());
-            }
-            Err(_) => {
-                if std::mem::take(&mut is_connected) {
-                    context.out.note("the server does not respond; waiting for it");
+        let NotificationPage { data, next, .. } =
+            match client.notifications().after(&position).await {
+                Ok(events) => events,
+                Err(error) if error.status().is_some_and(|status| status.is_client_error()) => {
+                    return Err(svc_sdk::Error::from(error).into());
                 }
-                tokio::time::sleep(RETRY).await;
-                continue;
-            }
-        };
+                Err(_) => {
+                    if std::mem::take(&mut is_connected) {
+                        context.out.note("the server does not respond; waiting for it");
+                    }
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            };
         if !std::mem::replace(&mut is_connected, true) {
             context.out.note("the server responds again");
         }
         position = next;
         for event in &data {
-            if let LiveEvent::Reset(reset) = event {
+            if let Notification::Reset(reset) = event {
                 let reason = match reset.reason {
                     ResetReason::Gap => "gap",
                     ResetReason::Restarted => "restarted",
@@ -89,9 +90,9 @@ async fn print_all(
 }
 
 /// Prints an event: on one line for people, with a status in its color.
-fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
+fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
     let (at, kind, what, after) = match event {
-        LiveEvent::Request(request) => {
+        Notification::Request(request) => {
             let before = format!(
                 "{}  {:<8}  ",
                 clock(request.started_at, context.settings.env.zone),
@@ -108,7 +109,7 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
                 None => context.out.event(&format!("{before}---{about}, no response"), event),
             };
         }
-        LiveEvent::Attempt(attempt) => {
+        Notification::Attempt(attempt) => {
             let before = format!(
                 "{}  {:<8}  ",
                 clock(attempt.started_at, context.settings.env.zone),
@@ -118,7 +119,7 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
                 "  number {} to {} in {} ms",
                 attempt.number, attempt.url, attempt.duration_ms
             );
-            return match attempt.status.and_then(|status| u16::try_from(status).ok()) {
+            return match attempt.status {
                 Some(status) => context.out.http_event(&before, status, &about, event),
                 None => {
                     let error = attempt.error.as_deref().unwrap_or("no response");
@@ -126,12 +127,12 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
                 }
             };
         }
-        LiveEvent::Email(email) => {
+        Notification::Email(email) => {
             let to = email.to.join(", ");
             let about = format!("{} to {to}: {}", email.id, email.subject);
             (email.updated_at, "email", email.status.as_str(), about)
         }
-        LiveEvent::Message(message) => {
+        Notification::Message(message) => {
             let about = format!("{} to {}: {}", message.id, message.recipient, message.subject);
             let direction = match message.direction {
                 Direction::Outgoing => "outgoing",
@@ -139,7 +140,7 @@ fn print(context: &Context, event: &LiveEvent) -> Result<(), Failure> {
             };
             (message.created_at, "message", direction, about)
         }
-        LiveEvent::Delivery(delivery) => {
+        Notification::Delivery(delivery) => {
             let about = format!("{} of {}", delivery.id, delivery.event);
             (delivery.updated_at, "delivery", delivery.state.as_str(), about)
         }

@@ -1,7 +1,8 @@
 //! The `svc sandbox keys` commands: API keys of the local server.
 
 use clap::Args;
-use svc_reference_server::client::NewKey;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use svc_reference_server::client::{KeyMode, NewKey};
 
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
@@ -51,8 +52,8 @@ pub struct Create {
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',', add = Values::Scope.candidates())]
     scope: Vec<String>,
     /// Mode of an extraction key [default: test]
-    #[arg(long, value_parser = ["live", "test"])]
-    mode: Option<String>,
+    #[arg(long, value_parser = PossibleValuesParser::new(["live", "test"]).try_map(|mode| mode.parse::<KeyMode>()))]
+    mode: Option<KeyMode>,
     #[command(flatten)]
     organization: OfOrganization,
 }

@@ -1,7 +1,7 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::Args;
-use svc_reference_server::client::{LiveEvent, LoggedRequest, Page, Request};
+use svc_reference_server::client::{LoggedRequest, Notification, Page, Request};
 use svc_sdk::Operation;
 
 use crate::commands::sandbox::follow::follow;
@@ -117,7 +117,7 @@ pub struct Tail {
 
 impl Tail {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let is_request = |event: &LiveEvent| matches!(event, LiveEvent::Request(_));
+        let is_request = |event: &Notification| matches!(event, Notification::Request(_));
         follow(context, self.organization.name(), is_request).await
     }
 }

@@ -1,13 +1,12 @@
 //! `/_sandbox/clock`: freezes, advances and resumes the server's clock
 //! (`docs/control-interface.md#the-clock`).
 
+use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
 use crate::control::clock::{self, Clock, ClockChange};
 use crate::engine::{Command, State};
 use crate::model::error::ApiError;
 use crate::model::time;
-use crate::model::timestamp::Timestamp;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox server");
@@ -15,12 +14,12 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(clock::CHANGE, set);
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Json<Clock>, ApiError> {
-    show(&call.app().engine.send(Command::State).await?)
+pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
+    call.data.app.engine.send(Command::State).await.map(Clock::from)
 }
 
-pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Json<Clock>, ApiError> {
-    let (app, change) = (call.app(), &call.body);
+pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiError> {
+    let (app, change) = (&call.data.app, &call.body);
     let command = match (change.freeze, &change.advance, change.resume) {
         (Some(true), None, None) => Command::Freeze,
         (None, Some(duration), None) => {
@@ -40,14 +39,12 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Json<Clock>, A
             return Err(ApiError::field("", message));
         }
     };
-    show(&app.engine.send(command).await?)
+    app.engine.send(command).await.map(Clock::from)
 }
 
-fn show(state: &State) -> Result<Json<Clock>, ApiError> {
-    Json::of(&Clock {
-        now: state.now.into(),
-        frozen: state.frozen,
-        settled: state.settled,
-        next_due: state.next_due.map(Timestamp::from),
-    })
+impl From<State> for Clock {
+    fn from(state: State) -> Self {
+        let State { now, frozen, settled, next_due, .. } = state;
+        Self { now: now.into(), frozen, settled, next_due: next_due.map(Into::into) }
+    }
 }

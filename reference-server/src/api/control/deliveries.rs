@@ -1,16 +1,13 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use std::sync::Arc;
-
 use crate::api::framework::route::{ID, Routes};
-use crate::api::framework::{ControlCall, Json, memory};
-use crate::control::deliveries::{self as control, Attempt, Delivery, DeliveryQuery, State};
+use crate::api::framework::{ControlCall, memory};
+use crate::control::deliveries::{self as control, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
-use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::deliveries::{self, Filter};
+use crate::store::deliveries;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
@@ -23,18 +20,16 @@ pub(crate) fn routes(r: &mut Routes) {
 const MAX_ATTEMPTS: i64 = 100;
 
 /// Lists deliveries, newest first, without request and response bodies.
-pub(crate) async fn list(
-    call: ControlCall<(), DeliveryQuery>,
-) -> Result<Json<Page<Delivery>>, ApiError> {
-    let (organization, query) = (call.organization, call.query);
-    let DeliveryQuery { webhook, event, state, limit, cursor } = query;
-    let filter = Filter { webhook, event, state, cursor: cursor.map(|cursor| cursor.0) };
-    let page = move |reader: Reader<'_>| {
-        let found = deliveries::list(reader, organization, &filter, limit.0 as i64 + 1)?;
-        let page = Page::of(found, limit.0, |last| last.id.clone());
-        Ok(Page { data: with_attempts(reader, page.data)?, next: page.next })
-    };
-    Json::of(&call.input.app.store.read(page).await?)
+pub(crate) async fn list(call: ControlCall<(), DeliveryQuery>) -> Result<Page<Delivery>, ApiError> {
+    let query = call.query;
+    let page = call.data.read(move |reader, organization| {
+        let limit = query.limit.0;
+        let found = deliveries::list(reader, organization, &query)?;
+        let mut page = Page::of(found, limit, |last| last.id.clone());
+        add_attempts(reader, &mut page.data)?;
+        Ok(page)
+    });
+    page.await
 }
 
 /// The deliveries of the events of an email, oldest first.
@@ -43,95 +38,54 @@ pub(super) fn of_email(
     email: &str,
     limit: i64,
 ) -> Result<Vec<Delivery>, ApiError> {
-    with_attempts(reader, deliveries::of_email(reader, email, limit)?)
+    let mut found = deliveries::of_email(reader, email, limit)?;
+    add_attempts(reader, &mut found)?;
+    Ok(found)
 }
 
-fn with_attempts(
-    reader: Reader<'_>,
-    found: Vec<deliveries::Delivery>,
-) -> Result<Vec<Delivery>, ApiError> {
-    let view = |delivery: deliveries::Delivery| {
-        let attempts = deliveries::attempts(reader, &delivery.id, false)?;
-        Ok(Delivery { attempts: Some(views(attempts)), ..Delivery::from(delivery) })
-    };
-    found.into_iter().map(view).collect()
+fn add_attempts(reader: Reader<'_>, found: &mut [Delivery]) -> Result<(), ApiError> {
+    for delivery in found {
+        delivery.attempts = Some(deliveries::attempts(reader, &delivery.id, false)?);
+    }
+    Ok(())
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Json<Delivery>, ApiError> {
-    let (organization, id) = (call.organization, call.id());
-    let read = id.clone();
-    let size = call.app().store.read(move |reader| deliveries::body_size(reader, &read)).await?;
+pub(crate) async fn get(call: ControlCall) -> Result<Delivery, ApiError> {
+    let id = call.id();
+    let size = call.data.read(move |reader, _| deliveries::body_size(reader, &id)).await?;
     memory::reserve_response(size).await;
-    let found = call.app().store.read(move |reader| {
-        let delivery = deliveries::find(reader, &id, organization)?;
+    let id = call.id();
+    let found = call.data.read(move |reader, organization| {
+        let found = deliveries::find(reader, &id, organization)?;
         let body = deliveries::body(reader, &id)?;
-        let attempts = Some(views(deliveries::attempts(reader, &id, true)?));
-        Ok(Delivery { body: body.map(text), attempts, ..Delivery::from(delivery) })
+        Ok(Delivery { body, attempts: Some(deliveries::attempts(reader, &id, true)?), ..found })
     });
-    Json::of(&found.await?)
+    found.await
 }
 
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
-pub(crate) async fn replay(call: ControlCall) -> Result<Json<Delivery, 202>, ApiError> {
-    let (organization, id) = (call.organization, call.id());
-    let app = Arc::clone(call.app());
-    let replayed = call.app().store.write(move |tx| {
+pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
+    let id = call.id();
+    let replayed = call.data.write(move |tx, app, organization| {
         let delivery = deliveries::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == State::Pending {
             return conflict("the delivery is still pending");
         }
-        if delivery.attempts >= MAX_ATTEMPTS {
+        if delivery.attempt_count >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let Some(webhook) = app.webhooks.get(&delivery.webhook) else {
-            return conflict("the webhook of the delivery was deleted");
+        let service = match app.webhooks.get(&delivery.webhook) {
+            None => return conflict("the webhook of the delivery was deleted"),
+            Some(webhook) if !webhook.active => {
+                return conflict("the webhook of the delivery is inactive");
+            }
+            Some(webhook) => webhook.service,
         };
-        if !webhook.active {
-            return conflict("the webhook of the delivery is inactive");
-        }
         // Start after the last retry, so that no retry follows.
-        let retry = webhook::schedule(webhook.service).len() as i64;
+        let retry = webhook::schedule(service).len() as i64;
         deliveries::repeat(tx, organization, &delivery, retry)?;
         deliveries::find(tx.reader(), &id, organization)
     });
-    Json::of(&Delivery::from(replayed.await?))
-}
-
-impl From<deliveries::Delivery> for Delivery {
-    fn from(delivery: deliveries::Delivery) -> Self {
-        Self {
-            id: delivery.id,
-            webhook: delivery.webhook,
-            service: delivery.service.as_str().to_owned(),
-            event: delivery.event,
-            state: delivery.state,
-            attempt_count: delivery.attempts,
-            next_due_at: delivery.due_at.map(Timestamp::from),
-            created_at: delivery.created_at.into(),
-            updated_at: delivery.updated_at.into(),
-            body: None,
-            attempts: None,
-        }
-    }
-}
-
-fn views(attempts: Vec<deliveries::Attempt>) -> Vec<Attempt> {
-    let view = |attempt: deliveries::Attempt| Attempt {
-        number: attempt.number,
-        started_at: attempt.started_at.into(),
-        duration_ms: attempt.duration_ms,
-        url: attempt.url,
-        request_headers: attempt.request_headers,
-        status: attempt.status.map(i64::from),
-        error: attempt.error,
-        response_body: attempt.response_body.map(text),
-    };
-    attempts.into_iter().map(view).collect()
-}
-
-/// Request bodies are JSON; response bodies may be invalid UTF-8.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    replayed.await
 }

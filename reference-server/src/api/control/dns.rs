@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Input, Json, NoContent};
+use crate::api::framework::{ControlCall, Input};
 use crate::control::domains::{self as control, Publish, Published};
 use crate::mail::dns::{Data, Zone, is_reserved};
 use crate::model::address::DomainName;
-use crate::model::dns::{Record, RecordKind, UnknownRecordKind};
-use crate::model::error::{ApiError, Problems};
+use crate::model::dns::{Record, RecordKind};
+use crate::model::error::ApiError;
 use crate::store::domains::{self, Domain};
 use crate::store::{Tx, dns_records};
 
@@ -20,12 +20,10 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(control::WITHDRAW_RECORD, withdraw);
 }
 
-pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Json<Published>, ApiError> {
-    let (organization, domain) = (call.organization, domain_param(&call.input));
-    let app = Arc::clone(call.app());
-    let kinds = parse_kinds(call.body.records)?;
-    let store = Arc::clone(&app.store);
-    let records = store.write(move |tx| {
+pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, ApiError> {
+    let domain = domain_param(&call.input);
+    let kinds = call.body.records.unwrap_or_else(|| RecordKind::ALL.to_vec());
+    let published = call.data.write(move |tx, app, organization| {
         let domain = domains::find_named(tx.reader(), &domain, organization)?;
         if !is_reserved(&domain.name) {
             let message = "is not a name under .test, .example, .invalid or .localhost; \
@@ -34,22 +32,21 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Json<Published
         }
         publish_records(tx, &app.zone, &domain, &kinds)?;
         let published = |record: &Record| kinds.contains(&record.kind);
-        Ok(domain.records().into_iter().filter(published).collect::<Vec<_>>())
+        Ok(Published { published: domain.records().into_iter().filter(published).collect() })
     });
-    Json::of(&Published { published: records.await? })
+    published.await
 }
 
-pub(crate) async fn withdraw(call: ControlCall) -> Result<NoContent, ApiError> {
-    let kind = match call.input.param("record") {
+pub(crate) async fn withdraw(call: ControlCall) -> Result<(), ApiError> {
+    let kind: Option<RecordKind> = match call.input.param("record") {
         "" => None,
         text => {
-            let kind: Result<RecordKind, _> = text.parse();
-            Some(kind.map_err(|error| ApiError::field("record", error.to_string()))?)
+            let unknown = |_| ApiError::field("record", "must be one of mx, spf, dkim, dmarc");
+            Some(text.parse().map_err(unknown)?)
         }
     };
-    let (organization, domain) = (call.organization, domain_param(&call.input));
-    let app = Arc::clone(call.app());
-    let withdrawn = call.app().store.write(move |tx| {
+    let domain = domain_param(&call.input);
+    let withdrawn = call.data.write(move |tx, app, organization| {
         // Query the records directly: the domain itself may already be deleted.
         let owners = dns_records::owners(tx, organization, Some(&domain))?;
         if owners.is_empty() {
@@ -62,8 +59,7 @@ pub(crate) async fn withdraw(call: ControlCall) -> Result<NoContent, ApiError> {
         }
         Ok(())
     });
-    withdrawn.await?;
-    Ok(NoContent)
+    withdrawn.await
 }
 
 /// Stores DNS records of a domain, and publishes them in the built-in zone.
@@ -91,21 +87,4 @@ fn domain_param(input: &Input) -> String {
         Ok(name) => name.as_str().to_owned(),
         Err(_) => name_or_id.to_owned(),
     }
-}
-
-fn parse_kinds(names: Option<Vec<String>>) -> Result<Vec<RecordKind>, ApiError> {
-    let Some(names) = names else { return Ok(RecordKind::ALL.to_vec()) };
-    let mut problems = Problems::default();
-    let mut kinds = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        match name.parse() {
-            Ok(kind) => kinds.push(kind),
-            Err(error) => {
-                let error: UnknownRecordKind = error;
-                problems.add(format!("records[{index}]"), error.to_string());
-            }
-        }
-    }
-    problems.check()?;
-    Ok(kinds)
 }

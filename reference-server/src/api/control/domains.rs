@@ -6,14 +6,14 @@ use svc_sdk::email as sdk;
 use crate::api::email::audiences::Audience;
 use crate::api::email::contacts::Contact;
 use crate::api::email::domains::{View, view};
-use crate::api::framework::control::Returns;
+use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::domains as control;
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, PageQuery};
 use crate::model::error::ApiError;
-use crate::store::{audiences, contacts, domains};
+use crate::store::{Reader, audiences, contacts, domains};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox domains and audiences");
@@ -23,22 +23,18 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(control::CONTACTS, contacts);
 }
 
-// These are documented resources, which the SDK reads.
-impl Returns<Page<sdk::Domain>> for Json<Page<View<'static>>> {}
-impl Returns<Page<sdk::Audience>> for Json<Page<Audience>> {}
-impl Returns<Page<sdk::Contact>> for Json<Page<Contact>> {}
+// The SDK reads them.
+impl Documented<Page<sdk::Domain>> for Page<View<'static>> {}
+impl Documented<Page<sdk::Audience>> for Page<Audience> {}
+impl Documented<Page<sdk::Contact>> for Page<Contact> {}
 
 /// Lists one page of the domains, oldest first.
 pub(crate) async fn list(
     call: ControlCall<(), PageQuery<sdk::Domain>>,
 ) -> Result<Json<Page<View<'static>>>, ApiError> {
-    let (limit, cursor) = start(&call.query);
-    let organization = call.organization;
-    let found = call
-        .app()
-        .store
-        .read(move |reader| domains::page(reader, organization, &cursor, limit as i64 + 1));
-    let Page { data, next } = Page::of(found.await?, limit, |last| last.id.clone());
+    let (limit, cursor) = start(call.query);
+    let read = move |reader: Reader<'_>, of| domains::page(reader, of, &cursor, limit as i64 + 1);
+    let Page { data, next } = Page::of(call.data.read(read).await?, limit, |last| last.id.clone());
     Json::of(&Page { data: data.iter().map(|domain| view(domain, None)).collect(), next })
 }
 
@@ -46,22 +42,18 @@ pub(crate) async fn list(
 pub(crate) async fn audiences(
     call: ControlCall<(), PageQuery<sdk::Audience>>,
 ) -> Result<Json<Page<Audience>>, ApiError> {
-    let (limit, cursor) = start(&call.query);
-    let organization = call.organization;
-    let found = call
-        .app()
-        .store
-        .read(move |reader| audiences::page(reader, organization, &cursor, limit as i64 + 1));
-    Json::of(&Page::of(found.await?, limit, |last| last.id.clone()).map(Audience::from))
+    let (limit, cursor) = start(call.query);
+    let read = move |reader: Reader<'_>, of| audiences::page(reader, of, &cursor, limit as i64 + 1);
+    let found = call.data.read(read).await?;
+    Json::of(&Page::of(found, limit, |last| last.id.clone()).map(Audience::from))
 }
 
 /// Lists one page of the contacts of an audience, oldest first.
 pub(crate) async fn contacts(
     call: ControlCall<(), PageQuery<sdk::Contact>>,
 ) -> Result<Json<Page<Contact>>, ApiError> {
-    let (limit, cursor) = start(&call.query);
-    let (organization, audience) = (call.organization, call.id());
-    let found = call.app().store.read(move |reader| {
+    let (audience, (limit, cursor)) = (call.id(), start(call.query));
+    let found = call.data.read(move |reader, organization| {
         audiences::find(reader, &audience, organization)?;
         contacts::list_after(reader, &audience, &cursor, limit as i64 + 1)
     });
@@ -69,6 +61,6 @@ pub(crate) async fn contacts(
 }
 
 /// The limit of a page, and the ID that it begins after.
-fn start<T>(query: &PageQuery<T>) -> (usize, String) {
-    (query.limit.0, query.cursor.as_ref().map_or_else(String::new, |Id(id, _)| id.clone()))
+fn start<T>(query: PageQuery<T>) -> (usize, String) {
+    (query.limit.0, query.cursor.map(|Id(id, _)| id).unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
-use crate::api::framework::control::Returns;
+use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::emails::{
@@ -31,16 +31,14 @@ pub(crate) fn routes(r: &mut Routes) {
 /// Lists one page of the matching emails, newest first.
 pub(crate) async fn list(
     call: ControlCall<(), EmailQuery>,
-) -> Result<Json<Page<EmailSummary>>, ApiError> {
-    let app = Arc::clone(call.app());
-    let organization = call.organization;
+) -> Result<Page<EmailSummary>, ApiError> {
     let EmailQuery { status, address, subject, tag, after, before, limit, cursor } = call.query;
     let wanted = Wanted {
         address: address.map(|address| address.0),
         subject: subject.map(|part| part.to_lowercase()),
         tag,
     };
-    let find = move |reader: Reader<'_>| {
+    let page = call.data.read(move |reader, organization| {
         let mut found = Vec::new();
         let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
         match &after {
@@ -63,17 +61,17 @@ pub(crate) async fn list(
         };
         emails::each(reader, organization, &range, status, &wanted, take)?;
         Ok(Page::of(found, limit.0, |last| last.id.clone()))
-    };
-    Json::of(&app.store.read(find).await?)
+    });
+    page.await
 }
 
 /// Maximum number of deliveries in a story.
 const MAX_DELIVERIES: i64 = 100;
 
 /// Returns what happened to an email.
-pub(crate) async fn story(call: ControlCall) -> Result<Json<EmailStory>, ApiError> {
-    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
-    let story = call.app().store.read(move |reader| {
+pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, ApiError> {
+    let (id, app) = (call.id(), Arc::clone(&call.data.app));
+    let story = call.data.read(move |reader, organization| {
         let email = find(reader, organization, &id)?;
         Ok(EmailStory {
             request: requests::of_email(&app.requests, &email),
@@ -84,7 +82,7 @@ pub(crate) async fn story(call: ControlCall) -> Result<Json<EmailStory>, ApiErro
             recipients: email.recipients,
         })
     });
-    Json::of(&story.await?)
+    story.await
 }
 
 fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<Stored, ApiError> {
@@ -113,15 +111,13 @@ fn timeline(email: &Stored) -> Vec<EmailChange> {
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
 const MAX_DETAIL: usize = 16 * 1024;
 
-// A documented resource, which the SDK reads.
-impl Returns<EmailRecord> for Json<emails::View<'static>> {}
+impl Documented<EmailRecord> for emails::View<'static> {}
 
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
 pub(crate) async fn simulate(
     call: ControlCall<EmailEvent>,
 ) -> Result<Json<emails::View<'static>>, ApiError> {
-    let (organization, id, app) = (call.organization, call.id(), Arc::clone(call.app()));
-    let event = call.body;
+    let (id, event) = (call.id(), call.body);
     let Some(change) = Change::parse(&event.event) else {
         let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
         return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
@@ -135,8 +131,7 @@ pub(crate) async fn simulate(
         let message = format!("has {size} bytes as JSON, at most {MAX_DETAIL} are allowed");
         return Err(ApiError::field("detail", message));
     }
-    let store = Arc::clone(&app.store);
-    let email = store.write(move |tx| {
+    let email = call.data.write(move |tx, app, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
         let is_affected = |state: &status::RecipientState| match &event.recipient {
             Some(address) => state.address.eq_ignore_ascii_case(address),

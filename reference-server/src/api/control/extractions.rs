@@ -2,13 +2,11 @@
 //! the event to webhooks
 //! (`docs/undocumented/extraction-service.md#operations-not-covered`).
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use svc_sdk::Service;
 
+use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
 use crate::control::extractions::{self as control, Extraction, NewExtraction};
 use crate::delivery::emit::{Part, emit};
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
@@ -23,25 +21,22 @@ pub(crate) fn routes(r: &mut Routes) {
 
 /// Every subscribed endpoint gets a delivery with its own ID. `id` in the response is
 /// the first of them.
-pub(crate) async fn simulate(
-    call: ControlCall<NewExtraction>,
-) -> Result<Json<Extraction, 202>, ApiError> {
-    let (organization, app) = (call.organization, Arc::clone(call.app()));
-    let Some(event) = Event::parse(Service::Extraction, &call.body.event) else {
+pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extraction, ApiError> {
+    let NewExtraction { event, data, .. } = call.body;
+    let Some(event) = Event::parse(Service::Extraction, &event) else {
         let message = format!("must be one of {}", Event::names(Service::Extraction));
         return Err(ApiError::field("event", message));
     };
-    let data = call.body.data;
-    let data = data.map_or_else(|| default_data(event, &app.settings.compatibility), Value::Object);
+    let compatibility = &call.data.app.settings.compatibility;
+    let data = data.map_or_else(|| default_data(event, compatibility), Value::Object);
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
-    let store = Arc::clone(&app.store);
-    let finished = store.write(move |tx| {
+    let finished = call.data.write(move |tx, app, organization| {
         let deliveries =
             emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });
-    Json::of(&finished.await?)
+    finished.await
 }
 
 fn default_data(event: Event, compatibility: &Compatibility) -> Value {

@@ -4,15 +4,12 @@
 //! `Origin` or `Sec-Fetch-Site`, so that a web page cannot use the control interface through the
 //! browser of a developer. A public server requires the control token.
 
-use std::collections::HashSet;
-
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 use url::Position;
 
 use crate::api::framework::Input;
-use crate::model::error::{ApiError, Code, Problems};
+use crate::model::error::{ApiError, Code};
 
 /// The paths of probes, which know neither the token nor the name of the server.
 pub(crate) const PROBES: [&str; 2] = ["/_sandbox/health", "/readyz"];
@@ -79,31 +76,4 @@ fn guard_origin(input: &Input) -> Result<(), ApiError> {
         .as_ref()
         .is_some_and(|url| url[..Position::BeforePath].eq_ignore_ascii_case(origin));
     if (is_asked || is_public) && origins.next().is_none() { Ok(()) } else { Err(foreign_page()) }
-}
-
-/// Returns an error if the query has a parameter other than `organization` and those that
-/// the route knows: a misspelt `organization` must not select another one, or all.
-pub(crate) fn check_query(input: &Input, parameters: &[Value]) -> Result<(), ApiError> {
-    let query = input.query();
-    let known: Vec<&str> = parameters.iter().filter_map(|one| one["name"].as_str()).collect();
-    let mut problems = Problems::default();
-    for name in
-        query.keys().filter(|name| *name != "organization" && !known.contains(&name.as_str()))
-    {
-        // The name is the client's; repeat it only if it can be a parameter's name.
-        let is_name =
-            name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        let names =
-            known.iter().fold("organization".to_owned(), |all, name| format!("{all}, {name}"));
-        let message = format!("is not a query parameter of this path; it has {names}");
-        problems.add(if is_name { name.as_str() } else { "" }, message);
-    }
-    let text = input.parts.uri.query().unwrap_or_default();
-    let mut seen = HashSet::new();
-    for (name, _) in url::form_urlencoded::parse(text.as_bytes()) {
-        if query.contains_key(&*name) && !seen.insert(name.clone()) {
-            problems.add(&*name, "is given more than once");
-        }
-    }
-    problems.check()
 }

@@ -3,7 +3,7 @@
 use svc_sdk::Service;
 
 use crate::api::app::App;
-use crate::api::framework::{ControlCall, Json};
+use crate::api::framework::ControlCall;
 use crate::control::server::{Health, HealthAddresses, RetryDelays};
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
@@ -18,11 +18,11 @@ pub(crate) fn check_ready(app: &App) -> Result<(), ApiError> {
     }
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
-    let app = call.app();
+pub(crate) async fn get(call: ControlCall) -> Result<Health, ApiError> {
+    let app = &call.data.app;
     check_ready(app)?;
     let addresses = app.addresses.get();
-    let health = Health {
+    Ok(Health {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: app.clock.now().into(),
@@ -36,6 +36,5 @@ pub(crate) async fn get(call: ControlCall) -> Result<Json<Health>, ApiError> {
             extraction: webhook::schedule(Service::Extraction).to_vec(),
         },
         set_aside: app.metrics.count_set_aside(),
-    };
-    Json::of(&health)
+    })
 }

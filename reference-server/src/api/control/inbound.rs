@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
 use crate::control::inbound::{
     self as control, InboundMessage, InboundQuery, Received, ReceivedMessage,
 };
@@ -35,8 +35,8 @@ const MAX_RECIPIENTS: usize = 1_000;
 
 pub(crate) async fn receive(
     call: ControlCall<InboundMessage, InboundQuery>,
-) -> Result<Json<Received, 202>, ApiError> {
-    let (app, query) = (Arc::clone(call.app()), call.query);
+) -> Result<Received, ApiError> {
+    let (app, query) = (Arc::clone(&call.data.app), call.query);
     let prepared = if let Some(bytes) = call.source {
         let read = move || {
             let source = inbound::with_crlf(&bytes);
@@ -61,7 +61,7 @@ pub(crate) async fn receive(
     let results = authentication::check(resolver, peer, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
     let message =
-        IncomingMessage { organization: Some(call.organization), recipients, results, source };
+        IncomingMessage { organization: Some(call.data.organization), recipients, results, source };
     let received = inbound::receive(store, &app.webhooks, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
@@ -69,7 +69,7 @@ pub(crate) async fn receive(
     }
     let messages = received.into_iter();
     let messages = messages.map(|one| ReceivedMessage { id: one.id, recipient: one.recipient });
-    Json::of(&Received { messages: messages.collect() })
+    Ok(Received { messages: messages.collect() })
 }
 
 /// The recipients of a complete message: the envelope recipients in the query parameter

@@ -18,7 +18,7 @@ use crate::model::error::{ApiError, Code};
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
-    let app = call.app();
+    let app = &call.data.app;
     let lease = app
         .activity
         .lease(&app.stop)

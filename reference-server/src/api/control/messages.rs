@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::app::Shared;
+use crate::api::framework::ControlCall;
 use crate::api::framework::control::find_organization;
 use crate::api::framework::route::{ID, Routes};
-use crate::api::framework::{ControlCall, Json};
 use crate::control::endpoint::Page;
 use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, Message, MessageQuery, MessageSummary, WaitQuery,
@@ -34,16 +34,16 @@ pub(crate) fn routes(r: &mut Routes) {
 /// Lists one page of the matching messages, newest first.
 pub(crate) async fn list(
     call: ControlCall<(), MessageQuery>,
-) -> Result<Json<Page<MessageSummary>>, ApiError> {
+) -> Result<Page<MessageSummary>, ApiError> {
     let MessageQuery { to, from, subject, after, limit, cursor } = call.query;
     let search = Search { cursor: cursor.map(|id| id.0), ..Search::new(to, from, subject, after) };
-    let found = search.run(&call.input.app, call.organization, limit.0 + 1).await?.messages;
-    Json::of(&Page::of(found, limit.0, |last| last.id.clone()))
+    let found = call.data.read(move |reader, of| search.find(reader, of, limit.0 + 1));
+    Ok(Page::of(found.await?, limit.0, |last| last.id.clone()))
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
-pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Json<Message>, ApiError> {
+pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, ApiError> {
     let WaitQuery { to, from, subject, after, timeout } = call.query;
     let mut search = Search::new(to, from, subject, after);
     let (app, timeout) = (&call.input.app, timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0));

@@ -8,15 +8,16 @@ use svc_sdk::Service;
 use super::seed::file::{self, SeedError};
 use super::seed::{check_name, insert_keys};
 use crate::api::app::Shared;
+use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
+use crate::control::keys::KeyMode;
 use crate::control::organizations::{
     self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
 };
 use crate::model::error::{ApiError, Code};
 use crate::model::seed_file::{SeedFile, SeedOrganization};
 use crate::store::domains;
-use crate::store::keys::{self, Mode, random_hex};
+use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::webhooks::{self, Webhook};
 
@@ -33,10 +34,8 @@ impl From<Webhook> for OrganizationWebhook {
     }
 }
 
-pub(crate) async fn create(
-    call: ControlCall<NewOrganization>,
-) -> Result<Json<Organization, 201>, ApiError> {
-    let (app, new) = (Arc::clone(call.app()), call.body);
+pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
+    let (app, new) = (&call.data.app, call.body);
     if let Some(message) = new.name.as_deref().and_then(check_name) {
         return Err(ApiError::field("name", message));
     }
@@ -44,7 +43,7 @@ pub(crate) async fn create(
         let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    Json::of(&create_with_keys(&app, new).await?)
+    create_with_keys(app, new).await
 }
 
 /// Creates an organization with a key of each service that has all scopes, a verified domain and
@@ -58,8 +57,8 @@ pub(crate) async fn create_with_keys(
     let created = app.store.write(move |tx| {
         let app = &context;
         let organization = organizations::insert(tx, name.as_deref(), balance_cents.unwrap_or(0))?;
-        let email_key = keys::new_secret(Service::Email, Mode::Test)?;
-        let extraction_key = keys::new_secret(Service::Extraction, Mode::Test)?;
+        let email_key = keys::new_secret(Service::Email, KeyMode::Test)?;
+        let extraction_key = keys::new_secret(Service::Extraction, KeyMode::Test)?;
         let number = organization.number;
         insert_keys(tx, &app.keys, number, email_key.clone(), extraction_key.clone())?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
@@ -94,10 +93,9 @@ pub(crate) async fn create_with_keys(
     created.await
 }
 
-pub(crate) async fn list(call: ControlCall) -> Result<Json<Vec<OrganizationSummary>>, ApiError> {
-    let all = call.app().store.read(organizations::list).await?;
-    let views: Vec<_> = all.into_iter().map(OrganizationSummary::from).collect();
-    Json::of(&views)
+pub(crate) async fn list(call: ControlCall) -> Result<Vec<OrganizationSummary>, ApiError> {
+    let all = call.data.app.store.read(organizations::list).await?;
+    Ok(all.into_iter().map(OrganizationSummary::from).collect())
 }
 
 impl From<organizations::Organization> for OrganizationSummary {

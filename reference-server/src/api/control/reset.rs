@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::seed;
 use crate::api::app::App;
-use crate::api::framework::{ControlCall, NoContent};
+use crate::api::framework::ControlCall;
 use crate::control::server::Reset;
 use crate::engine::Command;
 use crate::model::error::{ApiError, Code};
 use crate::store::{Location, NO_ORGANIZATION};
 
-pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<NoContent, ApiError> {
-    let (organization, app) = (call.organization, Arc::clone(call.app()));
+pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<(), ApiError> {
+    let (organization, app) = (call.data.organization, Arc::clone(&call.data.app));
     // The reset is completed even if the client disconnects.
     let done = tokio::spawn(async move {
         let _active = app.activity.request();
@@ -22,10 +22,9 @@ pub(crate) async fn reset(call: ControlCall<Reset>) -> Result<NoContent, ApiErro
         });
         written.await.map_err(|error| explain_full_disk(&app, error))?;
         // Abort the work in progress for deleted data.
-        app.engine.send(Command::Reload).await
+        app.engine.send(Command::Reload).await.map(drop)
     });
-    done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))?;
-    Ok(NoContent)
+    done.await.unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
 /// Explains how to recover: on a full disk, even deleting data fails.

@@ -11,7 +11,8 @@ use svc_sdk::{Scope, Service};
 use self::file::SeedError;
 use crate::api::app::App;
 use crate::api::control::dns::publish_records;
-use crate::control::live::{Reset, ResetReason};
+use crate::control::keys::KeyMode;
+use crate::control::notifications::{Notification, Reset, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
 use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
@@ -19,9 +20,11 @@ use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::EMAIL_SCOPES;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
-use crate::store::keys::{Keys, Mode};
+use crate::store::keys::Keys;
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys};
+
+const DELETED: Notification = Notification::Reset(Reset { reason: ResetReason::Deleted });
 
 const DOMAIN: &str = "sandbox.test";
 
@@ -54,7 +57,7 @@ pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> 
         let secret = key.expose();
         if app.keys.find(secret.as_bytes()).is_none() {
             let secret = secret.to_owned();
-            keys::create(tx, &app.keys, secret, organization, service, scopes, Mode::Test)?;
+            keys::create(tx, &app.keys, secret, organization, service, scopes, KeyMode::Test)?;
         }
     }
     Ok(())
@@ -78,7 +81,7 @@ pub(crate) fn reset_organization(
             context.zone.withdraw(&owner, None);
         }
     });
-    tx.publish(Some(organization), "reset", || Reset { reason: ResetReason::Deleted });
+    tx.publish(Some(organization), || DELETED);
     let name = organizations::get(tx.reader(), organization)?.name;
     if name == SANDBOX && app.settings.seed {
         create_keys_and_domain(tx, app, organization)?;
@@ -102,7 +105,7 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
         context.verified.clear();
         context.zone.clear();
     });
-    tx.publish(None, "reset", || Reset { reason: ResetReason::Deleted });
+    tx.publish(None, || DELETED);
     if app.settings.seed {
         create(tx, app)?;
     }
@@ -153,9 +156,17 @@ pub(crate) fn insert_keys(
     extraction_key: String,
 ) -> Result<(), ApiError> {
     let scopes = EMAIL_SCOPES.to_vec();
-    keys::create(tx, keys, email_key, organization, Service::Email, scopes, Mode::Test)?;
+    keys::create(tx, keys, email_key, organization, Service::Email, scopes, KeyMode::Test)?;
     let scopes = vec![Scope::Full];
-    keys::create(tx, keys, extraction_key, organization, Service::Extraction, scopes, Mode::Test)?;
+    keys::create(
+        tx,
+        keys,
+        extraction_key,
+        organization,
+        Service::Extraction,
+        scopes,
+        KeyMode::Test,
+    )?;
     Ok(())
 }
 

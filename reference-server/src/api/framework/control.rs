@@ -1,45 +1,67 @@
 //! [`ControlCall`]: a request to the control interface, with its query, its body and its
 //! organization.
 
-use std::any::TypeId;
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::Response;
 use http::header::CONTENT_TYPE;
+use http::{Response, StatusCode};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::body::Described;
-use super::input::{Input, object};
-use super::response::{Json, NoContent, Reply};
+use super::input::{Input, is_name, object};
+use super::response::{ApiResponse, Json};
 use crate::api::app::Shared;
-use crate::control::endpoint::{Endpoint, Subject};
+use crate::control::endpoint::{Endpoint, Subject, is_nothing};
 use crate::control::query::NoQuery;
 use crate::model::error::ApiError;
 use crate::model::heavy;
-use crate::store::NO_ORGANIZATION;
 use crate::store::organizations::{SANDBOX, find_named};
+use crate::store::{NO_ORGANIZATION, Reader, Tx};
 
 /// A request to the control interface that may use it, and that is well-formed.
 pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) input: Input,
-    /// [`NO_ORGANIZATION`] if the request is about the server.
-    pub(crate) organization: i64,
+    pub(crate) data: Data,
     pub(crate) query: Q,
     pub(crate) body: B,
     /// The body of a request that has it in the other content type; `body` is then empty.
     pub(crate) source: Option<Bytes>,
 }
 
-impl<B, Q> ControlCall<B, Q> {
-    pub(crate) fn app(&self) -> &Shared {
-        &self.input.app
+/// What a request is about: an organization, or the server.
+pub(crate) struct Data {
+    pub(crate) app: Shared,
+    /// [`NO_ORGANIZATION`] if the request is about the server.
+    pub(crate) organization: i64,
+}
+
+impl Data {
+    /// Reads data of the organization.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(Reader<'_>, i64) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let organization = self.organization;
+        self.app.store.read(move |reader| read(reader, organization)).await
     }
 
+    /// Changes data of the organization.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (app, organization) = (Arc::clone(&self.app), self.organization);
+        self.app.store.write(move |tx| write(tx, &app, organization)).await
+    }
+}
+
+impl<B, Q> ControlCall<B, Q> {
     /// The first path parameter, which is the ID of the resource.
     pub(crate) fn id(&self) -> String {
         self.input.id().to_owned()
@@ -47,14 +69,14 @@ impl<B, Q> ControlCall<B, Q> {
 }
 
 impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q> {
-    pub(super) async fn read<R>(
+    pub(super) async fn receive<R>(
         mut input: Input,
         endpoint: &Endpoint<B, R, Q>,
     ) -> Result<Self, ApiError> {
-        let query = read_query(&input)?;
+        let (query, in_query) = read_query(&input)?;
         let mut source = None;
         let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-        let bytes = if !has_body::<B>() {
+        let bytes = if is_nothing::<B>() {
             Bytes::from_static(b"null")
         } else if endpoint.also_accepts.is_some_and(|other| content_type.starts_with(other)) {
             source = Some(input.bytes().await?);
@@ -64,32 +86,51 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             let is_empty = bytes.is_empty() && endpoint.has_optional_body;
             if is_empty { Bytes::from_static(b"{}") } else { bytes }
         };
-        let (body, named) = heavy::run_on(bytes.len(), move || parse(&bytes)).await?;
-        let named = named_once(named, input.query().remove("organization"))?;
+        let (body, in_body) = heavy::run_on(bytes.len(), move || parse(&bytes)).await?;
+        if in_body.is_some() && in_query.is_some() && in_body != in_query {
+            let message = "differs between the query and the body; give it once";
+            return Err(ApiError::field("organization", message));
+        }
+        let named = in_body.or(in_query);
         let organization = match (endpoint.subject, &named) {
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
             _ => find_organization(&input.app, named).await?,
         };
-        Ok(Self { input, organization, query, body, source })
+        let data = Data { app: Arc::clone(&input.app), organization };
+        Ok(Self { input, data, query, body, source })
     }
 }
 
-/// Reads the query, whose parameters the description of the request has.
-fn read_query<Q: DeserializeOwned>(input: &Input) -> Result<Q, ApiError> {
-    let parameters = input.query().into_iter().filter(|(name, _)| name != "organization");
-    let parameters: Map<_, _> =
-        parameters.map(|(name, value)| (name, Value::String(value))).collect();
-    serde_path_to_error::deserialize(Value::Object(parameters)).map_err(|error| {
+/// Reads the query, and the name of the organization in it. A misspelt `organization` must not
+/// select another one, so there are no other parameters than those of the type.
+fn read_query<Q: DeserializeOwned>(input: &Input) -> Result<(Q, Option<String>), ApiError> {
+    let text = input.parts.uri.query().unwrap_or_default();
+    let mut parameters = Map::new();
+    for (name, value) in url::form_urlencoded::parse(text.as_bytes()).into_owned() {
+        if parameters.contains_key(&name) {
+            return Err(ApiError::field(name, "is given more than once"));
+        }
+        parameters.insert(name, Value::String(value));
+    }
+    let organization = match parameters.remove("organization") {
+        Some(Value::String(name)) => Some(name),
+        _ => None,
+    };
+    let query = serde_path_to_error::deserialize(Value::Object(parameters)).map_err(|error| {
         let (parameter, text) = (error.path().to_string(), error.into_inner().to_string());
         // What precedes "expected" quotes the value.
-        ApiError::field(
-            parameter,
-            match text.split_once("expected ") {
-                Some((_, expected)) => format!("must be {}", expected.replace('`', "")),
-                None => text,
-            },
-        )
-    })
+        let known = text.split_once("expected ").map(|(_, known)| known.replace('`', ""));
+        if text.starts_with("unknown field") {
+            let known = known.map_or_else(String::new, |known| format!(", {known}"));
+            let message = format!(
+                "is not a query parameter of this path; it has organization{}",
+                known.replace("one of ", "")
+            );
+            return ApiError::field(if is_name(&parameter) { &parameter } else { "" }, message);
+        }
+        ApiError::field(parameter, known.map_or(text, |known| format!("must be {known}")))
+    })?;
+    Ok((query, organization))
 }
 
 /// Parses a body, and the name of the organization in it.
@@ -99,30 +140,12 @@ fn parse<B: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<(B, Option<Strin
         organization: Option<String>,
     }
 
-    if !has_body::<B>() {
+    if is_nothing::<B>() {
         return Ok((serde_json::from_slice(bytes).map_err(ApiError::internal)?, None));
     }
     let body = object(bytes)?;
     let Named { organization } = serde_json::from_slice(bytes).unwrap_or_default();
     Ok((body, organization))
-}
-
-fn has_body<B: 'static>() -> bool {
-    TypeId::of::<B>() != TypeId::of::<()>()
-}
-
-/// The organization that the body or the query names. They must not contradict each other.
-fn named_once(
-    in_body: Option<String>,
-    in_query: Option<String>,
-) -> Result<Option<String>, ApiError> {
-    match (in_body, in_query) {
-        (Some(body), Some(query)) if body != query => {
-            let message = "differs between the query and the body; give it once";
-            Err(ApiError::field("organization", message))
-        }
-        (body, query) => Ok(body.or(query)),
-    }
 }
 
 /// Finds an organization by its ID or its name. The default is the seeded organization
@@ -142,22 +165,59 @@ pub(crate) async fn find_organization(
     app.store.read(move |reader| find_named(reader, &named)).await
 }
 
-/// A reply whose body is an `R`.
-pub(crate) trait Returns<R>: Reply {}
+/// What a handler returns for a response of the type `R`.
+pub(crate) trait Returns<R>: Send + 'static {
+    /// The schema of the body, if there is one.
+    fn describe(generator: &mut SchemaGenerator) -> Option<Schema>;
 
-impl<T, const STATUS: u16> Returns<T> for Json<T, STATUS> where Self: Reply {}
+    fn respond(self, status: StatusCode) -> Result<Response<Body>, ApiError>;
+}
 
-impl Returns<()> for NoContent {}
+impl<T: Serialize + JsonSchema + Send + 'static> Returns<T> for T {
+    fn describe(generator: &mut SchemaGenerator) -> Option<Schema> {
+        (!is_nothing::<T>()).then(|| generator.subschema_for::<T>())
+    }
 
-impl Returns<Bytes> for Response<Body> {}
+    fn respond(self, status: StatusCode) -> Result<Response<Body>, ApiError> {
+        match is_nothing::<T>() {
+            true => Ok(ApiResponse { status, body: Bytes::new() }.into()),
+            false => ApiResponse::json(status.as_u16(), &self).map(Into::into),
+        }
+    }
+}
+
+/// A body that is not JSON.
+impl Returns<Bytes> for Response<Body> {
+    fn describe(_: &mut SchemaGenerator) -> Option<Schema> {
+        Some(schemars::json_schema!({"type": "string"}))
+    }
+
+    fn respond(self, _: StatusCode) -> Result<Self, ApiError> {
+        Ok(self)
+    }
+}
+
+/// A documented resource, which the client reads as the SDK's `R`.
+pub(crate) trait Documented<R>: JsonSchema + 'static {}
+
+impl<R, T: Documented<R>> Returns<R> for Json<T> {
+    fn describe(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+
+    fn respond(self, _: StatusCode) -> Result<Response<Body>, ApiError> {
+        Ok(self.into())
+    }
+}
 
 /// Describes the body of a request.
-pub(super) fn describe_body<B: JsonSchema + 'static, const REQUIRED: bool>(
+pub(super) fn describe_body<B: JsonSchema + 'static>(
+    required: bool,
     generator: &mut SchemaGenerator,
 ) -> Described {
-    match has_body::<B>() {
-        true => Described::Json { required: REQUIRED, schema: generator.subschema_for::<B>() },
-        false => Described::None,
+    match is_nothing::<B>() {
+        true => Described::None,
+        false => Described::Json { required, schema: generator.subschema_for::<B>() },
     }
 }
 

@@ -9,7 +9,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected};
 
-use crate::store::faults::{DropPoint, Effect};
+use crate::control::faults::{DropPoint, NewFault};
 
 /// A fault closes the connection of the request. hyper does so for an error of the service, and for
 /// one of the response's body.
@@ -26,30 +26,29 @@ impl Cut {
     }
 }
 
-/// Applies the effect. `process` handles the request normally.
+/// Applies a fault. `process` handles the request normally.
 pub(crate) async fn apply(
-    effect: Effect,
+    fault: NewFault,
     process: impl Future<Output = Response<Body>>,
 ) -> Result<Response<Body>, Cut> {
-    if !effect.latency.is_zero() {
-        tokio::time::sleep(effect.latency).await;
-    }
-    if effect.drop == Some(DropPoint::Before) {
+    tokio::time::sleep(fault.delay().unwrap_or_default()).await;
+    if fault.drop == Some(DropPoint::Before) {
         return Err(Cut);
     }
-    let response = match effect.response {
-        Some(injected) => {
+    let response = match fault.status.and_then(|status| StatusCode::from_u16(status).ok()) {
+        Some(status) => {
             // A client does not read a body after this status (RFC 9110 §15.3.6).
-            let has_body = injected.status != StatusCode::RESET_CONTENT;
-            let body = if has_body { injected.body } else { Vec::new() };
+            let has_body = status != StatusCode::RESET_CONTENT;
+            let body = if has_body { fault.content() } else { String::new() };
             let mut response = Response::new(Body::from(body));
-            *response.status_mut() = injected.status;
-            *response.headers_mut() = injected.headers;
+            *response.status_mut() = status;
+            // They were checked when the fault was added.
+            *response.headers_mut() = fault.header_map().unwrap_or_default();
             response
         }
         None => process.await,
     };
-    match effect.drop {
+    match fault.drop {
         Some(DropPoint::After) => Err(Cut),
         Some(DropPoint::Midway) => Ok(cut_midway(response).await),
         Some(DropPoint::Before) | None => Ok(response),

@@ -214,9 +214,7 @@ fn invalid_field(path: String, error: &serde_json::Error) -> ApiError {
     if text.starts_with("unknown field") {
         let name = quoted(&text).unwrap_or_default();
         // The name is the client's; repeat it only if it can be a field's name.
-        let is_name =
-            name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        let field = if is_name { name } else { path };
+        let field = if is_name(&name) { name } else { path };
         let known = text.rsplit_once("expected ").map_or("", |(_, known)| known);
         let known = known.split(" at line ").next().unwrap_or_default();
         let known = known.trim_start_matches("one of ").replace('`', "");
@@ -234,4 +232,9 @@ fn invalid_field(path: String, error: &serde_json::Error) -> ApiError {
         other => other,
     };
     ApiError::field(path, format!("must be {expected}"))
+}
+
+/// Whether a text can be the name of a field or of a query parameter.
+pub(super) fn is_name(text: &str) -> bool {
+    text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -40,8 +40,9 @@ pub(crate) struct Route {
     pub(crate) reply: DescribeReply,
 }
 
-type DescribeBody = fn(&mut SchemaGenerator) -> Described;
-type DescribeReply = fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>);
+type DescribeBody = Box<dyn Fn(&mut SchemaGenerator) -> Described + Send + Sync>;
+type DescribeReply =
+    Box<dyn Fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>) + Send + Sync>;
 
 pub(crate) enum Target {
     /// An operation of a service; method and path are those of the operation table.
@@ -121,13 +122,13 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<M, H: Handler<Call, M>>(
+    pub(crate) fn documented<M: 'static, H: Handler<Call, M>>(
         &mut self,
         operation: Operation,
         handler: H,
     ) -> &mut Route {
         let target = Target::Documented(operation, handler.boxed());
-        self.add(Route::new(target, H::describe_body, H::Reply::describe))
+        self.add(Route::new(target, Box::new(H::describe_body), Box::new(H::Reply::describe)))
     }
 
     /// Adds an operation of the control interface.
@@ -145,28 +146,27 @@ impl Routes {
         T: Returns<R>,
     {
         let Endpoint { path, subject, has_optional_body, .. } = endpoint;
-        let method = endpoint.method.clone();
+        let (method, status) = (endpoint.method.clone(), endpoint.status());
         let (summary, changes) = (endpoint.summary, endpoint.changes);
         let (produces, also_accepts) = (endpoint.produces, endpoint.also_accepts);
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
             let shared = Arc::clone(&shared);
-            respond(async move {
+            Box::pin(async move {
                 let (endpoint, handler) = &*shared;
-                handler(ControlCall::read(input, endpoint).await?).await
+                handler(ControlCall::receive(input, endpoint).await?).await?.respond(status)
             })
         });
-        let body = match has_optional_body {
-            true => describe_body::<B, false>,
-            false => describe_body::<B, true>,
-        };
+        let body = move |generator: &mut _| describe_body::<B>(!has_optional_body, generator);
+        let reply = move |_: &_, generator: &mut _| (status, T::describe(generator));
+        let target = Target::Control { method, path, subject, handler };
         self.add(Route {
             summary,
             produces,
             also_accepts,
             changes,
             query: |_| parameters::<Q>(),
-            ..Route::new(Target::Control { method, path, subject, handler }, body, T::describe)
+            ..Route::new(target, Box::new(body), Box::new(reply))
         })
     }
 

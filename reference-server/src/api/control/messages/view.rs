@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use crate::api::app::Shared;
-use crate::api::framework::{ControlCall, Json, memory};
+use crate::api::framework::{ControlCall, memory};
 use crate::control::messages::{
     Authentication, Direction, Message, MessageAttachment, MessageLinks,
 };
@@ -29,30 +29,26 @@ impl MessageLinks {
     }
 }
 
-pub(crate) async fn get(call: ControlCall) -> Result<Json<Message>, ApiError> {
-    show(call.app(), call.organization, call.id()).await
+pub(crate) async fn get(call: ControlCall) -> Result<Message, ApiError> {
+    show(&call.data.app, call.data.organization, call.id()).await
 }
 
 /// Returns the message with its content.
-pub(crate) async fn show(
-    app: &Shared,
-    organization: i64,
-    id: String,
-) -> Result<Json<Message>, ApiError> {
+pub(crate) async fn show(app: &Shared, organization: i64, id: String) -> Result<Message, ApiError> {
     let (found, source) = source(app, organization, id).await?;
-    heavy::run(move || Json::of(&found.into_message(&source))).await
+    heavy::run(move || Ok(found.into_message(&source))).await
 }
 
 /// Returns the RFC 5322 source.
 pub(crate) async fn raw(call: ControlCall) -> Result<Response<Body>, ApiError> {
-    let (_, source) = source(call.app(), call.organization, call.id()).await?;
+    let (_, source) = source(&call.data.app, call.data.organization, call.id()).await?;
     Ok(typed("message/rfc822", source))
 }
 
 /// Returns the HTML part. A content security policy disables scripts and forms, because
 /// the page has the same origin as the control interface.
 pub(crate) async fn html(call: ControlCall) -> Result<Response<Body>, ApiError> {
-    let (_, source) = source(call.app(), call.organization, call.id()).await?;
+    let (_, source) = source(&call.data.app, call.data.organization, call.id()).await?;
     let read = move || Ok(Incoming::parse(&source).and_then(|message| message.html));
     let html = heavy::run(read).await?.ok_or_else(|| ApiError::not_found("HTML part"))?;
     let mut page = typed("text/html; charset=utf-8", html.into_bytes());
@@ -68,7 +64,7 @@ const HTML_POLICY: HeaderValue = HeaderValue::from_static(
 /// does not run it.
 pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let position = call.input.param("n").parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let (_, source) = source(call.app(), call.organization, call.id()).await?;
+    let (_, source) = source(&call.data.app, call.data.organization, call.id()).await?;
     let found = heavy::run(move || {
         let message = Incoming::parse(&source).unwrap_or_default();
         Ok(position.and_then(|position| message.attachments.into_iter().nth(position)))
@@ -94,10 +90,9 @@ pub(crate) async fn attachment(call: ControlCall) -> Result<Response<Body>, ApiE
 const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'");
 
 /// Returns the links and the one-time codes of the message.
-pub(crate) async fn links(call: ControlCall) -> Result<Json<MessageLinks>, ApiError> {
-    let (_, source) = source(call.app(), call.organization, call.id()).await?;
-    let find = move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()));
-    Json::of(&heavy::run(find).await?)
+pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
+    let (_, source) = source(&call.data.app, call.data.organization, call.id()).await?;
+    heavy::run(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()))).await
 }
 
 /// A message without its source.

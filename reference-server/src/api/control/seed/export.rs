@@ -21,8 +21,8 @@ use crate::store::{Reader, audiences, contacts, domains, keys, organizations, te
 
 /// Writes what the server has.
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
-    let app = Arc::clone(call.app());
-    let text = call.app().store.read(move |reader| write(reader, &app.settings)).await?;
+    let app = Arc::clone(&call.data.app);
+    let text = call.data.app.store.read(move |reader| write(reader, &app.settings)).await?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(SEED.produces));
     Ok(response)

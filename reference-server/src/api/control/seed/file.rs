@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use svc_sdk::{Scope, Service};
+use svc_sdk::Service;
 use toml::Spanned;
 
 use super::{check_name, verify_domain};
 use crate::api::app::App;
 use crate::api::email::contacts::check_contact;
 use crate::api::webhooks::{check_events, check_url};
+use crate::control::keys::KeyMode;
+use crate::control::templates::NewTemplate;
 use crate::mail::dkim::{self, SigningKey};
 use crate::mail::dns::is_reserved;
 use crate::mail::template::{self, Part};
 use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Code, Problems};
-use crate::model::scope::EMAIL_SCOPES;
+use crate::model::scope::{all_scopes, scopes_of};
 use crate::model::seed_file::{
     InvalidSeed, SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedMode,
     SeedOrganization, SeedTemplate, SeedWebhook,
 };
 use crate::store::contacts::NewContact;
 use crate::store::domains::{self, NewDomain};
-use crate::store::keys::{self, Mode, random_hex};
+use crate::store::keys::{self, random_hex};
 use crate::store::webhooks;
 use crate::store::{Tx, audiences, contacts, organizations, templates};
 
@@ -120,29 +122,15 @@ impl Seeding<'_, '_> {
             let message = "must have 1 to 200 printable ASCII characters";
             return Err(self.mistake(&seed.key, format!("{path}.key"), message));
         }
-        let all = match service {
-            Service::Email => EMAIL_SCOPES.to_vec(),
-            _ => vec![Scope::Full],
-        };
         let scopes = match &seed.scopes {
-            None => all,
-            Some(names) => {
-                let known = |name: &String| {
-                    let scope: Scope = name.parse().ok()?;
-                    let fits = match service {
-                        Service::Email => EMAIL_SCOPES.contains(&scope),
-                        _ => matches!(scope, Scope::Full | Scope::ExtractOnly),
-                    };
-                    fits.then_some(scope)
-                };
-                match names.get_ref().iter().map(known).collect::<Option<Vec<_>>>() {
-                    Some(scopes) if !scopes.is_empty() => scopes,
-                    _ => {
-                        let message = format!("must be scopes of the {service} service");
-                        return Err(self.mistake(names, format!("{path}.scopes"), message));
-                    }
+            None => all_scopes(service),
+            Some(names) => match scopes_of(service, names.get_ref()) {
+                Ok(scopes) if !scopes.is_empty() => scopes,
+                _ => {
+                    let message = format!("must be scopes of the {service} service");
+                    return Err(self.mistake(names, format!("{path}.scopes"), message));
                 }
-            }
+            },
         };
         match keys::find(self.tx.reader(), secret)? {
             Some(found) if found.organization != self.organization => {
@@ -156,8 +144,8 @@ impl Seeding<'_, '_> {
             None => {}
         }
         let mode = match seed.mode {
-            SeedMode::Test => Mode::Test,
-            SeedMode::Live => Mode::Live,
+            SeedMode::Test => KeyMode::Test,
+            SeedMode::Live => KeyMode::Live,
         };
         let (secret, organization) = (secret.clone(), self.organization);
         keys::create(self.tx, &self.app.keys, secret, organization, service, scopes, mode)?;
@@ -195,9 +183,14 @@ impl Seeding<'_, '_> {
                 return Err(self.mistake(text, format!("{path}.{field}"), error.to_string()));
             }
         }
-        let [subject, html, text] = [&seed.subject, &seed.html, &seed.text]
-            .map(|part| part.as_ref().map(|text| text.get_ref().as_str()));
-        templates::put(self.tx, self.organization, seed.id.get_ref(), subject, html, text)?;
+        let text = |part: &Option<Spanned<String>>| part.as_ref().map(|it| it.get_ref().clone());
+        let new = NewTemplate {
+            organization: None,
+            subject: text(&seed.subject),
+            html: text(&seed.html),
+            text: text(&seed.text),
+        };
+        templates::put(self.tx, self.organization, seed.id.get_ref(), &new)?;
         Ok(())
     }
 

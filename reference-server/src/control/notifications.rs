@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
-use super::deliveries::{AttemptMade, DeliveryChange};
+use super::deliveries::{Attempt, Delivery};
 use super::emails::EmailSummary;
 use super::endpoint::{Endpoint, GET};
 use super::messages::MessageSummary;
@@ -21,18 +21,20 @@ pub(crate) const STREAM: Endpoint<(), Bytes, StreamQuery> = Endpoint::content(
     "Watch what changes, as server-sent events",
     "text/event-stream",
 );
-pub(crate) const WAIT: Endpoint<(), LiveEvents, WaitQuery> =
+pub(crate) const WAIT: Endpoint<(), NotificationPage, WaitQuery> =
     Endpoint::new(GET, "/_sandbox/events/wait", "Wait for what changes");
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StreamQuery {
     /// The `id` of the last event that was received, unless the header `Last-Event-ID` has it.
     pub(crate) after: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WaitQuery {
-    /// The `next` of the last response. Without it, the events begin now.
+    /// The `next` of the last response. Without it, they begin now.
     pub(crate) after: Option<String>,
     /// How long to wait, in real time, at most `60s`. Default: `20s`.
     pub(crate) timeout: Option<Timeout<60>>,
@@ -43,8 +45,8 @@ pub(crate) struct WaitQuery {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum LiveEvent {
-    /// The first event of a stream. What is fetched after it is as new as the events.
+pub enum Notification {
+    /// The first one of a stream. What is fetched after it is as new as what follows.
     Ready(Ready),
     /// Fetch everything again.
     Reset(Reset),
@@ -55,11 +57,11 @@ pub enum LiveEvent {
     /// A message arrived in a local mailbox.
     Message(MessageSummary),
     /// A webhook delivery was created or changed.
-    Delivery(DeliveryChange),
+    Delivery(Delivery),
     /// An attempt of a delivery was made.
-    Attempt(AttemptMade),
+    Attempt(Attempt),
     /// A request to the control interface changed something.
-    Change(Change),
+    Change(ControlChange),
 }
 
 /// The beginning of a stream.
@@ -86,7 +88,7 @@ pub struct Reset {
 #[schemars(inline)]
 #[non_exhaustive]
 pub enum ResetReason {
-    /// The server does not have the missed events any more.
+    /// The server does not have the missed ones any more.
     Gap,
     /// The server was started again.
     Restarted,
@@ -98,54 +100,54 @@ pub enum ResetReason {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[non_exhaustive]
-pub struct Change {
+pub struct ControlChange {
     /// The first part of the path after `/_sandbox/`, such as `faults`.
     pub resource: String,
     /// The method of the request.
     pub method: String,
 }
 
-/// The events of a wait.
+/// The notifications of a wait.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct LiveEvents {
-    /// The events, oldest first; empty if nothing changed.
-    pub data: Vec<LiveEvent>,
+pub struct NotificationPage {
+    /// The notifications, oldest first; empty if nothing changed.
+    pub data: Vec<Notification>,
     /// The `after` of the next wait.
     pub next: String,
 }
 
 impl Client {
     /// What changes on the server, as it changes.
-    pub fn events(&self) -> Events<'_> {
-        Events(self)
+    pub fn notifications(&self) -> Notifications<'_> {
+        Notifications(self)
     }
 }
 
-/// Requests for changes; see [`Client::events`].
+/// Requests for changes; see [`Client::notifications`].
 #[derive(Clone, Copy, Debug)]
-pub struct Events<'a>(&'a Client);
+pub struct Notifications<'a>(&'a Client);
 
 /// How long a wait takes by default.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Events<'_> {
+impl Notifications<'_> {
     /// Returns the changes from now on: `Ready` at once.
-    pub fn begin(&self) -> Request<LiveEvents> {
+    pub fn begin(&self) -> Request<NotificationPage> {
         self.0.call(&WAIT, &[])
     }
 
     /// Returns the changes after a position, the `next` of the last response, or waits up to
     /// 20 seconds for one.
     ///
-    /// The server keeps the newest changes for a minute after the last request. Later, or after
-    /// its restart, the response has a `Reset`.
-    pub fn after(&self, position: impl AsRef<str>) -> Request<LiveEvents> {
+    /// If the server does not have all of them any more, or was restarted, the response has a
+    /// `Reset`.
+    pub fn after(&self, position: impl AsRef<str>) -> Request<NotificationPage> {
         self.0.call(&WAIT, &[]).query("after", position).waits(DEFAULT_TIMEOUT)
     }
 }
 
-impl Request<LiveEvents> {
+impl Request<NotificationPage> {
     /// Sets how long to wait for a change, in real time, at most 60 seconds. Default: 20 seconds.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.query("timeout", duration_text(timeout)).waits(timeout)

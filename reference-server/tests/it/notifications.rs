@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use svc_reference_server::Server;
-use svc_reference_server::client::{Client, LiveEvent, LiveEvents, NewFault, Request, ResetReason};
+use svc_reference_server::client::{
+    Client, NewFault, Notification, NotificationPage, Request, ResetReason,
+};
 use svc_sdk::email::Email;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -185,13 +187,13 @@ async fn streams_are_limited_and_end_with_the_server() {
 async fn the_typed_client_waits_for_changes() {
     let server = Server::start().await.unwrap();
     let sandbox = server.client().unwrap();
-    let events = async |request: Request<LiveEvents>| {
+    let events = async |request: Request<NotificationPage>| {
         within("the changes", request.into_future()).await.unwrap()
     };
-    let begun = events(sandbox.events().begin()).await;
-    assert!(matches!(begun.data[..], [LiveEvent::Ready(_)]), "{begun:?}");
+    let begun = events(sandbox.notifications().begin()).await;
+    assert!(matches!(begun.data[..], [Notification::Ready(_)]), "{begun:?}");
     let client = server.email_client().unwrap();
-    let waiting = tokio::spawn(sandbox.events().after(&begun.next).into_future());
+    let waiting = tokio::spawn(sandbox.notifications().after(&begun.next).into_future());
     let email = Email::new("hello@sandbox.test", "bounced@example.test", "Hi").text("Hi");
     let sent = client.emails().send(&email).await.unwrap();
     let mut position = begun.next;
@@ -200,18 +202,18 @@ async fn the_typed_client_waits_for_changes() {
     loop {
         position.clone_from(&found.next);
         all.append(&mut found.data);
-        let is_bounced = |event: &LiveEvent| {
-            matches!(event, LiveEvent::Email(email) if email.id == sent.id
+        let is_bounced = |event: &Notification| {
+            matches!(event, Notification::Email(email) if email.id == sent.id
                 && email.last_event.as_deref() == Some("email.bounced"))
         };
-        let is_logged = |event: &LiveEvent| {
-            matches!(event, LiveEvent::Request(request) if request.operation == "emails.send"
+        let is_logged = |event: &Notification| {
+            matches!(event, Notification::Request(request) if request.operation == "emails.send"
                 && request.status == Some(202))
         };
         if all.iter().any(is_bounced) && all.iter().any(is_logged) {
             break;
         }
-        found = events(sandbox.events().after(&position)).await;
+        found = events(sandbox.notifications().after(&position)).await;
     }
 
     // Nothing changes, so the wait ends without an event, at the same position.
@@ -219,18 +221,18 @@ async fn the_typed_client_waits_for_changes() {
     assert!(none.data.is_empty());
     assert_eq!(none.next, at_end);
     sandbox.reset().await.unwrap();
-    let reset = events(sandbox.events().after(&none.next)).await;
+    let reset = events(sandbox.notifications().after(&none.next)).await;
     assert!(
-        matches!(&reset.data[..], [LiveEvent::Reset(reset)] if reset.reason == ResetReason::Deleted),
+        matches!(&reset.data[..], [Notification::Reset(reset)] if reset.reason == ResetReason::Deleted),
         "{reset:?}"
     );
     server.stop().await;
 }
 
 /// Reads the changes until there are none. Returns the last position, and the empty response.
-async fn at_end(sandbox: &Client, mut position: String) -> (String, LiveEvents) {
+async fn at_end(sandbox: &Client, mut position: String) -> (String, NotificationPage) {
     loop {
-        let wait = sandbox.events().after(&position).timeout(Duration::from_millis(50));
+        let wait = sandbox.notifications().after(&position).timeout(Duration::from_millis(50));
         let found = within("the changes", wait.into_future()).await.expect("an event");
         if found.data.is_empty() {
             return (position, found);

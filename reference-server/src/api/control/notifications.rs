@@ -1,0 +1,147 @@
+//! `/_sandbox/events`: whatever changes, as it changes, as server-sent events.
+//! `/_sandbox/events/wait` returns the same notifications as JSON.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::IntoResponse as _;
+use axum::response::sse::{Event, Sse};
+use futures_util::stream;
+use http::Response;
+use tokio::time::timeout;
+
+use crate::api::app::Shared;
+use crate::api::framework::ControlCall;
+use crate::api::framework::control::Data;
+use crate::api::framework::route::Routes;
+use crate::control::notifications::{
+    self as control, DEFAULT_TIMEOUT, Notification, NotificationPage, Ready, Reset, StreamQuery,
+    WaitQuery,
+};
+use crate::model::error::{ApiError, Code};
+use crate::store::notifications::{MAX_WATCHERS, Watch};
+use crate::store::organizations;
+
+pub(crate) fn routes(r: &mut Routes) {
+    r.tag("Sandbox events");
+    r.control(control::STREAM, stream);
+    r.control(control::WAIT, wait);
+}
+
+/// How long a stream is silent at most.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Maximum number of notifications in a response.
+const MAX_TAKEN: usize = 100;
+
+/// Returns a stream of the notifications of an organization.
+pub(crate) async fn stream(call: ControlCall<(), StreamQuery>) -> Result<Response<Body>, ApiError> {
+    let after = call.input.header("last-event-id").map(str::to_owned).or(call.query.after);
+    let source = Source::open(&call.data, after).await?;
+    let events = stream::unfold((source, VecDeque::new()), |(mut source, mut taken)| async move {
+        if taken.is_empty() {
+            match timeout(HEARTBEAT, source.next()).await {
+                Ok(next) => taken = next?,
+                // With the position, because what other organizations do moves it.
+                Err(_) => {
+                    let silence = Event::default().comment("").id(source.watch.id());
+                    return Some((Ok::<_, Infallible>(silence), (source, taken)));
+                }
+            }
+        }
+        let (id, json) = taken.pop_front()?;
+        // What `type` says.
+        let kind = json.split('"').nth(3).unwrap_or_default();
+        let event = Event::default().id(id).event(kind).data(&*json);
+        Some((Ok(event), (source, taken)))
+    });
+    Ok(Sse::new(events).into_response())
+}
+
+/// Returns the notifications after a position, or waits for one.
+pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<NotificationPage, ApiError> {
+    let wait = call.query.timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0);
+    let mut source = Source::open(&call.data, call.query.after).await?;
+    let taken = match timeout(wait, source.next()).await {
+        Err(_) => VecDeque::new(),
+        Ok(Some(taken)) => taken,
+        Ok(None) => return Err(ApiError::new(Code::Unavailable, "the server is stopping")),
+    };
+    let next = taken.back().map_or_else(|| source.watch.id(), |(id, _)| id.clone());
+    let data = taken.iter().map(|(_, json)| serde_json::from_str(json));
+    let data = data.collect::<Result<_, _>>().map_err(ApiError::internal)?;
+    Ok(NotificationPage { data, next })
+}
+
+/// The notifications of one organization for one client.
+struct Source {
+    app: Shared,
+    watch: Watch,
+    organization: i64,
+    is_new: bool,
+    is_over: bool,
+}
+
+/// Notifications as JSON, each with its ID.
+type Taken = VecDeque<(String, Arc<str>)>;
+
+impl Source {
+    async fn open(data: &Data, after: Option<String>) -> Result<Self, ApiError> {
+        let (app, organization) = (Arc::clone(&data.app), data.organization);
+        let after = after.filter(|id| !id.is_empty());
+        let watch = app.store.wake.notifications.watch(after.as_deref()).ok_or_else(|| {
+            let message = format!("{MAX_WATCHERS} clients watch the events, which is the most");
+            ApiError::new(Code::Unavailable, message).retry_after(1)
+        })?;
+        // A reset before the watch began has given it another number.
+        data.read(organizations::get).await?;
+        Ok(Self { app, watch, organization, is_new: after.is_none(), is_over: false })
+    }
+
+    /// Waits for notifications. Returns `None` after a reset, which gives the organization another
+    /// number, and when the server stops.
+    async fn next(&mut self) -> Option<Taken> {
+        let stop = Arc::clone(&self.app.stop);
+        while !self.is_over && !stop.is_requested() {
+            let taken = self.take();
+            if !taken.is_empty() {
+                return Some(taken);
+            }
+            tokio::select! {
+                () = self.watch.changed() => {}
+                () = stop.requested() => {}
+            }
+        }
+        None
+    }
+
+    /// Takes the notifications that are there, up to a reset.
+    fn take(&mut self) -> Taken {
+        let mut all = Taken::new();
+        if std::mem::take(&mut self.is_new) {
+            all.extend(self.own(&Notification::Ready(Ready { now: self.app.clock.now().into() })));
+        }
+        let taken = self.watch.take(self.organization, MAX_TAKEN);
+        if let Some(reason) = self.watch.take_missed() {
+            all.extend(self.own(&Notification::Reset(Reset { reason })));
+        }
+        for (id, json) in taken {
+            self.is_over = &*json == DELETED;
+            all.push_back((id, json));
+            if self.is_over {
+                break;
+            }
+        }
+        all
+    }
+
+    /// A notification about the stream itself.
+    fn own(&self, notification: &Notification) -> Option<(String, Arc<str>)> {
+        Some((self.watch.id(), serde_json::to_string(notification).ok()?.into()))
+    }
+}
+
+/// The notification of a reset.
+const DELETED: &str = r#"{"type":"reset","reason":"deleted"}"#;
