@@ -2,7 +2,6 @@
 
 use svc_sdk::{EmailClient, Operation, Outcome, Scope};
 
-use crate::command_spec::IdOf;
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
@@ -56,7 +55,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::NotFound if details.status == Some(404) && details.code.is_none() => {
             "no service responds at this path; check the base URL: svc config show".to_owned()
         }
-        Kind::NotFound => return list_existing(context),
+        Kind::NotFound => return list_existing(details, context),
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
             verify(context, "NAME", None)
@@ -108,8 +107,8 @@ fn concerns_webhook_url(details: &Details) -> bool {
 
 /// The hint for a request that may have been processed: how to find out.
 fn check_first(context: &Context) -> String {
-    match context.command.list() {
-        Some((list, _)) => format!("check before retrying: {}", context.svc(&list)),
+    match context.list_of_group() {
+        Some(list) => format!("check before retrying: {}", context.svc(&list)),
         None => "check before sending again: the recipient, your webhooks, the service's dashboard"
             .to_owned(),
     }
@@ -131,27 +130,36 @@ fn scopes() -> String {
     format!("email: {}\nextraction: {}", email.join(", "), extraction.join(" or "))
 }
 
+/// The service has no operation that lists emails.
+const EMAIL_IDS: &str = "svc emails send prints the id of each email that it sends";
+
 /// Suggests the command that lists the resources among which an id was not found.
-fn list_existing(context: &Context) -> Option<String> {
-    let list = match context.command.id_of {
-        IdOf::Audience => "audiences list".to_owned(),
-        // `svc sandbox …` addresses the sandbox in any case, this only with the option.
-        IdOf::Domain => return Some("list the domains: svc --sandbox domains list".to_owned()),
-        // The service has no operation that lists emails.
-        IdOf::Email => {
-            return Some("svc emails send prints the id of each email that it sends".to_owned());
+fn list_existing(details: &Details, context: &Context) -> Option<String> {
+    use Operation::*;
+    let path = context.command.path.as_str();
+    let list = match details.operation {
+        Some(AudiencesGet | AudiencesDelete | ContactsCreate | ContactsList) => {
+            "audiences list".to_owned()
+        }
+        Some(EmailsGet | EmailsCancel | EmailsSend | EmailsSendBatch) => {
+            return Some(EMAIL_IDS.to_owned());
+        }
+        None if path == "sandbox event" => return Some(EMAIL_IDS.to_owned()),
+        None if path.starts_with("sandbox dns ") => {
+            return Some("list the domains: svc --sandbox domains list".to_owned());
         }
         // These name nothing that exists.
-        IdOf::Group if matches!(context.command.verb(), "create" | "list") => return None,
-        IdOf::Group => context.command.list()?.0,
+        _ if path.ends_with(" create") || path.ends_with(" list") => return None,
+        _ => context.list_of_group()?,
     };
     Some(format!("list the existing ones: {}", context.svc(&list)))
 }
 
 /// Suggests the command that shows the resource that conflicts with the request.
 fn show_conflicting(context: &Context) -> Option<String> {
-    let (list, in_pages) = context.command.list().filter(|_| context.command.verb() == "create")?;
-    let list = if in_pages { list + " --all" } else { list };
+    let list = context.list_of_group().filter(|_| context.command.path.ends_with(" create"))?;
+    // A list of the parts of something has pages.
+    let list = if list.ends_with(" list") { list } else { list + " --all" };
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 

@@ -4,19 +4,20 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
+use clap_complete::CompleteEnv;
 
 use crate::advice;
 use crate::command_spec::{self, CommandSpec};
-use crate::commands::{Command, SECTIONS, version};
-use crate::complete::{self, Values};
+use crate::command_tree;
+use crate::commands::{Command, SECTIONS};
+use crate::complete::{self, Values, command_words};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
-use crate::group;
 use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
-use crate::usage::{self, command_names};
+use crate::usage;
 
 /// Send email, manage audiences, domains and webhooks, and test webhook receivers
 #[derive(Parser, Debug)]
@@ -43,22 +44,15 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    let mut tree = deferred();
-    tree.build();
-    with_sections(tree)
-}
-
-/// The command tree, in which clap adds the commands of a group, and the arguments of a command, only
-/// when it parses them.
-fn deferred() -> clap::Command {
-    let tree = group::with_help(Cli::command()).mut_subcommands(group::with_help_first);
-    tree.mut_arg("profile", |profile| profile.add(Values::Profile.candidates()))
+    let tree = Cli::command().mut_arg("profile", |it| it.add(Values::Profile.candidates()));
+    let with_words = |it: clap::Command| it.mut_arg("command", |it| it.add(command_words(command)));
+    let tree = tree.mut_subcommand("help", with_words).mut_subcommand("schema", with_words);
+    with_sections(command_tree::complete(tree))
 }
 
 /// Adds the sections to the help of `svc` itself: names in the short help, and descriptions in the
 /// long one.
 fn with_sections(tree: clap::Command) -> clap::Command {
-    let tree = tree.mut_subcommands(group::described);
     let (mut short, mut long) = (String::new(), String::new());
     for (title, names) in SECTIONS {
         short.push_str(&format!("  {:<18}  {}\n", title, names.join(", ")));
@@ -80,9 +74,20 @@ fn with_sections(tree: clap::Command) -> clap::Command {
     )
 }
 
-/// Runs `svc` with the arguments, environment and streams of this process.
+/// Runs `svc` with the arguments, environment and streams of this process, or completes a command
+/// line for a shell.
 pub fn main() -> u8 {
+    CompleteEnv::with_factory(|| for_completion(command())).var(complete::VARIABLE).complete();
     run(&std::env::args_os().collect::<Vec<_>>(), Process::current())
+}
+
+/// Hides the options, so that they are completed after a dash, or where nothing else fits.
+fn for_completion(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| match arg.is_positional() {
+        true => arg,
+        false => arg.hide(true),
+    });
+    command.mut_subcommands(for_completion)
 }
 
 /// Runs `svc` inside this process. The first argument is the name of the program. Returns the exit
@@ -93,17 +98,6 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     let env = &Env::of(&process);
     let Process { stdin, stdout, stderr, terminals, .. } = process;
     let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
-    if let [_, only] = args
-        && (only == "--version" || only == "-V")
-    {
-        // Scripts ask for the version often, and it does not need the command tree.
-        let printed = early_printer(args, env, &streams).raw(version::LINE);
-        return printed.map_or_else(|failure| exit::code(failure.kind()), |()| exit::DONE);
-    }
-    if let Some(shell) = env.get(complete::VARIABLE) {
-        complete::run(shell, args, env, &streams);
-        return exit::DONE;
-    }
     let mut args = args.to_vec();
     let (cli, spec) = loop {
         match parse(&args) {
@@ -111,7 +105,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
             Err(error) => {
                 let printer = early_printer(&args, env, &streams);
                 match usage::ask(&error, command, &args, &printer) {
-                    Ok(None) => return report_clap_error(&error, &args, &printer),
+                    Ok(None) => return report_clap_error(&error, &printer),
                     Ok(Some(completed)) => args = completed,
                     Err(failure) => {
                         printer.failure(&failure);
@@ -129,11 +123,11 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
             return exit::code(failure.kind());
         }
     };
-    let context = Context::new(settings, printer, spec, args);
+    let checked = command_spec::check(&spec, &cli.global, &settings);
+    let context = Context::new(settings, printer, spec, command, args);
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }
-    let checked = command_spec::check(spec, &cli.global, &context.settings);
     let result = checked.and_then(|()| {
         let runtime = runtime(&cli.command)?;
         let result = runtime.block_on(until_interrupted(cli.command, &context));
@@ -184,21 +178,16 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
     builder.enable_all().build().map_err(Failure::from)
 }
 
-fn parse(args: &[OsString]) -> Result<(Cli, &'static CommandSpec), clap::Error> {
-    let asks_for_help = args.len() == 1 || args.iter().any(|arg| arg == "-h" || arg == "--help");
-    let tree = if asks_for_help { with_sections(deferred()) } else { deferred() };
-    let mut tree = tree;
-    let mut matches = match tree.try_get_matches_from_mut(args) {
-        // `-qh`
-        Err(error) if is_help(&error) && !asks_for_help => {
-            with_sections(deferred()).try_get_matches_from(args)?
-        }
-        parsed => parsed?,
-    };
-    let path = command_names(&matches).join(" ");
-    let cli = Cli::from_arg_matches_mut(&mut matches)?;
-    let spec = command_spec::find(&path).unwrap_or(&command_spec::UNKNOWN);
-    Ok((cli, spec))
+fn parse(args: &[OsString]) -> Result<(Cli, CommandSpec), clap::Error> {
+    let mut tree = command();
+    let mut matches = tree.try_get_matches_from_mut(args)?;
+    let (mut path, mut level) = (Vec::new(), &matches);
+    while let Some((name, below)) = level.subcommand() {
+        path.push(name);
+        level = below;
+    }
+    let spec = command_spec::find(&tree, &path);
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, spec))
 }
 
 fn prepare(
@@ -227,19 +216,9 @@ fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
     }
 }
 
-fn is_help(error: &clap::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    )
-}
-
 /// Prints help and version as results. Any other clap error is a usage error, printed as an error
 /// object if the output is JSON.
-///
-/// A usage error is explained from the whole tree: what was meant may be in a group that was not
-/// parsed.
-fn report_clap_error(error: &clap::Error, args: &[OsString], printer: &Printer) -> u8 {
+fn report_clap_error(error: &clap::Error, printer: &Printer) -> u8 {
     let failure = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return printer
@@ -251,10 +230,9 @@ fn report_clap_error(error: &clap::Error, args: &[OsString], printer: &Printer) 
             return exit::USAGE;
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let group = usage::typed_path(&command(), args);
-            Failure::usage("no command given").hint(format!("list the commands: {group} --help"))
+            Failure::usage("no command given").hint("list the commands: svc --help")
         }
-        _ => usage::failure(error, &command(), args),
+        _ => usage::failure(error),
     };
     printer.failure(&failure);
     exit::USAGE
@@ -271,25 +249,4 @@ fn early_printer(args: &[OsString], env: &Env, streams: &Streams) -> Printer {
     let color = color_choice(&flags, [env]);
     let color = move |is_terminal| colored(color, is_terminal);
     Printer::new(format, None, streams.clone(), color, false, false).within(env.zone, env.signals)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_parsed_is_built() {
-        let mut tree = deferred();
-        tree.try_get_matches_from_mut(["svc", "audiences", "get", "aud_1"]).expect("valid");
-        let commands = |group: &str| {
-            tree.find_subcommand(group).expect(group).get_subcommands().collect::<Vec<_>>()
-        };
-        assert!(commands("emails").is_empty() && commands("sandbox").is_empty());
-        let arguments = |name: &str| {
-            let audiences = commands("audiences");
-            let command = audiences.iter().find(|command| command.get_name() == name);
-            command.expect(name).get_positionals().count()
-        };
-        assert_eq!((arguments("get"), arguments("create")), (1, 0));
-    }
 }

@@ -1,10 +1,11 @@
-//! What is known of a command: the operations that it calls, its effect and its output. The rows
-//! are in `command_table.rs`.
+//! What is declared of a command beside its arguments, with `#[command(add = …)]`: the operations
+//! that it calls, its effect and its output. Help, `--dry-run`, `svc schema` and the tests follow.
 
+use clap::Command;
+use clap::builder::CommandExt;
 use serde_json::Value;
-use svc_sdk::Operation;
+use svc_sdk::{Operation, ScopeRule};
 
-use crate::COMMANDS;
 use crate::failure::Failure;
 use crate::settings::{GlobalFlags, Settings, Source};
 
@@ -15,47 +16,75 @@ pub enum Effect {
     Reads,
     /// Creates something, so `--idempotency-key` applies.
     Creates,
-    /// Changes something at a service or the local server.
+    /// Changes something at a service or in the sandbox.
     Changes,
     /// Deletes something irrecoverably and asks for confirmation.
-    Dangerous,
+    Removes,
     /// Works on this machine only and sends no request that `--dry-run` could show.
     Local,
 }
 
 /// A leaf command: one without subcommands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CommandSpec {
     /// The words after `svc`, such as `emails send`.
-    pub path: &'static str,
+    pub path: String,
     /// The documented operations that it may call.
     pub operations: &'static [Operation],
     /// Its effect.
     pub effect: Effect,
     /// The JSON Schema of its output with `--json`.
     pub output: fn() -> Value,
-    /// Whether it uses only the local server.
-    pub is_local_server: bool,
+    /// Whether it uses only the sandbox.
+    pub is_of_sandbox: bool,
     /// Whether it handles Ctrl-C itself: as the regular way to end it, or to report what was done.
     pub handles_interrupt: bool,
     /// Whether it creates a profile, or reports that there is none.
     pub allows_new_profile: bool,
     /// Whether it may call any operation.
     pub calls_any_operation: bool,
-    /// What the id on its command line names.
-    pub id_of: IdOf,
-    /// Of a list, whose items it lists.
-    of: Option<&'static str>,
+    scope: Option<&'static str>,
 }
 
-/// What the id on a command line names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdOf {
-    /// What the commands of the same group are about.
-    Group,
-    Audience,
-    Domain,
-    Email,
+impl CommandExt for CommandSpec {}
+
+/// A command that reads from a service.
+pub(crate) fn reads(operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
+    spec(Effect::Reads, operations, output)
+}
+
+/// A command that creates something with one request.
+pub(crate) fn creates(operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
+    spec(Effect::Creates, operations, output)
+}
+
+/// A command that changes something.
+pub(crate) fn changes(operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
+    spec(Effect::Changes, operations, output)
+}
+
+/// A command that deletes something and asks before.
+pub(crate) fn removes(operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
+    spec(Effect::Removes, operations, output)
+}
+
+/// A command without a request that a dry run could show.
+pub(crate) fn local(output: fn() -> Value) -> CommandSpec {
+    spec(Effect::Local, &[], output)
+}
+
+fn spec(effect: Effect, operations: &'static [Operation], output: fn() -> Value) -> CommandSpec {
+    CommandSpec {
+        path: String::new(),
+        operations,
+        effect,
+        output,
+        is_of_sandbox: false,
+        handles_interrupt: false,
+        allows_new_profile: false,
+        calls_any_operation: false,
+        scope: None,
+    }
 }
 
 impl CommandSpec {
@@ -64,53 +93,73 @@ impl CommandSpec {
         self.effect != Effect::Local
     }
 
-    /// The list of the group that the command belongs to: the command line, and whether it lists
-    /// the items of something, page by page.
-    pub fn list(&self) -> Option<(String, bool)> {
-        let (group, _) = self.path.rsplit_once(' ')?;
-        let list = find(&format!("{group} list"))?;
-        Some(match list.of {
-            Some(of) => (format!("{} {of}", list.path), true),
-            None => (list.path.to_owned(), false),
-        })
+    /// The scopes that the operations need.
+    pub fn scope(&self) -> String {
+        let scopes = self.operations.iter().map(|operation| match operation.scope_rule() {
+            ScopeRule::Needs(scope) => scope.as_str(),
+            ScopeRule::AnyKey => "any key",
+            _ => "not documented",
+        });
+        let mut scopes = scopes.collect::<Vec<_>>();
+        scopes.dedup();
+        match self.scope {
+            Some(scope) => scope.to_owned(),
+            None if self.is_of_sandbox => "none (sandbox)".to_owned(),
+            None if scopes.is_empty() => "none".to_owned(),
+            // What a key with another scope cannot see is left out.
+            None if scopes.contains(&"any key") => "any key".to_owned(),
+            None => scopes.join(", "),
+        }
     }
 
-    /// The last word of the path.
-    pub fn verb(&self) -> &'static str {
-        self.path.rsplit(' ').next().unwrap_or_default()
+    /// Describes the scopes of a command whose options decide which operations it calls.
+    pub(crate) fn with_scope(self, scope: &'static str) -> Self {
+        Self { scope: Some(scope), ..self }
     }
 
-    pub(crate) const fn with_id_of(self, id_of: IdOf) -> Self {
-        Self { id_of, ..self }
+    pub(crate) fn of_sandbox(self) -> Self {
+        Self { is_of_sandbox: true, ..self }
     }
 
-    pub(crate) const fn of(self, of: &'static str) -> Self {
-        Self { of: Some(of), ..self }
-    }
-
-    pub(crate) const fn on_local_server(self) -> Self {
-        Self { is_local_server: true, ..self }
-    }
-
-    pub(crate) const fn with_any_operation(self) -> Self {
+    pub(crate) fn with_any_operation(self) -> Self {
         Self { calls_any_operation: true, ..self }
     }
 
-    pub(crate) const fn until_interrupted(self) -> Self {
+    pub(crate) fn until_interrupted(self) -> Self {
         Self { handles_interrupt: true, ..self }
     }
 
-    pub(crate) const fn of_new_profile(self) -> Self {
+    pub(crate) fn of_new_profile(self) -> Self {
         Self { allows_new_profile: true, ..self }
+    }
+
+    pub(crate) fn calling(self, operations: &'static [Operation]) -> Self {
+        Self { operations, ..self }
     }
 }
 
-/// Placeholder for a command without a row. The tests make sure that there is none.
-pub(crate) const UNKNOWN: CommandSpec = spec("", &[], Effect::Reads, || Value::Bool(true));
+/// The command at a path in the tree. A path that is not a command's reads nothing.
+pub(crate) fn find(tree: &Command, path: &[&str]) -> CommandSpec {
+    let command = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
+    let declared = command.and_then(|command| command.get::<CommandSpec>()).cloned();
+    let spec = declared.unwrap_or_else(|| reads(&[], || Value::Bool(true)));
+    CommandSpec { path: path.join(" "), ..spec }
+}
 
-/// The command at a path such as `emails send`.
-pub(crate) fn find(path: &str) -> Option<&'static CommandSpec> {
-    COMMANDS.iter().find(|spec| spec.path == path)
+/// Every leaf command, in the order of the help.
+pub(crate) fn all(tree: &Command) -> Vec<CommandSpec> {
+    fn walk(level: &Command, path: &[&str], found: &mut Vec<CommandSpec>) {
+        for command in level.get_subcommands() {
+            let path = [path, &[command.get_name()]].concat();
+            match command.get::<CommandSpec>().cloned() {
+                Some(spec) => found.push(CommandSpec { path: path.join(" "), ..spec }),
+                None => walk(command, &path, found),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(tree, &[], &mut found);
+    found
 }
 
 /// Refuses options that have no effect on this command, and a profile that does not exist.
@@ -137,7 +186,7 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
         )));
     }
     let base_urls = flags.email_url.is_some() || flags.extraction_url.is_some();
-    if spec.is_local_server && (base_urls || flags.key_file.is_some()) {
+    if spec.is_of_sandbox && (base_urls || flags.key_file.is_some()) {
         return Err(Failure::usage(
             "the sandbox has its own base URLs and keys: remove --email-url, --extraction-url and --key-file",
         ));
@@ -149,25 +198,4 @@ fn check_flags(spec: &CommandSpec, flags: &GlobalFlags) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// A row of the table.
-pub(crate) const fn spec(
-    path: &'static str,
-    operations: &'static [Operation],
-    effect: Effect,
-    output: fn() -> Value,
-) -> CommandSpec {
-    CommandSpec {
-        path,
-        operations,
-        effect,
-        output,
-        is_local_server: false,
-        handles_interrupt: false,
-        allows_new_profile: false,
-        calls_any_operation: false,
-        id_of: IdOf::Group,
-        of: None,
-    }
 }

@@ -33,7 +33,7 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
-    ("Local server", &["sandbox", "watch"]),
+    ("Sandbox", &["sandbox", "watch"]),
     ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
 ];
@@ -41,26 +41,35 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
 group! {
     pub enum Command {
         /// Send emails and track their status
+        #[command(subcommand)]
         Emails(emails::Command),
         /// Send an email to every row of a file or contact of an audience
+        #[command(subcommand)]
         Bulk(bulk::Command),
         /// Manage audiences (contact lists)
+        #[command(subcommand)]
         Audiences(audiences::Command),
         /// Manage the contacts of an audience
+        #[command(subcommand)]
         Contacts(contacts::Command),
         /// Manage sending domains and their DNS records
+        #[command(subcommand)]
         Domains(domains::Command),
         /// Manage webhooks for email events
+        #[command(subcommand)]
         Webhooks(webhooks::Command),
         /// Show the organization and manage extraction webhooks
+        #[command(subcommand)]
         Extraction(extraction::Command),
         Login(login::Login),
         Logout(login::Logout),
         /// Manage profiles: named sets of base URLs and keys
+        #[command(subcommand)]
         Profiles(profiles::Command),
         Whoami(whoami::Whoami),
         Doctor(doctor::Doctor),
         /// Show settings and where they come from
+        #[command(subcommand)]
         Config(config::Command),
         Watch(watch::Watch),
         Listen(Box<listen::Listen>),
@@ -70,10 +79,11 @@ group! {
         Verify(verify::Verify),
         Sign(sign::Sign),
         Api(api::Api),
-        /// Run and control the local server
+        /// Run and control the sandbox
         ///
-        /// The local server implements both services on this machine, with seeded keys, a mailbox, DNS
+        /// The sandbox implements both services on this machine, with seeded keys, a mailbox, DNS
         /// and a clock that tests can control.
+        #[cfg_attr(feature = "sandbox", command(subcommand))]
         Sandbox(sandbox::Command),
         Completions(completions::Completions),
         Man(man::Man),
@@ -84,7 +94,7 @@ group! {
 }
 
 impl Command {
-    /// Whether the command runs the local server for other programs.
+    /// Whether the command runs the sandbox for other programs.
     pub fn is_server(&self) -> bool {
         #[cfg(feature = "sandbox")]
         let is_server = matches!(self, Self::Sandbox(sandbox::Command::Serve(_)));

@@ -1,14 +1,12 @@
-//! Shell completion. The scripts of `svc completions` run `SVC_COMPLETE=SHELL svc -- WORDS`.
+//! Shell completion of values: ids, names and what the documentation lists. `CompleteEnv` completes
+//! commands and options, and calls these functions in a process of its own.
 //!
-//! Prints only candidates: no errors, no prompts. A service is queried only if a base URL and a
-//! stored key are configured, and only for a limited time.
+//! A service is queried only if a base URL and a stored key are configured, and only for a limited
+//! time.
 
-mod bash;
 mod service;
-mod shells;
 
-use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,17 +15,15 @@ use clap_complete::engine::{
 };
 use svc_sdk::{Operation, Scope};
 
-use crate::COMMANDS;
 use crate::command_spec;
 use crate::commands::trigger::EVENTS;
 use crate::context::Context;
 use crate::input::duration;
 use crate::output::{Format, Printer, Streams, one_line};
+use crate::process::Process;
 use crate::recorded::Records;
 use crate::sent::SentEmails;
 use crate::settings::{Env, GlobalFlags, Settings};
-
-pub use shells::{Shell, script};
 
 /// The environment variable that requests candidates and names the shell.
 pub const VARIABLE: &str = "SVC_COMPLETE";
@@ -73,8 +69,6 @@ pub enum Values {
     Route,
     Scope,
     Operation,
-    /// The words of a command path.
-    Command,
     Method,
     /// The documented paths.
     Path,
@@ -84,15 +78,13 @@ impl Values {
     /// The completer, for clap's `add`.
     pub fn candidates(self) -> ArgValueCandidates {
         ArgValueCandidates::new(move || {
-            REQUEST.with_borrow(|request| {
-                let found = request.as_ref().map(|request| self.find(request)).unwrap_or_default();
-                found.into_iter().filter_map(|(value, about)| candidate(&value, &about)).collect()
-            })
+            let found = self.find().unwrap_or_default().into_iter();
+            found.filter_map(|(value, about)| candidate(&value, &about)).collect()
         })
     }
 
-    fn find(self, request: &Request) -> Vec<Found> {
-        match self {
+    fn find(self) -> Option<Vec<Found>> {
+        Some(match self {
             Self::EmailEvent => plain(EVENTS.into_iter().filter(|e| e.starts_with("email."))),
             Self::ExtractionEvent => {
                 plain(EVENTS.into_iter().filter(|e| e.starts_with("extraction.")))
@@ -106,19 +98,36 @@ impl Values {
                 .iter()
                 .map(|operation| (operation.path().to_owned(), operation.name().to_owned()))
                 .collect(),
-            Self::Command => request.next_words_of_a_command(),
-            Self::Profile => request.profiles(),
-            Self::Record => request.records(),
-            Self::Job => request.jobs(),
-            Self::Email => request
-                .context()
-                .map(|c| SentEmails::of(&c.settings).newest(&c.out))
-                .unwrap_or_default(),
-            values => {
-                let fetch = |context| service::fetch(&context, values, request.timeout());
-                request.context().map(fetch).unwrap_or_default()
+            Self::Profile => {
+                // The profile name is incomplete while it is being typed.
+                let profiles = settings(|flags| (flags.profile, flags.sandbox) = (None, false))?;
+                let profiles = profiles.profiles().ok()?;
+                let url = |name: &str| profiles.text(name, "email_url").unwrap_or_default();
+                profiles.names().into_iter().map(|name| (name.clone(), url(&name))).collect()
             }
-        }
+            Self::Record => {
+                let context = context()?;
+                let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).ok()?;
+                let about = |event: Option<String>, at: &str| {
+                    let at = context.out.local_time(at);
+                    format!("{} {at}", event.unwrap_or_default())
+                };
+                newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
+            }
+            Self::Job => {
+                let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;
+                // A job that is being prepared has no journal.
+                let has_journal =
+                    |entry: &std::fs::DirEntry| entry.path().join("journal.ndjson").is_file();
+                let jobs = jobs.flatten().filter(has_journal);
+                plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            }
+            Self::Email => {
+                let context = context()?;
+                SentEmails::of(&context.settings).newest(&context.out)
+            }
+            values => service::fetch(&context()?, values, timeout()),
+        })
     }
 }
 
@@ -130,9 +139,7 @@ fn plain<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Vec<Found> {
 pub fn at_file() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let path = current.to_str().and_then(|text| text.strip_prefix('@'));
-        let here = REQUEST.with_borrow(|request| Some(request.as_ref()?.env.cwd.clone()));
-        let files = PathCompleter::any().current_dir(here.unwrap_or_default());
-        let found = path.map(|path| files.complete(OsStr::new(path)));
+        let found = path.map(|path| PathCompleter::any().complete(OsStr::new(path)));
         let found = found.unwrap_or_default().into_iter();
         found.map(|candidate| candidate.add_prefix("@")).collect::<Vec<_>>()
     })
@@ -144,9 +151,7 @@ pub fn sender() -> ArgValueCompleter {
         let Some((name, _)) = current.to_str().and_then(|text| text.split_once('@')) else {
             return Vec::new();
         };
-        let domains = REQUEST.with_borrow(|request| {
-            request.as_ref().map(|request| Values::DomainName.find(request)).unwrap_or_default()
-        });
+        let domains = Values::DomainName.find().unwrap_or_default();
         let senders =
             domains.into_iter().map(|(domain, about)| (format!("{name}@{domain}"), about));
         let typed = current.to_string_lossy().into_owned();
@@ -155,139 +160,75 @@ pub fn sender() -> ArgValueCompleter {
     })
 }
 
-/// Prints the candidates for the words after `--`.
-pub fn run(shell: &str, args: &[OsString], env: &Env, streams: &Streams) {
-    let Some(start) = args.iter().position(|arg| arg == "--") else { return };
-    let words = args[start + 1..].to_vec();
-    let Some(shell) = Shell::named(shell).filter(|_| !words.is_empty()) else { return };
-    let current = shell.index(env).unwrap_or(words.len() - 1);
-    let mut others = words.clone();
-    if current < others.len() {
-        others.remove(current);
-    }
-    let others = others.into_iter().filter_map(|word| word.into_string().ok()).collect();
-    let before = current;
-    REQUEST.set(Some(Request {
-        words: others,
-        before,
-        env: env.clone(),
-        streams: streams.clone(),
-    }));
-    if let Ok(text) = shell.complete(&mut crate::command(), words, env, Some(&env.cwd)) {
-        let _ = silent(streams.clone(), env).raw(&text);
-    }
+/// Completes the words of a command path, as `svc help` and `svc schema` take them.
+pub fn command_words(tree: fn() -> clap::Command) -> ArgValueCandidates {
+    ArgValueCandidates::new(move || {
+        let words = words();
+        let start = words.iter().position(|word| word == "schema" || word == "help");
+        let typed = words.iter().skip(start.map_or(0, |at| at + 1));
+        let (tree, mut typed) = (tree(), typed.filter(|word| !word.starts_with('-')).peekable());
+        let mut level = &tree;
+        while let Some(below) = typed.next().and_then(|word| level.find_subcommand(word)) {
+            level = below;
+        }
+        let names = level.get_subcommands().map(clap::Command::get_name);
+        names.map(CompletionCandidate::new).collect()
+    })
 }
 
 /// A value and its description.
 type Found = (String, String);
 
-thread_local! {
-    /// The command line being completed. clap passes only the current word to a completer.
-    static REQUEST: RefCell<Option<Request>> = const { RefCell::new(None) };
+/// The words of the command line that is completed. clap passes only the current one to a completer.
+fn words() -> Vec<String> {
+    let words = std::env::args_os().skip_while(|arg| arg != "--").skip(1);
+    words.filter_map(|word| word.into_string().ok()).collect()
 }
 
-struct Request {
-    /// All words except the one being completed.
-    words: Vec<String>,
-    /// The number of words before it.
-    before: usize,
-    env: Env,
-    streams: Streams,
+fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
+    let mut flags = flags(&words());
+    change(&mut flags);
+    Settings::resolve(&flags, &Env::of(&Process::current())).ok()
 }
 
-impl Request {
-    fn settings(&self) -> Option<Settings> {
-        Settings::resolve(&self.flags(), &self.env).ok()
-    }
+/// A context that prints nothing.
+fn context() -> Option<Context> {
+    let Process { stdin, stdout, stderr, terminals, zone, .. } = Process::current();
+    let streams = Streams::new(stdin, stdout, stderr, terminals, true);
+    let out = Printer::new(Some(Format::Json), None, streams, |_| false, true, false);
+    let tree = clap::Command::default;
+    let command = command_spec::find(&tree(), &[]);
+    Some(Context::new(settings(|_| ())?, out.within(zone, false), command, tree, &[]))
+}
 
-    fn context(&self) -> Option<Context> {
-        Some(Context::new(
-            self.settings()?,
-            silent(self.streams.clone(), &self.env),
-            &command_spec::UNKNOWN,
-            &[],
-        ))
-    }
+fn timeout() -> Duration {
+    let set = std::env::var(TIMEOUT).ok().and_then(|text| duration::parse(&text).ok());
+    set.unwrap_or(DEFAULT_TIMEOUT)
+}
 
-    fn timeout(&self) -> Duration {
-        self.env.get(TIMEOUT).and_then(|text| duration::parse(text).ok()).unwrap_or(DEFAULT_TIMEOUT)
-    }
-
-    /// The global options that select the service.
-    fn flags(&self) -> GlobalFlags {
-        let mut flags = GlobalFlags::default();
-        let mut words = self.words.iter();
-        while let Some(word) = words.next() {
-            let (name, value) = match word.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (word.as_str(), None),
-            };
-            let mut value = || value.clone().or_else(|| words.next().cloned());
-            match name {
-                "--" => break,
-                "--sandbox" => flags.sandbox = true,
-                "--profile" => flags.profile = value(),
-                "--email-url" => flags.email_url = value(),
-                "--extraction-url" => flags.extraction_url = value(),
-                "--key-file" => flags.key_file = value().map(PathBuf::from),
-                "--env-file" => flags.env_file = value().map(Into::into),
-                "--ca-bundle" => flags.ca_bundle = value().map(Into::into),
-                _ => {}
-            }
-        }
-        flags
-    }
-
-    fn profiles(&self) -> Vec<Found> {
-        // The profile name is incomplete while it is being typed.
-        let flags = GlobalFlags { profile: None, sandbox: false, ..self.flags() };
-        let Ok(settings) = Settings::resolve(&flags, &self.env) else { return Vec::new() };
-        let Ok(profiles) = settings.profiles() else { return Vec::new() };
-        let url = |name: &str| profiles.text(name, "email_url");
-        let names = profiles.names().into_iter();
-        names.map(|name| (name.clone(), url(&name).unwrap_or_default())).collect()
-    }
-
-    fn jobs(&self) -> Vec<Found> {
-        let Some(settings) = self.settings() else { return Vec::new() };
-        let entries = std::fs::read_dir(settings.state_dir.join("bulk")).into_iter().flatten();
-        // A job that is being prepared has no journal.
-        let has_journal = |entry: &std::fs::DirEntry| entry.path().join("journal.ndjson").is_file();
-        let jobs = entries.flatten().filter(has_journal);
-        plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
-    }
-
-    fn records(&self) -> Vec<Found> {
-        let Some(context) = self.context() else { return Vec::new() };
-        let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).unwrap_or_default();
-        let about = |event: Option<String>, at: &str| {
-            let at = context.out.local_time(at);
-            format!("{} {at}", event.unwrap_or_default())
+/// The global options that select the service.
+fn flags(words: &[String]) -> GlobalFlags {
+    let mut flags = GlobalFlags::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
         };
-        newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
-    }
-
-    /// The words that can follow in the arguments of `schema` and `help`.
-    fn next_words_of_a_command(&self) -> Vec<Found> {
-        let before = &self.words[..self.before.min(self.words.len())];
-        let start = before
-            .iter()
-            .position(|word| word == "schema" || word == "help")
-            .map_or(0, |at| at + 1);
-        let given = before[start..].iter().filter(|word| !word.starts_with('-'));
-        let given = given.map(String::as_str).collect::<Vec<_>>();
-        let mut found = Vec::<Found>::new();
-        for spec in COMMANDS {
-            let words = spec.path.split(' ').collect::<Vec<_>>();
-            if let Some(rest) = words.strip_prefix(&given[..])
-                && let Some(next) = rest.first()
-                && !found.iter().any(|(known, _)| known == next)
-            {
-                found.push(((*next).to_owned(), String::new()));
-            }
+        let mut value = || value.clone().or_else(|| words.next().cloned());
+        match name {
+            "--" => break,
+            "--sandbox" => flags.sandbox = true,
+            "--profile" => flags.profile = value(),
+            "--email-url" => flags.email_url = value(),
+            "--extraction-url" => flags.extraction_url = value(),
+            "--key-file" => flags.key_file = value().map(PathBuf::from),
+            "--env-file" => flags.env_file = value().map(Into::into),
+            "--ca-bundle" => flags.ca_bundle = value().map(Into::into),
+            _ => {}
         }
-        found
     }
+    flags
 }
 
 /// Maximum number of candidates from a list of any length.
@@ -311,16 +252,9 @@ fn candidate(value: &str, about: &str) -> Option<CompletionCandidate> {
     Some(CompletionCandidate::new(value).help(help))
 }
 
-/// A printer without progress and hints.
-fn silent(streams: Streams, env: &Env) -> Printer {
-    Printer::new(Some(Format::Json), None, streams, |_| false, true, false)
-        .within(env.zone, env.signals)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Terminals;
 
     #[test]
     fn rejects_values_that_a_shell_would_interpret() {
@@ -336,19 +270,7 @@ mod tests {
     #[test]
     fn finds_global_options_at_any_position() {
         let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
-        let request = Request {
-            words: words.map(str::to_owned).to_vec(),
-            before: words.len(),
-            env: Env::default(),
-            streams: Streams::new(
-                Box::new(std::io::empty()),
-                Box::new(std::io::sink()),
-                Box::new(std::io::sink()),
-                Terminals::default(),
-                false,
-            ),
-        };
-        let flags = request.flags();
+        let flags = flags(&words.map(str::to_owned));
         assert_eq!(flags.profile.as_deref(), Some("p"));
         assert_eq!(flags.email_url.as_deref(), Some("http://x"));
         assert!(!flags.sandbox);

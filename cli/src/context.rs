@@ -38,7 +38,9 @@ pub struct Context {
     pub settings: Settings,
     pub out: Printer,
     pub inputs: Inputs,
-    pub command: &'static CommandSpec,
+    pub command: CommandSpec,
+    /// The tree of all commands.
+    pub tree: fn() -> clap::Command,
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
@@ -96,13 +98,14 @@ impl Context {
     pub fn new(
         settings: Settings,
         out: Printer,
-        command: &'static CommandSpec,
+        command: CommandSpec,
+        tree: fn() -> clap::Command,
         typed: &[OsString],
     ) -> Self {
         let inputs = Inputs::new(settings.env.cwd.clone());
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
-        Self { settings, out, inputs, command, typed, sandbox, changes, requests }
+        Self { settings, out, inputs, command, tree, typed, sandbox, changes, requests }
     }
 
     /// A client of the email service.
@@ -357,6 +360,16 @@ impl Context {
         } else {
             format!("svc {rest}")
         }
+    }
+
+    /// The list of the group that the command belongs to, as a command line.
+    pub fn list_of_group(&self) -> Option<String> {
+        let (group, _) = self.command.path.rsplit_once(' ')?;
+        let tree = (self.tree)();
+        let mut words = group.split(' ').chain(["list"]);
+        let list = words.try_fold(&tree, |level, word| level.find_subcommand(word))?;
+        let of = list.get_positionals().filter_map(|it| it.get_value_names()?.first());
+        Some(of.fold(format!("{group} list"), |line, of| format!("{line} {of}")))
     }
 
     /// The command line of this run.

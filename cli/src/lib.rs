@@ -10,7 +10,7 @@
 #![expect(unreachable_pub, reason = "the public items are re-exported at the end of this file")]
 
 #[macro_use]
-mod group;
+mod command_tree;
 
 mod advice;
 mod app;
@@ -19,7 +19,6 @@ mod browser;
 mod changes;
 mod command_line;
 mod command_spec;
-mod command_table;
 mod commands;
 mod complete;
 mod confirm;
@@ -36,6 +35,7 @@ mod failure;
 mod input;
 mod names;
 mod output;
+mod output_schema;
 mod private;
 mod process;
 mod recorded;
@@ -56,10 +56,14 @@ mod zone;
 
 pub use app::{command, main, run};
 pub use command_spec::{CommandSpec, Effect};
-pub use command_table::COMMANDS;
 pub use exit::TABLE as EXIT_CODES;
 pub use process::{Process, Terminals};
 pub use zone::Zone;
+
+/// Every command without subcommands, in the order of the help.
+pub fn commands() -> Vec<CommandSpec> {
+    command_spec::all(&command())
+}
 
 /// Reads a file of people or emails, for fuzzing. Returns the numbers of its records, or why it is
 /// refused.

@@ -63,7 +63,7 @@ pub async fn now(context: &Context) -> Result<DateTime<Zone>, Failure> {
     let zone = context.settings.env.zone;
     #[cfg(feature = "sandbox")]
     {
-        let uses_sandbox = context.settings.sandbox || context.command.is_local_server;
+        let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
         if uses_sandbox && !context.settings.dry_run {
             let client = control::client(context, None).await?;
             if let Some(clock) = control::send(context, client.clock().get()).await? {

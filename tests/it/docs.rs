@@ -127,11 +127,7 @@ fn links_are_found_outside_code_only() {
 #[test]
 fn shell_examples_run() {
     let mut scripts: Vec<(String, String)> = Vec::new();
-    // The reference repeats the examples of the help texts, with made-up ids and files. A test in
-    // `cli/tests` parses them.
-    let generated = root().join("docs/commands/reference");
-    let pages = files_below(&root().join("docs"), &["md"]);
-    for page in pages.into_iter().filter(|page| !page.starts_with(&generated)) {
+    for page in files_below(&root().join("docs"), &["md"]) {
         let blocks = shell_blocks(&read(&page)).concat();
         if !blocks.is_empty() {
             scripts.push((relative(&page), script(&blocks, |_| true)));

@@ -7,17 +7,20 @@ use serde_json::Value;
 use svc_sdk::{Call, RawResponse, Service};
 
 use super::verify::ServiceName;
+use crate::command_spec::creates;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Format, to_value};
+use crate::output_schema::{any_of, of, response};
 
 /// Call any path of a service's API
 ///
 /// The path need not be documented. Requests other than GET and HEAD are retried only if they were
 /// certainly not processed.
 #[derive(Args, Debug)]
+#[command(add = creates(&[], || any_of(&[response, of::<NotJson>])).with_any_operation().with_scope("depends on the operation"))]
 #[command(after_long_help = "\
 Examples:
   svc api GET /api/v1/audiences
@@ -25,9 +28,7 @@ Examples:
   svc api POST /api/v1/audiences --data '{\"name\": \"Newsletter\"}'
   svc api -i DELETE /api/v1/audiences/aud_019a
   svc api GET /v1/extractions --service extraction
-  svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson
-
-Scope: depends on the operation")]
+  svc api GET /api/v1/audiences/aud_019a/contacts --all -o ndjson")]
 pub struct Api {
     /// HTTP method: GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS
     #[arg(value_parser = method, add = Values::Method.candidates())]

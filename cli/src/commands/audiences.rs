@@ -1,13 +1,17 @@
 //! The `svc audiences` commands: contact lists.
 
 use clap::Args;
+use svc_sdk::Operation::{AudiencesCreate, AudiencesDelete, AudiencesGet, AudiencesList};
 
+use crate::command_spec::{creates, reads, removes};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::names;
 use crate::names::{Names, Target};
 use crate::output::{Column, Show, View};
+use crate::output_schema::{audience, list, of};
 
 /// Table columns of an audience.
 pub const VIEW: View = View(&[
@@ -27,12 +31,11 @@ group! {
 
 /// Create an audience
 #[derive(Args, Debug)]
+#[command(add = creates(&[AudiencesCreate], audience))]
 #[command(after_long_help = "\
 Examples:
   svc audiences create Newsletter
-  svc audiences create Newsletter --jq .id
-
-Scope: contacts:manage")]
+  svc audiences create Newsletter --jq .id")]
 pub struct Create {
     /// Audience name
     name: String,
@@ -51,12 +54,11 @@ impl Create {
 
 /// List all audiences
 #[derive(Args, Debug)]
+#[command(add = reads(&[AudiencesList], || list(audience)))]
 #[command(after_long_help = "\
 Examples:
   svc audiences list
-  svc audiences list --jq '.[] | select(.name == \"Newsletter\") | .id'
-
-Scope: contacts:manage")]
+  svc audiences list --jq '.[] | select(.name == \"Newsletter\") | .id'")]
 pub struct List {}
 
 impl List {
@@ -73,12 +75,11 @@ impl List {
 
 /// Show an audience
 #[derive(Args, Debug)]
+#[command(add = reads(&[AudiencesGet], audience))]
 #[command(after_long_help = "\
 Examples:
   svc audiences get aud_019a
-  svc audiences get Newsletter
-
-Scope: contacts:manage")]
+  svc audiences get Newsletter")]
 pub struct Get {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -99,12 +100,11 @@ impl Get {
 
 /// Delete an audience and all its contacts
 #[derive(Args, Debug)]
+#[command(add = removes(&[AudiencesDelete], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc audiences delete aud_019a
-  svc audiences delete 'Spring offers' --yes
-
-Scope: contacts:manage")]
+  svc audiences delete 'Spring offers' --yes")]
 pub struct Delete {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]

@@ -15,11 +15,13 @@ use self::exam::{Exam, Finding, Verdict};
 use self::keys::other_keys;
 use self::request::{Sender, shown_url};
 use super::verify::{ServiceName, read_secret, secret_in, usable, usable_as};
+use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{of, one_of};
 use crate::settings::Source;
 use crate::urls::{check_url, is_loopback, parse_url};
 
@@ -62,6 +64,7 @@ const LIST: View = View(&[
 #[command(
     override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                   <URL>\n       svc certify --list"
 )]
+#[command(add = changes(&[], || { one_of(&[of::<Shown>, of::<Vec<Listed>>]) }).with_scope("none (sends to the receiver only)"))]
 #[command(after_long_help = "\
 Examples:
   svc certify http://localhost:3000/hooks --service email \\
@@ -69,9 +72,7 @@ Examples:
   svc certify https://test.example/hooks --service extraction \\
       --secret-file secret.txt \\
       --old-secret-file old.txt --strict --yes --json
-  svc certify --list --service email
-
-Scope: none (sends to the receiver only)")]
+  svc certify --list --service email")]
 pub struct Certify {
     /// URL of the receiver
     #[arg(value_name = "URL", required_unless_present = "list", value_hint = ValueHint::Url)]

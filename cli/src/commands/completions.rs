@@ -1,39 +1,41 @@
 //! The `svc completions` command.
 
 use clap::{Args, ValueEnum};
-use clap_complete::generate;
+use clap_complete::env::Shells;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::complete::{self, Shell};
+use crate::command_spec::local;
+use crate::complete;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output_schema::of;
 
 /// Print a shell completion script
 ///
 /// Besides commands and options, the script completes ids and names. They come from the service of
 /// the profile, or from the sandbox with --sandbox, if it responds within one second
 /// (SVC_COMPLETE_TIMEOUT=3s changes that). Nothing is looked up without a base URL and a stored
-/// key. Nushell completes commands, options and fixed values only.
+/// key. Nushell completes commands, options and fixed values only. A script fits the version of svc
+/// that printed it: load it anew after an update, or at the start of the shell, as shown below.
 #[derive(Args, Debug)]
+#[command(add = local(of::<CompletionScript>))]
 #[command(after_long_help = "\
 Examples:
-  bash:        svc completions bash \\
-      > ~/.local/share/bash-completion/completions/svc
-  zsh:         svc completions zsh > \"${fpath[1]}/_svc\"
-  fish:        svc completions fish > ~/.config/fish/completions/svc.fish
+  bash:        echo 'source <(svc completions bash)' >> ~/.bashrc
+  zsh:         echo 'source <(svc completions zsh)' >> ~/.zshrc
+  fish:        echo 'svc completions fish | source' \\
+      > ~/.config/fish/completions/svc.fish
   powershell:  svc completions powershell >> $PROFILE
   elvish:      svc completions elvish >> ~/.config/elvish/rc.elv
-  nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu
-
-Scope: none")]
+  nushell:     svc completions nushell | save -f ~/.config/nushell/svc.nu")]
 pub struct Completions {
     /// Shell
-    shell: ShellName,
+    shell: Shell,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ShellName {
+enum Shell {
     Bash,
     Zsh,
     Fish,
@@ -42,32 +44,28 @@ enum ShellName {
     Nushell,
 }
 
-impl Completions {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let script = match self.shell {
-            ShellName::Bash => complete::script(Shell::Bash),
-            ShellName::Zsh => complete::script(Shell::Zsh),
-            ShellName::Fish => complete::script(Shell::Fish),
-            ShellName::Powershell => complete::script(Shell::Powershell),
-            ShellName::Elvish => complete::script(Shell::Elvish),
-            ShellName::Nushell => nushell(),
-        };
-        let name = self.shell.to_possible_value();
-        let shell = name.as_ref().map_or("", |name| name.get_name());
-        context.out.document(&script, &Output { shell, script: &script })
-    }
-}
-
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Output<'a> {
+pub struct CompletionScript<'a> {
     shell: &'a str,
     script: &'a str,
 }
 
-/// Nushell has a static script: it cannot complete ids.
-fn nushell() -> String {
-    let mut bytes = Vec::new();
-    generate(clap_complete_nushell::Nushell, &mut crate::command(), "svc", &mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+impl Completions {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let value = self.shell.to_possible_value();
+        let shell = value.as_ref().map_or("", |value| value.get_name());
+        let mut script = Vec::new();
+        match Shells::builtins().completer(shell) {
+            Some(it) => {
+                it.write_registration(complete::VARIABLE, "svc", "svc", "svc", &mut script)?
+            }
+            None => {
+                let (nushell, tree) = (clap_complete_nushell::Nushell, &mut (context.tree)());
+                clap_complete::generate(nushell, tree, "svc", &mut script);
+            }
+        }
+        let script = String::from_utf8_lossy(&script);
+        context.out.document(&script, &CompletionScript { shell, script: &script })
+    }
 }

@@ -7,9 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, View};
+use crate::output_schema::of;
 use crate::settings::table::{example_profile, profile_settings};
 use crate::settings::{SettingValue, Source};
 use crate::urls::without_password;
@@ -33,6 +35,7 @@ const VIEW: View = View(&[
 /// Precedence, highest first: option, environment variable, the file of --env-file, profile,
 /// default.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Vec<Row>>))]
 #[command(after_long_help = show_help())]
 pub struct Show {}
 
@@ -112,14 +115,13 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<Row, Failu
 /// The entry is written to config.toml, whose comments and other entries are kept. Keys are stored
 /// by `svc login`.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Row>))]
 #[command(after_long_help = "\
 Examples:
   svc config set retries 5
   svc config set allow_recipients '@example.com, me@x.test' --profile staging
 
-The settings are described by svc config show --help.
-
-Scope: none (works offline)")]
+The settings are described by svc config show --help.")]
 pub struct Set {
     /// Name of the setting
     #[arg(value_parser = names(), hide_possible_values = true)]
@@ -176,12 +178,11 @@ impl Row {
 
 /// Print the paths of the configuration, credentials and data
 #[derive(Args, Debug)]
+#[command(add = local(of::<Paths>))]
 #[command(after_long_help = "\
 Examples:
   svc config path
-  $EDITOR \"$(svc config path --jq .config)\"
-
-Scope: none (works offline)")]
+  $EDITOR \"$(svc config path --jq .config)\"")]
 pub struct Path {}
 
 impl Path {

@@ -7,15 +7,19 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use svc_sdk::EmailClient;
+use svc_sdk::Operation::{ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate};
 use svc_sdk::email::{ContactUpdate, NewContact};
 
 use crate::command_line::shell_quoted;
+use crate::command_spec::{changes, creates, reads, removes};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::input::{pairs, switch};
 use crate::names::{Names, Target};
 use crate::output::{Column, Format, Show, View};
+use crate::output_schema::{contact, list, of};
 use crate::{contact_pages, names, output};
 
 /// Table columns of a contact.
@@ -41,13 +45,12 @@ group! {
 
 /// Add a contact to an audience
 #[derive(Args, Debug)]
+#[command(add = creates(&[ContactsCreate], contact))]
 #[command(after_long_help = "\
 Examples:
   svc contacts create aud_019a ada@example.org --name 'Ada Lovelace'
   svc contacts create aud_019a ada@example.org --meta plan=pro --meta seats:=5 \\
-      --topic news,offers
-
-Scope: contacts:manage")]
+      --topic news,offers")]
 pub struct Create {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -95,12 +98,11 @@ const NONE: &str = "no contacts in this audience";
 
 /// List the contacts of an audience, one page or all
 #[derive(Args, Debug)]
+#[command(add = reads(&[ContactsList], || list(contact)))]
 #[command(after_long_help = "\
 Examples:
   svc contacts list aud_019a --page 2 --page-size 50
-  svc contacts list aud_019a --all -o ndjson
-
-Scope: contacts:manage")]
+  svc contacts list aud_019a --all -o ndjson")]
 pub struct List {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -175,13 +177,12 @@ impl List {
 
 /// Update a contact; metadata is merged
 #[derive(Args, Debug)]
+#[command(add = changes(&[ContactsUpdate], contact))]
 #[command(after_long_help = "\
 Examples:
   svc contacts update con_019a --name 'Ada King' --subscribed false
   svc contacts update con_019a --meta plan=free --meta seats:=null
-  svc contacts update ada@example.org --no-topics
-
-Scope: contacts:manage")]
+  svc contacts update ada@example.org --no-topics")]
 pub struct Update {
     /// Contact id or address
     #[arg(add = Values::Contact.candidates())]
@@ -234,12 +235,11 @@ impl Update {
 
 /// Delete a contact
 #[derive(Args, Debug)]
+#[command(add = removes(&[ContactsDelete], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc contacts delete con_019a
-  svc contacts delete ada@example.org --audience Newsletter --yes
-
-Scope: contacts:manage")]
+  svc contacts delete ada@example.org --audience Newsletter --yes")]
 pub struct Delete {
     /// Contact id or address
     #[arg(add = Values::Contact.candidates())]

@@ -3,11 +3,14 @@
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::Operation::{AudiencesList, DomainsList, EmailsGet, Me, WebhooksList};
 use svc_sdk::Service;
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 use crate::settings::UnknownEntry;
 
 mod email;
@@ -26,12 +29,11 @@ const VIEW: View = View(&[
 /// Sends read-only requests and changes nothing. Each problem comes with a next step. The exit code
 /// is 10 if there is a problem, and 2 if the configuration cannot be read.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Vec<Finding>>).calling(&[Me, AudiencesList, EmailsGet, DomainsList, WebhooksList]).of_new_profile())]
 #[command(after_long_help = "\
 Examples:
   svc doctor
-  svc doctor --profile staging --jq '.[] | select(.status == \"problem\")'
-
-Scope: any key")]
+  svc doctor --profile staging --jq '.[] | select(.status == \"problem\")'")]
 pub struct Doctor {}
 
 impl Doctor {

@@ -5,14 +5,18 @@ pub mod records;
 pub mod verify;
 
 use clap::Args;
+use svc_sdk::Operation::{DomainsCreate, DomainsDelete, DomainsList};
 
+use crate::command_spec::{creates, reads, removes};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
 use crate::names;
 use crate::names::{Names, Target};
 use crate::output::{Column, Show, View};
+use crate::output_schema::{domain, list, of};
 
 /// Table columns of a domain.
 pub const VIEW: View = View(&[
@@ -39,13 +43,12 @@ group! {
 ///
 /// On a terminal, the current DNS state is shown beside each record.
 #[derive(Args, Debug)]
+#[command(add = creates(&[DomainsCreate], domain))]
 #[command(after_long_help = "\
 Examples:
   svc domains create example.com
   svc domains create example.com \\
-      --jq '.records[] | [.type, .name, .value] | @tsv'
-
-Scope: domains:manage")]
+      --jq '.records[] | [.type, .name, .value] | @tsv'")]
 pub struct Create {
     /// Domain name
     name: String,
@@ -80,12 +83,11 @@ impl Create {
 
 /// List all sending domains
 #[derive(Args, Debug)]
+#[command(add = reads(&[DomainsList], || list(domain)))]
 #[command(after_long_help = "\
 Examples:
   svc domains list
-  svc domains list --jq '.[] | select(.verified | not) | .name'
-
-Scope: domains:manage")]
+  svc domains list --jq '.[] | select(.verified | not) | .name'")]
 pub struct List {}
 
 impl List {
@@ -102,12 +104,11 @@ impl List {
 
 /// Delete a domain and every mailbox under it
 #[derive(Args, Debug)]
+#[command(add = removes(&[DomainsDelete], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc domains delete example.com
-  svc domains delete dom_019a --yes
-
-Scope: domains:manage")]
+  svc domains delete dom_019a --yes")]
 pub struct Delete {
     /// Domain id or name
     #[arg(add = Values::DomainOrName.candidates())]

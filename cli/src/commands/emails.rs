@@ -6,13 +6,16 @@ pub mod send;
 
 use clap::Args;
 use svc_sdk::EmailClient;
+use svc_sdk::Operation::{EmailsCancel, EmailsGet};
 use svc_sdk::email::EmailRecord;
 
 use crate::command_line::shell_quoted;
+use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Format, Show, View};
+use crate::output_schema::email;
 use crate::wait;
 
 /// Table columns of an email.
@@ -38,13 +41,12 @@ group! {
 
 /// Show an email and its status
 #[derive(Args, Debug)]
+#[command(add = reads(&[EmailsGet], email))]
 #[command(after_long_help = "\
 Examples:
   svc emails get eml_019a
   svc emails get eml_019a --wait --timeout 5m
-  svc emails get eml_019a --jq .status
-
-Scope: emails:read")]
+  svc emails get eml_019a --jq .status")]
 pub struct Get {
     /// Email id
     #[arg(add = Values::Email.candidates())]
@@ -82,11 +84,10 @@ impl Get {
 ///
 /// The exit code is 11 if only some of several can be cancelled. All of a bulk job: svc bulk cancel.
 #[derive(Args, Debug)]
+#[command(add = changes(&[EmailsCancel], email))]
 #[command(after_long_help = "\
 Examples:
-  svc emails cancel eml_019a
-
-Scope: not documented")]
+  svc emails cancel eml_019a")]
 pub struct Cancel {
     /// Email ids; - for one per line on stdin
     #[arg(required = true, value_name = "ID|-", add = Values::Email.candidates())]

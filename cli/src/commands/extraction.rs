@@ -3,15 +3,19 @@
 pub mod webhooks;
 
 use clap::Args;
+use svc_sdk::Operation;
 
+use crate::command_spec::reads;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::me;
 
 group! {
     pub enum Command {
         Me(Me),
         /// Manage webhooks for extraction events
+        #[command(subcommand)]
         Webhooks(webhooks::Command),
     }
 }
@@ -28,12 +32,11 @@ pub const VIEW: View = View(&[
 
 /// Show the organization and scope of the API key
 #[derive(Args, Debug)]
+#[command(add = reads(&[Operation::Me], me))]
 #[command(after_long_help = "\
 Examples:
   svc extraction me
-  svc extraction me --jq .organization.id
-
-Scope: any key")]
+  svc extraction me --jq .organization.id")]
 pub struct Me {}
 
 impl Me {

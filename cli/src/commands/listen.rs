@@ -9,6 +9,9 @@ use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::Operation::{
+    ExtractionWebhooksCreate, ExtractionWebhooksDelete, WebhooksCreate, WebhooksDelete,
+};
 use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -18,11 +21,13 @@ pub use self::receive::Report;
 use self::receive::{Receiver, Route};
 use super::trigger::EVENTS;
 use super::verify::{ServiceName, read_secret, usable};
+use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
+use crate::output_schema::{of, one_of};
 use crate::recorded::Records;
 use crate::recorded::session_secret::{self, SessionSecret};
 use crate::stop::{Stop, StopSignal};
@@ -51,15 +56,14 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
+#[command(add = changes(&[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
   svc listen --secret-file secret.txt --port 4242 \\
       --forward-to http://localhost:3000/hooks
   svc listen --public-url https://me.tunnel.example \\
-      --route 'email.bounced=http://localhost:3000/b'
-
-Scope: none; with --public-url, webhooks:manage (email) or full (extraction)")]
+      --route 'email.bounced=http://localhost:3000/b'")]
 pub struct Listen {
     /// Forward every delivery to this URL
     #[arg(long, value_name = "URL")]

@@ -3,12 +3,15 @@
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use svc_sdk::Operation::{AudiencesList, Me};
 use svc_sdk::{ErrorKind, Service};
 
 use super::verify::ServiceName;
+use crate::command_spec::local;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::output_schema::of;
 use crate::settings::{Key, keyring, url_setting_names};
 use crate::urls::with_scheme;
 
@@ -20,14 +23,13 @@ use crate::urls::with_scheme;
 /// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
 /// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
 #[derive(Args, Debug)]
+#[command(add = local(of::<LoggedIn>).calling(&[Me, AudiencesList]).of_new_profile())]
 #[command(after_long_help = "\
 Examples:
   svc login --email-url https://mail.example.com
   svc login --service extraction --extraction-url https://extract.example.com \\
       < key.txt
-  svc login --profile staging --email-url https://mail.staging.example.com
-
-Scope: any key")]
+  svc login --profile staging --email-url https://mail.staging.example.com")]
 pub struct Login {
     /// Service of the key
     #[arg(
@@ -271,12 +273,11 @@ pub fn is_accepted(error: &svc_sdk::Error) -> Option<bool> {
 ///
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
+#[command(add = local(of::<LoggedOut>))]
 #[command(after_long_help = "\
 Examples:
   svc logout
-  svc logout --service extraction --profile staging
-
-Scope: none (works offline)")]
+  svc logout --service extraction --profile staging")]
 pub struct Logout {
     /// Delete only the key of this service
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]

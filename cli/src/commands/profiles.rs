@@ -5,11 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
 
+use crate::command_spec::local;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 use crate::settings::{keyring, unknown_profile};
 
 group! {
@@ -32,11 +34,10 @@ const VIEW: View = View(&[
 
 /// List all profiles
 #[derive(Args, Debug)]
+#[command(add = local(of::<Vec<Listed>>))]
 #[command(after_long_help = "\
 Examples:
-  svc profiles list
-
-Scope: none (works offline)")]
+  svc profiles list")]
 pub struct List {}
 
 impl List {
@@ -86,11 +87,10 @@ pub struct Listed<'a> {
 
 /// Make a profile the default
 #[derive(Args, Debug)]
+#[command(add = local(of::<Used>))]
 #[command(after_long_help = "\
 Examples:
-  svc profiles use staging
-
-Scope: none (works offline)")]
+  svc profiles use staging")]
 pub struct Use {
     /// Profile name
     #[arg(add = Values::Profile.candidates())]
@@ -123,11 +123,10 @@ pub struct Used<'a> {
 ///
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Removed>))]
 #[command(after_long_help = "\
 Examples:
-  svc profiles remove staging --yes
-
-Scope: none (works offline)")]
+  svc profiles remove staging --yes")]
 pub struct Remove {
     /// Profile name
     #[arg(add = Values::Profile.candidates())]

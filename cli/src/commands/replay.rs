@@ -13,12 +13,14 @@ use svc_sdk::Service;
 
 use super::trigger::verdict;
 use super::verify::{usable, without_line_end};
+use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View};
+use crate::output_schema::{any_of, of};
 use crate::recorded::{RecordedDelivery, Records, Since, created};
 use crate::urls::check_url;
 
@@ -48,14 +50,13 @@ const RECORDED: View = View(&[
 /// delivered once. A failed delivery or a corrupt record does not stop the others. The exit code is
 /// 10 if a response is not 2xx.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<Recorded>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
 Examples:
   svc replay --list --since 1d
   svc replay rec_019a0b1c
   svc replay --since 10m --to http://localhost:3000/hooks \\
-      --secret-file secret.txt
-
-Scope: none (sends to the application only)")]
+      --secret-file secret.txt")]
 pub struct Replay {
     /// Ids of recorded deliveries or of their events
     #[arg(value_name = "ID", add = Values::Record.candidates())]

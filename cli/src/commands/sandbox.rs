@@ -28,30 +28,40 @@ group! {
         Reset(server::Reset),
         Seed(seed::Seed),
         /// Manage isolated organizations
+        #[command(subcommand)]
         Organizations(organizations::Command),
         /// Manage the API keys of the local server
+        #[command(subcommand)]
         Keys(keys::Command),
         /// Manage email templates
+        #[command(subcommand)]
         Templates(templates::Command),
         /// Publish and withdraw records in the built-in DNS zone
+        #[command(subcommand)]
         Dns(dns::Command),
         /// Inspect the requests to both services
         ///
         /// The running local server has the newest 1000 requests of an organization in memory. Their bodies are
         /// shortened, and secrets in them are redacted.
+        #[command(subcommand)]
         Requests(requests::Command),
         /// Inspect the emails that the local server accepted
+        #[command(subcommand)]
         Emails(emails::Command),
         /// Inspect the messages in the local mailbox
+        #[command(subcommand)]
         Messages(messages::Command),
         Event(simulate::Event),
         Inbound(simulate::Inbound),
         Extraction(simulate::Extraction),
         /// Inspect and repeat webhook deliveries
+        #[command(subcommand)]
         Deliveries(deliveries::Command),
         /// Show and control the local server's clock
+        #[command(subcommand)]
         Clock(clock::Command),
         /// Inject failures and delays into requests
+        #[command(subcommand)]
         Faults(faults::Command),
     }
 }

@@ -3,30 +3,30 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::complete::Values;
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output_schema::{command, list, one_of};
 use crate::suggest;
 
 /// Print the JSON Schema of commands: input, output and errors
 #[derive(Args, Debug)]
+#[command(add = local(|| one_of(&[|| list(command), command])))]
 #[command(after_long_help = "\
 Examples:
   svc schema
   svc schema emails
-  svc schema emails send --jq .input.required
-
-Scope: none")]
+  svc schema emails send --jq .input.required")]
 pub struct Schema {
     /// Command, such as `emails send`, or group [default: all]
-    #[arg(value_name = "COMMAND", add = Values::Command.candidates())]
+    #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 impl Schema {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let path = self.command.join(" ");
-        let described = describe::all();
+        let described = describe::all(&mut (context.tree)());
         if path.is_empty() {
             return context.out.value(&described);
         }
@@ -50,4 +50,3 @@ impl Schema {
 }
 
 mod describe;
-pub mod output;

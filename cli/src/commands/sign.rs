@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::verify::{ServiceName, read_secret, usable};
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output_schema::of;
 use crate::signing;
 
 /// Sign a body as a service would and print the header
@@ -16,14 +18,13 @@ use crate::signing;
 #[command(
     override_usage = "svc sign [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                [BODY]"
 )]
+#[command(add = local(of::<Output>))]
 #[command(after_long_help = "\
 Examples:
   svc sign --service email --secret-file secret.txt body.json
   curl http://localhost:3000/hooks --data-binary @body.json \\
       -H \"$(svc sign --service extraction --secret-file secret.txt \\
-      --jq .line body.json)\"
-
-Scope: none (works offline)")]
+      --jq .line body.json)\"")]
 pub struct Sign {
     /// Service whose signature to compute
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]

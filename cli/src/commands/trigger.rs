@@ -10,11 +10,13 @@ use serde_json::Value;
 use svc_sdk::Service;
 
 use super::verify::{read_secret, usable};
+use crate::command_spec::changes;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::input::json_or_text;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 use crate::recorded::session_secret;
 use crate::urls::check_url;
 
@@ -40,6 +42,7 @@ const VIEW: View = View(&[
 /// last `svc listen` session, or else with `svc_test_secret`. The exit code is 10 if the response is
 /// not 2xx.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
 Examples:
   svc trigger email.bounced --to http://localhost:3000/hooks \\
@@ -48,9 +51,7 @@ Examples:
       --set /data/total=99
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
-email.complained, email.failed, email.received, extraction.completed, extraction.failed
-
-Scope: none (sends to the application only)")]
+email.complained, email.failed, email.received, extraction.completed, extraction.failed")]
 pub struct Trigger {
     /// Event to send
     #[arg(value_parser = payload::EVENTS)]

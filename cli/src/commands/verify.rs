@@ -8,9 +8,11 @@ use serde::Serialize;
 use svc_sdk::Service;
 use webhook_verify::{Rejection, Secret, Signature, Verifier};
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::diagnose::{Case, Diagnosis, Mistake};
 use crate::failure::Failure;
+use crate::output_schema::of;
 use crate::signing::scheme;
 
 /// Verify the signature of a webhook delivery
@@ -20,6 +22,7 @@ use crate::signing::scheme;
 #[command(
     override_usage = "svc verify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                  --signature <SIGNATURE> [BODY]"
 )]
+#[command(add = local(of::<Output>))]
 #[command(after_long_help = "\
 Examples:
   svc verify --service email --secret-file secret.txt \\
@@ -27,9 +30,7 @@ Examples:
   curl -s https://example.com/saved-body | svc verify --service extraction \\
       --secret-file secret.txt --signature sha256=6b1f… -
   svc verify --service email --secret-file new.txt --old-secret-file old.txt \\
-      --signature \"$MAIL_SIGNATURE\" body.json
-
-Scope: none (works offline)")]
+      --signature \"$MAIL_SIGNATURE\" body.json")]
 pub struct Verify {
     /// Service that sent the delivery
     ///

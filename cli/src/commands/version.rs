@@ -4,20 +4,21 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output_schema::of;
 
 /// The line that `svc --version` prints.
 pub const LINE: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Print the version
 #[derive(Args, Debug)]
+#[command(add = local(of::<Output>))]
 #[command(after_long_help = "\
 Examples:
   svc version
-  svc version --json
-
-Scope: none (works offline)")]
+  svc version --json")]
 pub struct Version {}
 
 impl Version {

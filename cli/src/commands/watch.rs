@@ -2,8 +2,11 @@
 
 use clap::Args;
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
+#[cfg(feature = "sandbox")]
+use crate::output_schema::{described, of};
 
 /// Watch requests, emails, deliveries and attempts as they happen
 ///
@@ -11,12 +14,11 @@ use crate::failure::Failure;
 /// changes. If the server is started again at the same address, the command continues. Ctrl-C or
 /// SIGTERM ends it.
 #[derive(Args, Debug)]
+#[command(add = local(output).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc watch
-  svc watch -o ndjson --jq .type
-
-Scope: none (local server)")]
+  svc watch -o ndjson --jq .type")]
 pub struct Watch {
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
@@ -35,4 +37,15 @@ impl Watch {
         let _ = self.organization;
         crate::sandbox::Sandbox::attach(&context.settings).await.map(drop)
     }
+}
+
+#[cfg(feature = "sandbox")]
+fn output() -> serde_json::Value {
+    use svc_reference_server::client::Notification;
+    described("one line each: `ready`, then whatever changes", of::<Notification>)
+}
+
+#[cfg(not(feature = "sandbox"))]
+fn output() -> serde_json::Value {
+    true.into()
 }

@@ -4,14 +4,20 @@ pub mod rotate;
 
 use clap::Args;
 use serde_json::json;
+use svc_sdk::Operation::{
+    WebhooksCreate, WebhooksDelete, WebhooksList, WebhooksTest, WebhooksUpdate,
+};
 use svc_sdk::email::{NewWebhook, WebhookUpdate};
 
+use crate::command_spec::{changes, creates, reads, removes};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::input::switch;
 use crate::names::{Names, Target};
 use crate::output::{Column, Show, View};
+use crate::output_schema::{list, of, webhook, webhook_test};
 use crate::urls::check_url;
 use crate::{names, output};
 
@@ -37,6 +43,7 @@ group! {
 
 /// Create a webhook; its signing secret is shown only once
 #[derive(Args, Debug)]
+#[command(add = creates(&[WebhooksCreate], webhook))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks create https://example.com/hooks --event email.delivered \\
@@ -45,9 +52,7 @@ Examples:
       --jq .signingSecret
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
-email.complained, email.failed, email.received
-
-Scope: webhooks:manage")]
+email.complained, email.failed, email.received")]
 pub struct Create {
     /// HTTPS URL that receives the events
     url: String,
@@ -75,11 +80,10 @@ impl Create {
 
 /// List all webhooks
 #[derive(Args, Debug)]
+#[command(add = reads(&[WebhooksList], || list(webhook)))]
 #[command(after_long_help = "\
 Examples:
-  svc webhooks list
-
-Scope: webhooks:manage")]
+  svc webhooks list")]
 pub struct List {}
 
 impl List {
@@ -98,13 +102,12 @@ impl List {
 
 /// Update, enable or disable a webhook
 #[derive(Args, Debug)]
+#[command(add = changes(&[WebhooksUpdate], webhook))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks update whk_019a --active false
   svc webhooks update whk_019a --url https://example.com/new \\
-      --event email.bounced
-
-Scope: webhooks:manage")]
+      --event email.bounced")]
 pub struct Update {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
@@ -157,11 +160,10 @@ const TEST: View = View(&[
 ///
 /// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
 #[derive(Args, Debug)]
+#[command(add = changes(&[WebhooksTest], webhook_test))]
 #[command(after_long_help = "\
 Examples:
-  svc webhooks test whk_019a
-
-Scope: webhooks:manage")]
+  svc webhooks test whk_019a")]
 pub struct Test {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]
@@ -196,12 +198,11 @@ impl Test {
 
 /// Delete a webhook
 #[derive(Args, Debug)]
+#[command(add = removes(&[WebhooksDelete], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks delete whk_019a
-  svc webhooks delete https://example.com/hooks --yes
-
-Scope: webhooks:manage")]
+  svc webhooks delete https://example.com/hooks --yes")]
 pub struct Delete {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]

@@ -4,13 +4,16 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use svc_sdk::Operation::{AudiencesList, Me};
 use svc_sdk::Service;
 
 use super::login::is_accepted;
-use super::schema::output::me_fields;
+use crate::command_spec::reads;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output::{Column, Show, View, fields_beside};
+use crate::output_schema::me_fields;
+use crate::output_schema::of;
 
 const VIEW: View = View(&[
     Column::text("PROFILE", "/profile"),
@@ -27,12 +30,11 @@ const VIEW: View = View(&[
 
 /// Show the organization and scope of the current keys
 #[derive(Args, Debug)]
+#[command(add = reads(&[Me, AudiencesList], of::<Output>).of_new_profile())]
 #[command(after_long_help = "\
 Examples:
   svc whoami
-  svc whoami --jq .extraction.organization.id
-
-Scope: any key")]
+  svc whoami --jq .extraction.organization.id")]
 pub struct Whoami {}
 
 impl Whoami {

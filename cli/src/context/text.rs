@@ -7,7 +7,7 @@ use crate::input::file_name;
 impl Context {
     /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
     pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
-        file_name::refuse(Some(self.command.path), option, value, &self.settings.env.cwd)?;
+        file_name::refuse(Some(&self.command.path), option, value, &self.settings.env.cwd)?;
         self.inputs.text(&self.out, option, value)
     }
 

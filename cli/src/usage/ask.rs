@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{failure, typed_path};
+use super::{failure, path};
 use crate::failure::Failure;
 use crate::output::Printer;
 use crate::urls::check_url;
@@ -13,7 +13,7 @@ use crate::urls::check_url;
 /// Commands whose missing values are asked for, each with the questions.
 const QUESTIONS: &[(&str, &[Question])] = &[
     (
-        "svc emails send",
+        "emails send",
         &[
             ("--from", "From: ", check_address),
             ("--to", "To: ", check_address),
@@ -21,14 +21,14 @@ const QUESTIONS: &[(&str, &[Question])] = &[
         ],
     ),
     (
-        "svc webhooks create",
+        "webhooks create",
         &[
             ("<URL>", "HTTPS URL that receives the events: ", check_webhook),
             ("--event", "Events, such as email.delivered,email.bounced: ", accept),
         ],
     ),
     (
-        "svc extraction webhooks create",
+        "extraction webhooks create",
         &[
             ("<URL>", "HTTPS URL that receives the events: ", check_webhook),
             ("--event", "Events, such as extraction.completed: ", accept),
@@ -55,8 +55,8 @@ pub fn ask(
     if !is_missing || !out.can_ask() || !out.is_table() || args.iter().any(|arg| arg == "--") {
         return Ok(None);
     }
-    let tree = &tree();
-    let path = typed_path(tree, args);
+    let text = error.render().to_string();
+    let path = path(text.split("\n\n").find(|it| it.starts_with("Usage: ")).unwrap_or_default());
     let Some((_, questions)) = QUESTIONS.iter().find(|(asking, _)| *asking == path) else {
         return Ok(None);
     };
@@ -93,19 +93,17 @@ pub fn ask(
 }
 
 /// Checks the command line so far. Other values may still be missing.
-fn parse_again(tree: &Command, args: &[OsString]) -> Result<(), Failure> {
-    match tree.clone().try_get_matches_from(args) {
-        Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
-            Err(failure(&error, tree, args))
-        }
+fn parse_again(tree: fn() -> Command, args: &[OsString]) -> Result<(), Failure> {
+    match tree().try_get_matches_from(args) {
+        Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => Err(failure(&error)),
         _ => Ok(()),
     }
 }
 
 /// What is missing on the command line with the answers so far.
-fn still_missing(tree: &Command, args: &[OsString]) -> Failure {
-    match tree.clone().try_get_matches_from(args) {
-        Err(error) => failure(&error, tree, args),
+fn still_missing(tree: fn() -> Command, args: &[OsString]) -> Failure {
+    match tree().try_get_matches_from(args) {
+        Err(error) => failure(&error),
         Ok(_) => Failure::usage("the last value is missing"),
     }
 }

@@ -2,7 +2,7 @@
 //! object when piped, as text in a table.
 
 use serde_json::Value;
-use svc_cli::COMMANDS;
+use svc_cli::{CommandSpec, commands};
 
 use crate::support::{Home, Run, Service};
 
@@ -65,20 +65,20 @@ fn run(home: &Home, line: &str, url: &str) -> Run {
     )
 }
 
-fn path_of(line: &str) -> &'static str {
-    let specs = COMMANDS.iter().filter(|spec| line.starts_with(spec.path));
-    specs.max_by_key(|spec| spec.path.len()).expect("a command").path
+fn spec_of(line: &str) -> CommandSpec {
+    let specs = commands().into_iter().filter(|spec| line.starts_with(&spec.path));
+    specs.max_by_key(|spec| spec.path.len()).expect("a command")
 }
 
 #[test]
 fn the_lines_cover_every_command_that_calls_an_operation() {
-    let lines = LINES.map(path_of);
-    for spec in COMMANDS.iter().filter(|spec| !spec.operations.is_empty()) {
+    let lines = LINES.map(|line| spec_of(line).path);
+    for spec in commands().into_iter().filter(|spec| !spec.operations.is_empty()) {
         // These query both services and report partial results, or run until they are stopped.
         // To resume a job needs one.
-        let is_special = matches!(spec.path, "login" | "whoami" | "doctor" | "listen" | "bulk resume")
+        let is_special = matches!(&*spec.path, "login" | "whoami" | "doctor" | "listen" | "bulk resume")
             // These need a job or a Redis server: `bulk.rs`, `tests/it/bulk_queue.rs`.
-                || matches!(spec.path, "bulk cancel" | "bulk work");
+                || matches!(&*spec.path, "bulk cancel" | "bulk work");
         assert!(is_special || lines.contains(&spec.path), "no line for `{}`", spec.path);
     }
 }
@@ -116,7 +116,7 @@ fn with_a_key_without_the_scope() {
         assert_eq!(run.code, 4, "{line}: {run:?}");
         assert!(prints_nothing_else(line, &run), "{line}: {run:?}");
         let error = run.error();
-        let spec = COMMANDS.iter().find(|spec| spec.path == path_of(line)).expect("a command");
+        let spec = spec_of(line);
         let scope = spec.operations[0].required_scope().map(|scope| scope.to_string());
         assert_eq!(error["required_scope"].as_str().map(str::to_owned), scope, "{line}: {error}");
         let message = error["message"].as_str().unwrap_or_default();

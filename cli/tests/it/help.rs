@@ -48,7 +48,7 @@ fn short_help_of_every_command() {
         snapshot(&path.replace(' ', "-"), &short_help(command));
         seen += 1;
     });
-    assert!(seen > svc_cli::COMMANDS.len());
+    assert!(seen > svc_cli::commands().len());
 }
 
 #[test]
@@ -129,16 +129,15 @@ fn the_help_command_prints_the_long_help() {
 fn the_help_command_rejects_unknown_commands() {
     let home = Home::new();
     for (args, message, hint) in [
-        (&["help", "emials"][..], "unrecognized subcommand 'emials'", "did you mean svc emails?"),
+        (
+            &["help", "emials"][..],
+            "unrecognized subcommand 'emials'",
+            "a similar subcommand exists: 'emails'",
+        ),
         (
             &["help", "emails", "snd"],
             "unrecognized subcommand 'snd'",
-            "did you mean svc emails send?",
-        ),
-        (
-            &["help", "emails", "get", "eml_1"],
-            "`svc emails get` has no subcommand `eml_1`",
-            "svc help emails get",
+            "a similar subcommand exists: 'send'",
         ),
     ] {
         let run = home.run(args);
@@ -156,24 +155,5 @@ fn the_version_command_prints_the_version() {
     for format in [&["--json"][..], &["-o", "json"]] {
         let run = home.run(&[&["version"], format].concat());
         assert_eq!(run.json(), serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
-    }
-}
-
-/// The command tree is built as far as it is needed, so a help that is asked for in another way
-/// could lack what other commands do.
-#[test]
-fn help_is_the_same_in_whatever_way_it_is_asked_for() {
-    let home = Home::new();
-    for (usual, others) in [
-        (&["-h"][..], &[&["-qh"][..], &["-qh", "emails"], &["--profile", "emails", "-h"]]),
-        (&["--help"], &[&["--sandbox", "--help"], &["--help", "emails"], &["-q", "--help"]]),
-        (&["emails", "-h"], &[&["-q", "emails", "-h"], &["emails", "-yh"], &["emails", "-hq"]]),
-    ] {
-        let help = |args: &[&str]| home.run(args).stdout;
-        let usual = help(usual);
-        assert!(usual.starts_with("Send email"), "{usual}");
-        for other in others {
-            assert_eq!(help(other), usual, "{other:?}");
-        }
     }
 }

@@ -116,16 +116,15 @@ fn scripts_and_man_pages_are_printed_verbatim() {
         assert!(run.stdout.contains("svc") && !run.stdout.starts_with('{'), "{shell}");
     }
     let page = home.run(&["man"]).stdout;
-    assert!(page.contains(".TH svc 1 \" \" \"svc "), "{page}");
+    assert!(page.contains(".TH svc 1 "), "{page}");
     assert_eq!(home.run(&["completions", "fish", "--json"]).json()["shell"], "fish");
     let dir = home.path("man");
     let run = home.run(&["man", &dir.display().to_string()]);
     assert_eq!(run.code, 0, "{run:?}");
     let page = std::fs::read_to_string(dir.join("svc-emails-send.1")).expect("a page");
     assert!(page.contains("svc\\-emails\\-send"), "{page}");
-    // Examples are not filled, and their hyphens can be copied.
-    let example = "\n.nf\n  svc emails send \\-\\-from hello@example.com ";
-    assert!(page.contains(example), "{page}");
+    // The hyphens of examples can be copied.
+    assert!(page.contains("\n  svc emails send \\-\\-from hello@example.com "), "{page}");
     for entry in std::fs::read_dir(&dir).expect("a directory") {
         let page = std::fs::read_to_string(entry.expect("an entry").path()).expect("a page");
         for option in page.split("\n.TP\n").skip(1) {
@@ -141,7 +140,7 @@ fn the_schema_describes_every_command() {
     let home = Home::new();
     let all = home.run(&["schema"]).json();
     let names = all.as_array().expect("a list").iter().map(|c| c["command"].as_str().expect("one"));
-    let leaves = svc_cli::COMMANDS.iter().map(|leaf| leaf.path);
+    let leaves = svc_cli::commands().into_iter().map(|leaf| leaf.path);
     assert!(names.eq(leaves));
     let one = home.run(&["schema", "emails", "send"]).json();
     assert_eq!(one["operations"][0]["scope"], "emails:send");

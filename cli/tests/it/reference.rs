@@ -1,35 +1,82 @@
-//! The command reference and the JSON Schemas of `docs/commands/` are generated from the clap tree.
+//! The pages of the command reference and the JSON Schemas in the book, generated from the commands.
 //!
-//! `SVC_UPDATE_REFERENCE=1 cargo test -p svc-cli reference` writes the files.
+//! `SVC_BOOK=DIR cargo test -p svc-cli --test it reference` writes the book with them to a folder.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
-use svc_cli::COMMANDS;
+use svc_cli::commands;
 
 use crate::support::Home;
 
-/// The files of a directory below `docs/commands/`, by name.
+/// Generated files of the book, by their paths.
 type Files = BTreeMap<String, String>;
 
-#[test]
-fn the_command_reference_is_up_to_date() {
-    let mut tree = svc_cli::command();
-    tree.build();
-    let mut files = Files::new();
-    for command in tree.get_subcommands() {
-        files.insert(format!("{}.md", command.get_name()), page(command));
-    }
-    files.insert("README.md".to_owned(), index(&tree));
-    compare("reference", &files);
-}
+/// The pages that `SUMMARY.md` lists, below which the generated ones are.
+const REFERENCE: &str = "  - [Command reference](commands/reference.md)\n";
 
 #[test]
-fn the_json_schemas_are_up_to_date() {
+fn the_reference_has_a_page_of_every_command() {
+    let mut tree = svc_cli::command();
+    tree.build();
+    let (mut files, mut list) = (Files::new(), String::new());
+    let mut entries = REFERENCE.to_owned();
+    for command in tree.get_subcommands() {
+        let name = command.get_name();
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(list, "- [svc {name}](reference/{name}.md): {about}").expect("written");
+        writeln!(entries, "    - [svc {name}](commands/reference/{name}.md)").expect("written");
+        files.insert(format!("reference/{name}.md"), page(command));
+    }
+    list.push_str("\n## Global options\n\nEvery command takes these options.\n\n");
+    for arg in tree.get_arguments().filter(|arg| arg.is_global_set()) {
+        argument(&mut list, arg);
+    }
+    let mut links = String::from("\n");
+    for (name, text) in schemas() {
+        writeln!(links, "- [{name}](schemas/{name})").expect("written");
+        files.insert(format!("schemas/{name}"), text);
+    }
+    let Some(book) = std::env::var_os("SVC_BOOK") else { return };
+    let (book, docs) = (Path::new(&book), Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"));
+    copy(&docs, book);
+    let commands = book.join("commands");
+    for (name, text) in files {
+        let path = commands.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+        fs::write(path, text).expect("written");
+    }
+    let change = |path: &Path, change: &dyn Fn(String) -> String| {
+        let text = fs::read_to_string(path).expect("a page");
+        fs::write(path, change(text)).expect("written");
+    };
+    change(&commands.join("reference.md"), &|text| text + "\n## Commands\n\n" + &list);
+    change(&commands.join("schemas.md"), &|text| text + &links);
+    change(&book.join("SUMMARY.md"), &|text| {
+        assert!(text.contains(REFERENCE), "{text}");
+        text.replace(REFERENCE, &entries)
+    });
+}
+
+/// Copies a folder with everything below it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("created");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let copied = to.join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => copy(&path, &copied),
+            false => drop(fs::copy(&path, &copied).expect("copied")),
+        }
+    }
+}
+
+/// A file for each top-level command, without what all commands share: that is in `common.json`.
+fn schemas() -> Files {
     let described = Home::new().run(&["schema"]).json();
     let mut commands = BTreeMap::<String, Vec<Value>>::new();
     let global_options = global_options();
@@ -50,87 +97,16 @@ fn the_json_schemas_are_up_to_date() {
             command["command"].as_str().expect("a path").split(' ').next().map(str::to_owned);
         commands.entry(name.expect("a name")).or_default().push(command);
     }
-    let mut index = SCHEMAS.to_owned();
-    let mut files = Files::new();
-    for (name, described) in commands {
-        writeln!(index, "- [{name}.json]({name}.json)").expect("written");
-        files.insert(format!("{name}.json"), format!("{:#}\n", Value::from(described)));
-    }
-    files.insert("common.json".to_owned(), format!("{common:#}\n"));
-    files.insert("README.md".to_owned(), index);
-    compare("schemas", &files);
-}
-
-const SCHEMAS: &str = "\
-# JSON Schemas of the commands
-
-`svc schema COMMAND` describes the input, the output with `--json` and the errors of a command as
-JSON Schema, together with its operations, its effect and its exit codes. The files below hold the
-same descriptions, one file per top-level command, without the parts that all commands share. These
-are in [common.json](common.json): the global options, the error object and the exit codes.
-
-Generated by `SVC_UPDATE_REFERENCE=1 cargo test -p svc-cli reference`.
-
-";
-
-/// Compares the files with those of the repository, or writes them.
-fn compare(dir: &str, files: &Files) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/commands").join(dir);
-    let present = fs::read_dir(&dir).into_iter().flatten().map(|entry| entry.expect("an entry"));
-    let surplus = present
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            !name.is_some_and(|name| files.contains_key(name))
-        })
-        .collect::<Vec<PathBuf>>();
-    if std::env::var_os("SVC_UPDATE_REFERENCE").is_some() {
-        fs::create_dir_all(&dir).expect("created");
-        for path in surplus {
-            fs::remove_file(path).expect("removed");
-        }
-        for (name, text) in files {
-            fs::write(dir.join(name), text).expect("written");
-        }
-        return;
-    }
-    assert!(surplus.is_empty(), "files without a command: {surplus:?}");
-    for (name, text) in files {
-        let path = dir.join(name);
-        let current = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            current == *text,
-            "{} is out of date; run SVC_UPDATE_REFERENCE=1 cargo test -p svc-cli reference",
-            path.display()
-        );
-    }
+    let files = commands.into_iter();
+    let files = files.map(|(name, all)| (format!("{name}.json"), Value::from(all)));
+    let files = files.chain([("common.json".to_owned(), common)]);
+    files.map(|(name, value)| (name, format!("{value:#}\n"))).collect()
 }
 
 fn global_options() -> Vec<String> {
     let tree = svc_cli::command();
     let global = tree.get_arguments().filter(|arg| arg.is_global_set());
     global.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
-}
-
-/// The index page: every command with one line, and the global options.
-fn index(tree: &Command) -> String {
-    let mut text = format!(
-        "# Command reference\n\n{}\n\n\
-         Every command has a `--json` option and an exit code from [one table](../README.md#exit-codes).\n\
-         `svc help COMMAND` prints the same texts on a terminal.\n",
-        sentence(&about(tree))
-    );
-    text.push_str("\n## Commands\n\n");
-    for command in tree.get_subcommands() {
-        let name = command.get_name();
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(text, "- [svc {name}]({name}.md): {about}").expect("written");
-    }
-    text.push_str("\n## Global options\n\nEvery command takes these options.\n\n");
-    for arg in tree.get_arguments().filter(|arg| arg.is_global_set()) {
-        argument(&mut text, arg);
-    }
-    text
 }
 
 /// The page of a top-level command with all its leaf commands.
@@ -144,8 +120,9 @@ fn page(command: &Command) -> String {
     for paragraph in about(command).split("\n\n") {
         writeln!(text, "{}\n", sentence(paragraph)).expect("written");
     }
-    let leaves = COMMANDS.iter().filter(|spec| spec.path.split(' ').next() == Some(name));
-    let leaves = leaves.map(|spec| (spec.path, find(command, spec.path))).collect::<Vec<_>>();
+    let all = commands();
+    let leaves = all.iter().filter(|spec| spec.path.split(' ').next() == Some(name));
+    let leaves = leaves.map(|spec| (&*spec.path, find(command, &spec.path))).collect::<Vec<_>>();
     for (path, leaf) in &leaves {
         let about = leaf.get_about().map(ToString::to_string).unwrap_or_default();
         writeln!(text, "- [svc {path}](#svc-{}): {about}", path.replace(' ', "-"))

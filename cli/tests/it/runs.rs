@@ -79,7 +79,7 @@ tables! {
 #[test]
 fn every_command_has_a_row_that_covers_every_situation() {
     let rows = TABLES.iter().flat_map(|rows| rows()).collect::<Vec<_>>();
-    for spec in svc_cli::COMMANDS {
+    for spec in svc_cli::commands() {
         let matching = rows.iter().filter(|row| row.command == spec.path).collect::<Vec<_>>();
         assert_eq!(matching.len(), 1, "`{}` must have exactly one row", spec.path);
         for situation in Situation::ALL {
@@ -92,7 +92,7 @@ fn every_command_has_a_row_that_covers_every_situation() {
                 situation.name()
             );
         }
-        if spec.effect == svc_cli::Effect::Dangerous {
+        if spec.effect == svc_cli::Effect::Removes {
             let asked = |run: &Run| run.cues.iter().any(|(text, _)| *text == "[y/N] ");
             let asks = matching[0]
                 .cases
@@ -101,7 +101,7 @@ fn every_command_has_a_row_that_covers_every_situation() {
             assert!(asks, "`{}` has no case with its confirmation", spec.path);
         }
     }
-    assert_eq!(rows.len(), svc_cli::COMMANDS.len(), "a row without a command");
+    assert_eq!(rows.len(), svc_cli::commands().len(), "a row without a command");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn every_snapshot_has_a_command() {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
         let path = name.trim_end_matches(".snap").replace('-', " ");
-        let known = svc_cli::COMMANDS.iter().any(|spec| spec.path == path);
+        let known = svc_cli::commands().iter().any(|spec| spec.path == path);
         assert!(known || name.ends_with(".snap.new"), "{name} belongs to no command");
     }
 }
@@ -225,7 +225,7 @@ fn scene_of<'w>(
     situation: Situation,
     previous: Option<(bool, Scene<'w>)>,
 ) -> Scene<'w> {
-    let reads = svc_cli::COMMANDS
+    let reads = svc_cli::commands()
         .iter()
         .any(|spec| spec.path == row.command && spec.effect == svc_cli::Effect::Reads);
     match previous {

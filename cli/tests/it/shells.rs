@@ -33,7 +33,7 @@ impl Shell {
         }
         let completions = home.run(&["completions", name]).stdout;
         let before = std::fs::read_to_string(home.path(script)).unwrap_or_default();
-        home.file(script, completions + &before);
+        home.file(script, before + &completions);
         let audience = home.sandbox_json(&["audiences", "create", "Readers"]);
         let audience = audience["id"].as_str().expect("an id").to_owned();
         home.file("mail.html", "<p>");
@@ -78,8 +78,8 @@ impl Shell {
 
 #[test]
 fn zsh_completes_commands_options_values_files_and_ids() {
-    let rc = "PS1='ready> '\nfpath=($ZDOTDIR $fpath)\nautoload -U compinit\ncompinit -u -D\n";
-    if let Some(zsh) = Shell::set_up("zsh", "zdot/_svc", &[("zdot/.zshrc", rc)]) {
+    let (path, rc) = ("zdot/.zshrc", "PS1='ready> '\nautoload -U compinit\ncompinit -u -D\n");
+    if let Some(zsh) = Shell::set_up("zsh", path, &[(path, rc)]) {
         zsh.completes_everything();
     }
 }

@@ -144,7 +144,7 @@ impl Run {
     pub fn of_command(mut command: Command, input: &[u8]) -> Self {
         let needs_process = command.get_envs().any(|(name, value)| match name.to_str() {
             // The libraries that use them read the environment of the process.
-            Some("SSL_CERT_FILE" | "DBUS_SESSION_BUS_ADDRESS") => true,
+            Some("SSL_CERT_FILE" | "DBUS_SESSION_BUS_ADDRESS" | "SVC_COMPLETE") => true,
             Some("TZ") => value.is_none_or(|zone| zone != "UTC"),
             _ => false,
         });

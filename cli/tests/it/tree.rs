@@ -1,8 +1,8 @@
 //! Rules for all commands, as `docs/commands/README.md` promises them.
 
 use clap::{ArgAction, Command};
-use svc_cli::{COMMANDS, CommandSpec, Effect};
-use svc_sdk::{Operation, ScopeRule};
+use svc_cli::{Effect, commands};
+use svc_sdk::Operation;
 
 use crate::support::Home;
 
@@ -23,20 +23,16 @@ fn leaves() -> Vec<(String, Command)> {
     found
 }
 
-fn row(path: &str) -> &'static CommandSpec {
-    COMMANDS.iter().find(|spec| spec.path == path).unwrap_or_else(|| panic!("no row for `{path}`"))
-}
-
 #[test]
 fn clap_accepts_the_tree() {
     svc_cli::command().debug_assert();
 }
 
 #[test]
-fn the_table_and_the_tree_have_the_same_commands_in_the_same_order() {
+fn every_command_is_declared() {
     let tree = leaves().into_iter().map(|(path, _)| path).collect::<Vec<_>>();
-    let table = COMMANDS.iter().map(|spec| spec.path).collect::<Vec<_>>();
-    assert_eq!(tree, table);
+    let declared = commands().into_iter().map(|spec| spec.path).collect::<Vec<_>>();
+    assert_eq!(tree, declared);
 }
 
 #[test]
@@ -55,23 +51,19 @@ fn every_command_has_a_description_an_example_and_a_scope() {
         assert!(command.get_about().is_some(), "`{path}` has no description");
         let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
         assert!(help.contains("Examples:\n"), "`{path}` has no example");
-        let scope = help
-            .lines()
-            .find_map(|line| line.strip_prefix("Scope: "))
-            .unwrap_or_else(|| panic!("`{path}` has no scope line"));
-        assert_eq!(scope == "none (local server)", row(&path).is_local_server, "`{path}`");
-        for operation in row(&path).operations {
-            match operation.scope_rule() {
-                ScopeRule::Needs(needed) if row(&path).operations.len() == 1 => {
-                    assert_eq!(scope, needed.as_str(), "`{path}`");
-                }
-                // `login` and `whoami` accept a key with any scope.
-                ScopeRule::Needs(needed) => {
-                    assert!(scope.contains(needed.as_str()) || scope == "any key", "`{path}`");
-                }
-                ScopeRule::AnyKey => assert_eq!(scope, "any key", "`{path}`"),
-                _ => assert_eq!(scope, "not documented", "`{path}`"),
-            }
+        assert!(help.contains("\n\nScope: "), "`{path}` has no scope line");
+    }
+}
+
+#[test]
+fn the_help_names_the_scopes_of_the_operations() {
+    for spec in commands() {
+        let scope = spec.scope();
+        assert_eq!(scope == "none (sandbox)", spec.is_of_sandbox, "`{}`", spec.path);
+        for needed in spec.operations.iter().filter_map(|operation| operation.required_scope()) {
+            // `doctor`, `login` and `whoami` accept a key with any scope.
+            let is_named = scope.contains(needed.as_str()) || scope == "any key";
+            assert!(is_named, "`{}`: {scope}", spec.path);
         }
     }
 }
@@ -79,20 +71,21 @@ fn every_command_has_a_description_an_example_and_a_scope() {
 #[test]
 fn every_operation_has_its_own_command() {
     for &operation in Operation::ALL {
-        let command = COMMANDS.iter().find(|spec| spec.operations == [operation]);
+        let command = commands().into_iter().find(|spec| spec.operations == [operation]);
         let sends = operation == Operation::EmailsSend;
         assert!(command.is_some() || sends, "no command calls {operation}");
     }
-    assert_eq!(row("emails send").operations[0], Operation::EmailsSend);
+    let sends = commands().into_iter().find(|spec| spec.path == "emails send");
+    assert_eq!(sends.expect("a command").operations[0], Operation::EmailsSend);
 }
 
 #[test]
 fn commands_that_delete_are_dangerous() {
-    for spec in COMMANDS {
+    for spec in commands() {
         let deletes = ["delete", "reset", "webhooks rotate", "bulk remove"]
             .iter()
             .any(|end| spec.path.ends_with(end));
-        assert_eq!(deletes, spec.effect == Effect::Dangerous, "`{}`", spec.path);
+        assert_eq!(deletes, spec.effect == Effect::Removes, "`{}`", spec.path);
     }
 }
 
@@ -119,24 +112,18 @@ fn every_argument_has_a_help_text() {
 }
 
 #[test]
-fn a_manual_page_has_a_synopsis_and_related_pages() {
+fn there_is_a_manual_page_of_every_command() {
     let home = Home::new();
     let run = home.run(&["man", "pages"]);
     assert_eq!(run.code, 0, "{run:?}");
     let page = |name: &str| std::fs::read_to_string(home.path("pages").join(name)).expect("a page");
-    let batch = page("svc-emails-batch.1");
-    assert!(batch.contains("\n.SH SYNOPSIS\nsvc emails batch [OPTIONS] <FILE>\n"), "{batch}");
-    assert!(batch.ends_with("\n.SH \"SEE ALSO\"\n.BR svc-emails (1)\n"), "{batch}");
-    let emails = page("svc-emails.1");
-    assert!(emails.contains(".BR svc (1),\n.BR svc-emails-batch (1),\n"), "{emails}");
-    // Every related page exists.
-    for entry in std::fs::read_dir(home.path("pages")).expect("read") {
-        let path = entry.expect("an entry").path();
-        let text = std::fs::read_to_string(&path).expect("read");
-        for line in text.lines().filter_map(|line| line.strip_prefix(".BR ")) {
-            let name = line.split(' ').next().unwrap_or_default();
-            let page = home.path("pages").join(format!("{name}.1"));
-            assert!(page.is_file(), "{}: {name}", path.display());
-        }
+    for (path, _) in leaves() {
+        let page = page(&format!("svc-{}.1", path.replace(' ', "-")));
+        assert!(page.contains("Examples:"), "{page}");
+    }
+    let page = page("svc.1");
+    assert_eq!(page, home.run(&["man"]).stdout);
+    for part in ["10: a check failed", "SVC_PROFILE: ", "svc/config.toml: "] {
+        assert!(page.contains(part), "{part}: {page}");
     }
 }

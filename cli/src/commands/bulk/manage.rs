@@ -8,28 +8,30 @@ use futures_util::stream::{self, StreamExt as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::QueueState;
+use svc_sdk::Operation::EmailsCancel;
 
 use super::plan::hash_of;
 use super::store::{
     self, DamagedJob, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
 };
+use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
+use crate::output_schema::of;
 
 /// List the jobs of this machine and of a queue, newest first
 ///
 /// With --queue, only those in Redis; with SVC_BULK_QUEUE, both.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Vec<ListedJob>>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk list
   svc bulk list --jq '.[] | select(.state != \"complete\") | .job'
-  svc bulk list --queue redis://10.0.0.5
-
-Scope: none (works offline)")]
+  svc bulk list --queue redis://10.0.0.5")]
 pub struct List {
     #[command(flatten)]
     queue: QueueOption,
@@ -66,13 +68,12 @@ impl List {
 ///
 /// Of a job in Redis, that of all workers together, and of each.
 #[derive(Args, Debug)]
+#[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk status 20261122-101500-1f3a9c02
   svc bulk status 20261122 --jq .unknown
-  svc bulk status 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
-
-Scope: none (works offline)")]
+  svc bulk status 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Status {
     #[command(flatten)]
     job: JobOption,
@@ -103,12 +104,11 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
 /// The process that sends it, or all workers of a job in Redis, wait within a second until
 /// `svc bulk continue`. Requests in flight are completed.
 #[derive(Args, Debug)]
+#[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk pause 20261122-101500-1f3a9c02
-  svc bulk pause 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
-
-Scope: none (works offline)")]
+  svc bulk pause 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Pause {
     #[command(flatten)]
     job: JobOption,
@@ -126,12 +126,11 @@ impl Pause {
 ///
 /// If no process is sending the job any more: svc bulk resume.
 #[derive(Args, Debug)]
+#[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk continue 20261122-101500-1f3a9c02
-  svc bulk continue 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
-
-Scope: none (works offline)")]
+  svc bulk continue 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Continue {
     #[command(flatten)]
     job: JobOption,
@@ -156,12 +155,11 @@ impl Continue {
 /// Its other emails are not sent, also not by `svc bulk resume`. Those that the service keeps until
 /// the time of --at are cancelled there.
 #[derive(Args, Debug)]
+#[command(add = changes(&[EmailsCancel], of::<JobSummary>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk cancel 20261122-101500-1f3a9c02
-  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5
-
-Scope: not documented")]
+  svc bulk cancel 20261122-101500-1f3a9c02 --queue redis://10.0.0.5")]
 pub struct Cancel {
     #[command(flatten)]
     job: JobOption,
@@ -219,12 +217,11 @@ async fn cancel_scheduled(context: &Context, job: &StoredJob) -> Result<(), Fail
 ///
 /// Jobs that have ended are deleted after 30 days, or the time in SVC_BULK_RETENTION.
 #[derive(Args, Debug)]
+#[command(add = removes(&[], of::<RemovedJob>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk remove 20261122-101500-1f3a9c02
-  svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes
-
-Scope: none (works offline)")]
+  svc bulk remove 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 --yes")]
 pub struct Remove {
     #[command(flatten)]
     job: JobOption,
@@ -266,14 +263,13 @@ impl Remove {
 /// A row is named by its number in the report, or by its address. A file has one of them per line,
 /// or the columns of `svc bulk report`.
 #[derive(Args, Debug)]
+#[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk settle 20261122-101500-1f3a9c02 --sent arrived.txt
   svc bulk settle 20261122-101500-1f3a9c02 --sent ada@example.com --resend 17
   svc bulk report 20261122 | grep ,unknown, | cut -d, -f1 \\
-      | svc bulk settle 20261122 --resend -
-
-Scope: none (works offline)")]
+      | svc bulk settle 20261122 --resend -")]
 pub struct Settle {
     #[command(flatten)]
     job: JobOption,

@@ -4,9 +4,11 @@ use clap::Args;
 
 use super::outcomes::Outcome;
 use super::store::JobOption;
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, View};
+use crate::output_schema::of;
 
 /// Show the outcome of every row of a job
 ///
@@ -15,14 +17,13 @@ use crate::output::{Format, View};
 /// --wait, the final status of the email, such as delivered or bounced. The code of an unknown row is
 /// its cause, and the message of an accepted one tells if it was perhaps sent twice.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Vec<Outcome>>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk report 20261122-101500-1f3a9c02 > report.csv
   svc bulk report 20261122 -o ndjson \\
       --jq 'select(.status == \"unknown\") | .address'
-  svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv
-
-Scope: none (works offline)")]
+  svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv")]
 pub struct Report {
     #[command(flatten)]
     job: JobOption,

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use clap::{Args, ValueEnum};
 use svc_bulk::{Journal, QueueState};
+use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::Service;
 
 use super::again;
@@ -15,10 +16,13 @@ use super::send::check_limits;
 use super::store::{JobOption, Place, StoredJob, VIEW};
 use super::subscribers::Subscribers;
 use super::wait::Wait;
+use crate::command_spec::changes;
+use crate::commands::bulk::store::JobSummary;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
+use crate::output_schema::of;
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
@@ -32,13 +36,12 @@ use crate::stop::StopSignal;
 ///
 /// A job in Redis is made ready for its workers; start them with `svc bulk work`.
 #[derive(Args, Debug)]
+#[command(add = changes(&[EmailsSendBatch, ContactsList, EmailsGet], of::<JobSummary>).until_interrupted().with_scope("emails:send (and contacts:manage for a job with --audience, emails:read with --wait)"))]
 #[command(after_long_help = "\
 Examples:
   svc bulk resume 20261122-101500-1f3a9c02
   svc bulk resume 20261122 --unknown resend
-  svc bulk resume 20261122 --wait
-
-Scope: emails:send (and contacts:manage for a job with --audience, emails:read with --wait)")]
+  svc bulk resume 20261122 --wait")]
 pub struct Resume {
     #[command(flatten)]
     job: JobOption,

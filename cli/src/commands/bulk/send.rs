@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use svc_bulk::{JobInfo, RedisQueue};
+use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, Service};
 
@@ -24,6 +25,8 @@ use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
 use super::run::{self, Again, RunOptions};
 use super::store::{QueueOption, check_durability, enqueue};
 use super::wait::Wait;
+use crate::command_spec::changes;
+use crate::commands::bulk::store::JobSummary;
 use crate::complete::{Values, at_file, sender};
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -37,6 +40,7 @@ use crate::input::email::check;
 use crate::input::pairs;
 use crate::input::records::{Record, Records};
 use crate::names::{self, Names};
+use crate::output_schema::of;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
@@ -55,6 +59,7 @@ use crate::times;
 /// outcome of some is unknown, 10 if --wait finds emails that are not delivered, and 130 after
 /// Ctrl-C; of several, 9 comes before 11, and 11 before 10.
 #[derive(Args, Debug)]
+#[command(add = changes(&[EmailsSendBatch, ContactsList, EmailsGet, DomainsList], of::<JobSummary>).until_interrupted().with_scope("emails:send (contacts:manage with --audience, emails:read with --wait; domains:manage if the key has it)"))]
 #[command(after_long_help = "\
 Examples:
   svc bulk send people.csv --from hello@example.com \\
@@ -65,9 +70,7 @@ Examples:
   svc bulk send people.ndjson --from hello@example.com --subject Hi \\
       --template welcome --rate 50/s
   svc bulk send people.csv --from hello@example.com --subject Hi \\
-      --text @news.txt --only-to me@example.com
-
-Scope: emails:send (contacts:manage with --audience, emails:read with --wait; domains:manage if the key has it)")]
+      --text @news.txt --only-to me@example.com")]
 pub struct Send {
     /// CSV, NDJSON or JSON file; - for stdin
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use svc_bulk::{Job, JournalState, RedisQueue};
+use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
 use super::message::Renderer;
@@ -10,10 +11,13 @@ use super::resume::may_continue;
 use super::run::{is_result, report, supervise};
 use super::store::{JobState, Place, QueueOption, StoredJob, all, check_durability, find_id};
 use super::subscribers::Subscribers;
+use crate::command_spec::changes;
+use crate::commands::bulk::store::JobSummary;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::Failure;
+use crate::output_schema::of;
 use crate::settings::{Key, Source};
 use crate::stop::StopSignal;
 
@@ -27,13 +31,12 @@ use crate::stop::StopSignal;
 /// The exit code is 11 if emails of the job are refused, 9 if the outcome of some is unknown, and
 /// 130 after Ctrl-C.
 #[derive(Args, Debug)]
+#[command(add = changes(&[EmailsSendBatch, ContactsList], of::<JobSummary>).until_interrupted().with_scope("emails:send (and contacts:manage for a job with --audience)"))]
 #[command(after_long_help = "\
 Examples:
   svc bulk work --queue redis://10.0.0.5
   svc bulk work 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 \\
-      --concurrency 8
-
-Scope: emails:send (and contacts:manage for a job with --audience)")]
+      --concurrency 8")]
 pub struct Work {
     /// Job id, or its start [default: all jobs that have emails to send, the oldest first]
     #[arg(add = Values::Job.candidates())]

@@ -5,27 +5,29 @@ use std::collections::BTreeSet;
 use clap::Args;
 use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
+use svc_sdk::Operation::ContactsList;
 use svc_sdk::email::Contact;
 
 use super::import::rows::{EXPORT_HEADER, is_ignored, topics_cell};
+use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::output::{self, Format, one_line};
+use crate::output_schema::{contact, list};
 
 /// Export all contacts of an audience as CSV or NDJSON
 ///
 /// Contacts are written page by page as they arrive. `svc contacts import` reads both formats. CSV
 /// has the documented fields, and does not tell an empty name from none; NDJSON has every field.
 #[derive(Args, Debug)]
+#[command(add = reads(&[ContactsList], || list(contact)))]
 #[command(after_long_help = "\
 Examples:
   svc contacts export aud_019a > people.csv
-  svc contacts export aud_019a -o ndjson | jq -r .email
-
-Scope: contacts:manage")]
+  svc contacts export aud_019a -o ndjson | jq -r .email")]
 pub struct Export {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]

@@ -7,8 +7,12 @@ use std::pin::pin;
 
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::{StreamExt as _, stream};
+use svc_sdk::EmailClient;
+use svc_sdk::Operation::{ContactsCreate, ContactsList, ContactsUpdate};
 use svc_sdk::email::{Contact, ContactUpdate, NewContact};
-use svc_sdk::{EmailClient, Operation};
+
+use crate::command_spec::changes;
+use crate::output_schema::of;
 
 pub use self::report::ImportedRow;
 use self::report::RowResult;
@@ -54,14 +58,13 @@ const MAX_CONCURRENT: usize = 4;
 /// is given. `subscribed` is set by an update after the creation; if only that fails, the row is
 /// reported as failed.
 #[derive(Args, Debug)]
+#[command(add = changes(&[ContactsCreate, ContactsUpdate, ContactsList], of::<Vec<ImportedRow>>).until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc contacts import aud_019a people.csv
   svc contacts import aud_019a people.csv --existing update \\
       --column 'E-Mail Address'
-  svc contacts import aud_019a - -o ndjson < people.csv
-
-Scope: contacts:manage")]
+  svc contacts import aud_019a - -o ndjson < people.csv")]
 pub struct Import {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -409,8 +412,8 @@ fn with_update(line: String) -> String {
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {
     // Somebody has deleted the contact in the meantime.
-    let was_deleted = failure.kind() == Kind::NotFound
-        && failure.details().operation == Some(Operation::ContactsUpdate);
+    let was_deleted =
+        failure.kind() == Kind::NotFound && failure.details().operation == Some(ContactsUpdate);
     !was_deleted
         && matches!(
             failure.kind(),

@@ -1,26 +1,29 @@
 //! The `svc domains records` command.
 
 use clap::{Args, ValueEnum};
+use svc_sdk::Operation::DomainsList;
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
+use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
+use crate::dns::compare::Row;
 use crate::dns::compare::{self, Record};
 use crate::failure::{Failure, Kind};
 use crate::names::is_same_domain;
+use crate::output_schema::{any_of, of};
 
 mod formats;
 
 /// Show the DNS records to publish and their current state
 #[derive(Args, Debug)]
+#[command(add = reads(&[DomainsList], || { any_of(&[of::<Vec<Row>>, of::<Vec<Record>>]) }))]
 #[command(after_long_help = "\
 Examples:
   svc domains records dom_019a
   svc domains records dom_019a --format bind >> db.example.com
-  svc domains records dom_019a --format terraform > dns.tf
-
-Scope: domains:manage")]
+  svc domains records dom_019a --format terraform > dns.tf")]
 pub struct Records {
     /// Domain id or name
     #[arg(add = Values::DomainOrName.candidates())]

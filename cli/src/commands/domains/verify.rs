@@ -6,15 +6,18 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
+use svc_sdk::Operation::DomainsVerify;
 use svc_sdk::email::{DnsRecord, Domain};
 
 use super::live;
+use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::output::{Column, Format, Show, View};
+use crate::output_schema::domain;
 use crate::wait::Polls;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -34,12 +37,11 @@ const CHECKS: View = View(&[
 ///
 /// The exit code is 10 if a record is missing or wrong.
 #[derive(Args, Debug)]
+#[command(add = changes(&[DomainsVerify], domain))]
 #[command(after_long_help = "\
 Examples:
   svc domains verify example.com
-  svc domains verify dom_019a --wait --timeout 1h
-
-Scope: domains:manage")]
+  svc domains verify dom_019a --wait --timeout 1h")]
 pub struct Verify {
     /// Domain id or name
     #[arg(value_name = "ID", add = Values::DomainOrName.candidates())]

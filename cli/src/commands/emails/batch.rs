@@ -8,15 +8,18 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use svc_sdk::Operation::EmailsSendBatch;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email, Refusal};
 
 use super::fields::{self, has_content};
-use crate::commands::schema::output::email_fields;
+use crate::command_spec::creates;
 use crate::context::Context;
 use crate::failure::{Failure, FieldError, Kind};
 use crate::input::content::in_file;
 use crate::input::records::{Record, Records};
 use crate::output::{Column, Show, View, fields_beside};
+use crate::output_schema::email_fields;
+use crate::output_schema::of;
 use crate::sent::SentEmails;
 use crate::times;
 use crate::zone::Zone;
@@ -39,13 +42,12 @@ const VIEW: View = View(&[
 /// invalid address or a scheduledAt in the past, is left out and reported as refused; the others
 /// are sent. The exit code is 11 if some of the emails are refused.
 #[derive(Args, Debug)]
+#[command(add = creates(&[EmailsSendBatch], of::<Vec<Item>>))]
 #[command(after_long_help = "\
 Examples:
   svc emails batch emails.json
   jq -c '.[]' people.json | ./to-emails | svc emails batch -
-  svc emails batch emails.ndjson --jq '.[] | select(.error) | .index'
-
-Scope: emails:send")]
+  svc emails batch emails.ndjson --jq '.[] | select(.error) | .index'")]
 pub struct Batch {
     /// JSON array or NDJSON of emails; - for stdin
     #[arg(value_hint = ValueHint::FilePath)]

@@ -2,9 +2,13 @@
 
 use clap::{Args, ValueHint};
 use serde_json::Value;
+use svc_sdk::Operation::{EmailsGet, EmailsSend};
 use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email, ScheduledAt};
 
+use super::fields::has_content;
+use super::{VIEW, fields};
+use crate::command_spec::creates;
 use crate::complete::{at_file, sender};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -12,14 +16,13 @@ use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{file_name, html, json_problem, lossy_json, pairs};
 use crate::output::Format;
+use crate::output_schema::email;
 use crate::sent::SentEmails;
 use crate::{advice, times, wait};
 
-use super::fields::has_content;
-use super::{VIEW, fields};
-
 /// Send an email
 #[derive(Args, Debug)]
+#[command(add = creates(&[EmailsSend, EmailsGet], email).with_scope("emails:send (and emails:read with --wait)"))]
 #[command(after_long_help = "\
 Examples:
   svc emails send --from hello@example.com --to ada@example.org --subject Hi \\
@@ -27,9 +30,7 @@ Examples:
   svc emails send --from hello@example.com --to ada@example.org \\
       --subject Report --html @report.html \\
       --attach 'q3.pdf;name=Q3 report.pdf' --at 'tomorrow 9am'
-  svc emails send --body @email.json --wait
-
-Scope: emails:send (and emails:read with --wait)")]
+  svc emails send --body @email.json --wait")]
 pub struct Send {
     /// Sender: `a@b.com` or `Name <a@b.com>`
     ///

@@ -1,15 +1,21 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
 use clap::Args;
+use svc_sdk::Operation::{
+    ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList,
+};
 use svc_sdk::Service;
 use svc_sdk::extraction::NewWebhook;
 
+use crate::command_spec::{creates, reads, removes};
 use crate::commands::webhooks::rotate::{Rotation, RotationOptions};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::names::{Names, Target};
 use crate::output::{Column, Show, View};
+use crate::output_schema::{extraction_webhook, list, of, rotated};
 use crate::urls::check_url;
 use crate::{names, output};
 
@@ -33,14 +39,13 @@ group! {
 
 /// Create a webhook; its secret is shown only once
 #[derive(Args, Debug)]
+#[command(add = creates(&[ExtractionWebhooksCreate], extraction_webhook))]
 #[command(after_long_help = "\
 Examples:
   svc extraction webhooks create https://example.com/hooks \\
       --event extraction.completed
 
-Events: extraction.completed, extraction.failed
-
-Scope: full")]
+Events: extraction.completed, extraction.failed")]
 pub struct Create {
     /// URL that receives the events
     url: String,
@@ -68,11 +73,10 @@ impl Create {
 
 /// List all webhooks
 #[derive(Args, Debug)]
+#[command(add = reads(&[ExtractionWebhooksList], || { list(extraction_webhook) }))]
 #[command(after_long_help = "\
 Examples:
-  svc extraction webhooks list
-
-Scope: full")]
+  svc extraction webhooks list")]
 pub struct List {}
 
 impl List {
@@ -98,13 +102,12 @@ impl List {
 /// With --keep-old both webhooks exist, and every event is delivered twice, until you delete the
 /// old one: time to give the new secret to the receiver, which should accept both.
 #[derive(Args, Debug)]
+#[command(add = removes(&[ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || rotated(extraction_webhook())))]
 #[command(after_long_help = "\
 Examples:
   svc extraction webhooks rotate whk_019a --keep-old \\
       --secret-file new-secret.txt
-  svc extraction webhooks rotate whk_019a --yes --jq .secret
-
-Scope: full")]
+  svc extraction webhooks rotate whk_019a --yes --jq .secret")]
 pub struct Rotate {
     /// Webhook id or URL
     #[arg(add = Values::ExtractionWebhook.candidates())]
@@ -128,12 +131,11 @@ impl Rotate {
 
 /// Delete a webhook
 #[derive(Args, Debug)]
+#[command(add = removes(&[ExtractionWebhooksDelete], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc extraction webhooks delete whk_019a
-  svc extraction webhooks delete whk_019a --yes
-
-Scope: full")]
+  svc extraction webhooks delete whk_019a --yes")]
 pub struct Delete {
     /// Webhook id or URL
     #[arg(add = Values::ExtractionWebhook.candidates())]

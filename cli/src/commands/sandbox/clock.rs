@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use svc_reference_server::client::Clock;
 
+use crate::command_spec::{changes, reads};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::duration;
 use crate::output::{Column, View};
+use crate::output_schema::of;
 use crate::{control, output};
 
 /// Table columns of the clock.
@@ -29,11 +32,10 @@ group! {
 
 /// Show the time and when the next work is due
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox clock show
-
-Scope: none (local server)")]
+  svc sandbox clock show")]
 pub struct Show {}
 
 impl Show {
@@ -45,11 +47,10 @@ impl Show {
 
 /// Freeze the clock
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox clock freeze
-
-Scope: none (local server)")]
+  svc sandbox clock freeze")]
 pub struct Freeze {}
 
 impl Freeze {
@@ -61,11 +62,10 @@ impl Freeze {
 
 /// Advance the clock and wait until the work then due is done
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox clock advance 90s
-
-Scope: none (local server)")]
+  svc sandbox clock advance 90s")]
 pub struct Advance {
     /// Duration, such as 90s, 2h or 1d
     #[arg(value_parser = duration::parse)]
@@ -81,11 +81,10 @@ impl Advance {
 
 /// Resume the clock
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Clock>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox clock resume
-
-Scope: none (local server)")]
+  svc sandbox clock resume")]
 pub struct Resume {}
 
 impl Resume {

@@ -3,11 +3,13 @@
 use clap::Args;
 use svc_reference_server::client::{Delivery, DeliveryState, Page, Request};
 
+use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 
 /// Table columns of a delivery.
 pub const VIEW: View = View(&[
@@ -29,11 +31,10 @@ group! {
 
 /// List webhook deliveries, newest first
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<Delivery>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox deliveries list --event email.bounced
-
-Scope: none (local server)")]
+  svc sandbox deliveries list --event email.bounced")]
 pub struct List {
     /// Filter by webhook id
     #[arg(long, value_name = "ID", add = Values::Webhook.candidates())]
@@ -72,11 +73,10 @@ fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
 
 /// Show a delivery and its attempts
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Delivery>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json
-
-Scope: none (local server)")]
+  svc sandbox deliveries get 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e --json")]
 pub struct Get {
     /// Delivery id
     #[arg(add = Values::Delivery.candidates())]
@@ -96,11 +96,10 @@ impl Get {
 ///
 /// Makes one attempt with the same event id, signed with the webhook's current secret.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Delivery>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e
-
-Scope: none (local server)")]
+  svc sandbox deliveries replay 0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e")]
 pub struct Replay {
     /// Delivery id
     #[arg(add = Values::Delivery.candidates())]

@@ -2,12 +2,16 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use svc_reference_server::client::Published;
 use svc_reference_server::client::RecordKind;
 
+use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
+use crate::control::Done;
 use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
+use crate::output_schema::of;
 
 group! {
     pub enum Command {
@@ -18,12 +22,11 @@ group! {
 
 /// Publish the DNS records of a domain
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Published>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox dns publish example.test
-  svc sandbox dns publish example.test --record spf --record dkim
-
-Scope: none (local server)")]
+  svc sandbox dns publish example.test --record spf --record dkim")]
 pub struct Publish {
     /// Domain name
     #[arg(add = Values::DomainName.candidates())]
@@ -48,11 +51,10 @@ impl Publish {
 
 /// Withdraw the DNS records of a domain
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Done>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox dns withdraw example.test spf
-
-Scope: none (local server)")]
+  svc sandbox dns withdraw example.test spf")]
 pub struct Withdraw {
     /// Domain name
     #[arg(add = Values::DomainName.candidates())]

@@ -6,12 +6,14 @@ use svc_reference_server::client::{
     EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
 };
 
+use crate::command_spec::reads;
 use crate::commands::emails::VIEW;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 use crate::{control, times};
 
 group! {
@@ -23,12 +25,11 @@ group! {
 
 /// List the accepted emails in every status, newest first
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<EmailSummary>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox emails list --status bounced
-  svc sandbox emails list --address ada@example.test --after 10m -o ndjson
-
-Scope: none (local server)")]
+  svc sandbox emails list --address ada@example.test --after 10m -o ndjson")]
 pub struct List {
     /// Filter by status
     ///
@@ -101,12 +102,11 @@ const STORY: View = View(&[
 /// The request that sent it, its changes, its messages in local mailboxes, and its webhook
 /// deliveries with their attempts.
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<EmailStory>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox emails story eml_019a
-  svc sandbox emails story eml_019a --jq .deliveries
-
-Scope: none (local server)")]
+  svc sandbox emails story eml_019a --jq .deliveries")]
 pub struct Story {
     /// Email id
     #[arg(add = Values::SandboxEmail.candidates())]

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{DropPoint, NewFault};
+use svc_reference_server::client::{DropPoint, Fault, NewFault};
 
+use crate::command_spec::{changes, reads};
 use crate::complete::{Values, at_file};
 use crate::context::Context;
+use crate::control::Done;
 use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{duration, json_or_text, pairs};
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 
 /// Table columns of a fault.
 pub const VIEW: View = View(&[
@@ -36,13 +39,12 @@ group! {
 ///
 /// Without --status and --drop, requests are only delayed by --latency.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Fault>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
-  svc sandbox faults add --drop after
-
-Scope: none (local server)")]
+  svc sandbox faults add --drop after")]
 pub struct Add {
     /// Operation, such as emails.send [default: any]
     #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
@@ -105,11 +107,10 @@ impl Add {
 
 /// List all faults and the requests they affected
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<Fault>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox faults list
-
-Scope: none (local server)")]
+  svc sandbox faults list")]
 pub struct List {
     #[command(flatten)]
     organization: OfOrganization,
@@ -124,11 +125,10 @@ impl List {
 
 /// Show a fault and the requests it affected
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Fault>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox faults get flt_019a --jq .hits
-
-Scope: none (local server)")]
+  svc sandbox faults get flt_019a --jq .hits")]
 pub struct Get {
     /// Fault id
     #[arg(add = Values::Fault.candidates())]
@@ -146,12 +146,11 @@ impl Get {
 
 /// Remove one fault or all of them
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Done>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox faults remove flt_019a
-  svc sandbox faults remove
-
-Scope: none (local server)")]
+  svc sandbox faults remove")]
 pub struct Remove {
     /// Fault id [default: all]
     #[arg(add = Values::Fault.candidates())]

@@ -2,15 +2,18 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{KeyMode, NewKey};
+use svc_reference_server::client::{Key, KeyMode, NewKey};
 
+use crate::command_spec::{changes, reads, removes};
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
+use crate::context::Deleted;
 use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 
 /// Table columns of a key.
 pub const VIEW: View = View(&[
@@ -37,13 +40,12 @@ group! {
 #[command(
     override_usage = "svc sandbox keys create [OPTIONS] --service <email|extraction>\n                               --scope <SCOPE>"
 )]
+#[command(add = changes(&[], of::<Key>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox keys create --service email --scope emails:send \\
       --scope emails:read
-  svc sandbox keys create --service extraction --scope extract_only --mode test
-
-Scope: none (local server)")]
+  svc sandbox keys create --service extraction --scope extract_only --mode test")]
 pub struct Create {
     /// Service of the key
     #[arg(long, value_name = "email|extraction", hide_possible_values = true)]
@@ -89,11 +91,10 @@ impl Create {
 
 /// List all API keys, masked
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<Key>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox keys list
-
-Scope: none (local server)")]
+  svc sandbox keys list")]
 pub struct List {
     #[command(flatten)]
     organization: OfOrganization,
@@ -108,11 +109,10 @@ impl List {
 
 /// Revoke an API key
 #[derive(Args, Debug)]
+#[command(add = removes(&[], of::<Deleted>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox keys delete key_019a --yes
-
-Scope: none (local server)")]
+  svc sandbox keys delete key_019a --yes")]
 pub struct Delete {
     /// Key id
     #[arg(add = Values::SandboxKey.candidates())]

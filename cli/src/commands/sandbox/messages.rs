@@ -5,14 +5,21 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use svc_reference_server::client::{self, MessageSummary, Page, Request};
+use svc_reference_server::client::Message;
+use svc_reference_server::client::MessageLinks;
+use svc_reference_server::client::{MessageSummary, Page, Request};
 
+use super::messages::attachments::Saved;
 use super::open;
+use super::open::Output;
+use crate::command_spec::{local, reads};
 use crate::complete::Values;
 use crate::context::Context;
+use crate::control::Text;
 use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{any_of, of};
 use crate::times;
 
 /// Table columns of a message.
@@ -54,12 +61,11 @@ pub struct Filters {
 
 /// List the delivered messages, newest first
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<MessageSummary>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox messages list --to ada@example.test
-  svc sandbox messages list --all -o ndjson
-
-Scope: none (local server)")]
+  svc sandbox messages list --all -o ndjson")]
 pub struct List {
     #[command(flatten)]
     filters: Filters,
@@ -96,11 +102,10 @@ impl List {
 ///
 /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Message>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject
-
-Scope: none (local server)")]
+  svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
 pub struct Wait {
     #[command(flatten)]
     filters: Filters,
@@ -115,10 +120,10 @@ impl Wait {
         let client = self.organization.client(context).await?;
         let wait = client.messages().wait().timeout(context.settings.timeout.value);
         let request = wait
-            .given(filters.to.as_ref(), Request::<client::Message>::to)
-            .given(filters.from.as_ref(), Request::<client::Message>::from)
-            .given(filters.subject.as_ref(), Request::<client::Message>::subject)
-            .given(after.as_ref(), Request::<client::Message>::after);
+            .given(filters.to.as_ref(), Request::<Message>::to)
+            .given(filters.from.as_ref(), Request::<Message>::from)
+            .given(filters.subject.as_ref(), Request::<Message>::subject)
+            .given(after.as_ref(), Request::<Message>::after);
         let shown = control::show(context, request, VIEW).await;
         shown.map_err(|mut failure| {
             if failure.details().status == Some(408) {
@@ -136,14 +141,13 @@ impl Wait {
 
 /// Show a message, its source, its HTML or its links, or save its attachments
 #[derive(Args, Debug)]
+#[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
   svc sandbox messages get msg_019a --links
-  svc sandbox messages get msg_019a --attachments downloads
-
-Scope: none (local server)")]
+  svc sandbox messages get msg_019a --attachments downloads")]
 pub struct Get {
     /// Message id
     #[arg(add = Values::Message.candidates())]
@@ -187,11 +191,10 @@ impl Get {
 ///
 /// The server must be running. The browser is chosen as for `svc sandbox open`.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Output>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox messages open msg_019a
-
-Scope: none (local server)")]
+  svc sandbox messages open msg_019a")]
 pub struct Open {
     /// Message id
     #[arg(add = Values::Message.candidates())]

@@ -5,9 +5,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::browser;
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::control;
 use crate::failure::{Failure, Kind};
+use crate::output_schema::of;
 use crate::sandbox::Sandbox;
 
 /// Open the page of the local server in a browser
@@ -16,12 +18,11 @@ use crate::sandbox::Sandbox;
 /// or that of the system. Without a browser, or if the output is not a terminal, the URL is
 /// printed. The page of a server with a control token asks for it.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Output>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox open
-  svc sandbox open --print
-
-Scope: none (local server)")]
+  svc sandbox open --print")]
 pub struct Open {
     /// Print the URL and open no browser
     #[arg(long)]

@@ -1,11 +1,15 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
 use clap::Args;
+use svc_reference_server::client::Organization;
+use svc_reference_server::client::OrganizationSummary;
 
+use crate::command_spec::{changes, reads};
 use crate::context::Context;
 use crate::control;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::of;
 
 /// Table columns of an organization.
 pub const VIEW: View = View(&[
@@ -34,11 +38,10 @@ group! {
 ///
 /// The keys have all scopes and are shown only once.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Organization>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox organizations create --name Test --jq .email_key
-
-Scope: none (local server)")]
+  svc sandbox organizations create --name Test --jq .email_key")]
 pub struct Create {
     /// Organization name
     #[arg(long, value_name = "TEXT")]
@@ -58,11 +61,10 @@ impl Create {
 
 /// List all organizations
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<OrganizationSummary>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox organizations list
-
-Scope: none (local server)")]
+  svc sandbox organizations list")]
 pub struct List {}
 
 impl List {

@@ -4,12 +4,14 @@ use clap::Args;
 use svc_reference_server::client::{LoggedRequest, Notification, Page, Request};
 use svc_sdk::Operation;
 
+use crate::command_spec::{local, reads};
 use crate::commands::sandbox::follow::follow;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{described, of};
 use crate::sandbox::Sandbox;
 use crate::{control, times};
 
@@ -43,12 +45,11 @@ fn note_without_server(context: &Context) {
 
 /// List the newest requests, newest first
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox requests list --status 4xx
-  svc sandbox requests list --operation emails.send --jq .[0].requestBody.text
-
-Scope: none (local server)")]
+  svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
 pub struct List {
     /// Filter by operation, such as emails.send
     #[arg(long, value_name = "OPERATION", value_parser = operation, add = Values::Operation.candidates())]
@@ -104,12 +105,11 @@ fn operation(text: &str) -> Result<Operation, &'static str> {
 ///
 /// Piped, each line is JSON. Ctrl-C or SIGTERM ends the command.
 #[derive(Args, Debug)]
+#[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox requests tail
-  svc sandbox requests tail -o ndjson --jq .operation
-
-Scope: none (local server)")]
+  svc sandbox requests tail -o ndjson --jq .operation")]
 pub struct Tail {
     #[command(flatten)]
     organization: OfOrganization,
@@ -124,12 +124,11 @@ impl Tail {
 
 /// Show a request with the beginning of its bodies
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<LoggedRequest>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox requests get req_019a
-  svc sandbox requests get req_019a --jq .responseBody.text
-
-Scope: none (local server)")]
+  svc sandbox requests get req_019a --jq .responseBody.text")]
 pub struct Get {
     /// Request id, which is the X-Request-Id of the response
     #[arg(add = Values::SandboxRequest.candidates())]

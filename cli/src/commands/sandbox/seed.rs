@@ -2,9 +2,12 @@
 
 use clap::Args;
 
+use crate::command_spec::reads;
 use crate::context::Context;
 use crate::control;
+use crate::control::Text;
 use crate::failure::Failure;
+use crate::output_schema::of;
 
 /// Write what the sandbox has as a seed file
 ///
@@ -12,11 +15,10 @@ use crate::failure::Failure;
 /// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
 /// was started with; of the others, the server has only hashes.
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Text>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox seed --export
-
-Scope: none (local server)")]
+  svc sandbox seed --export")]
 pub struct Seed {
     /// Write the file to standard output
     #[arg(long, required = true)]

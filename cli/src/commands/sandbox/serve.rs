@@ -11,9 +11,11 @@ use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
 use svc_reference_server::{InvalidSeed, Network};
 
+use crate::command_spec::local;
 use crate::context::{Context, SANDBOX_EMAIL_KEY};
 use crate::failure::Failure;
 use crate::input::address;
+use crate::output_schema::of;
 use crate::sandbox::{in_memory_dir, seeded};
 
 /// Run the sandbox in the foreground
@@ -29,15 +31,14 @@ use crate::sandbox::{in_memory_dir, seeded};
 /// the seeded keys, and SVC_SANDBOX_CONTROL_TOKEN sets the token of the control interface. RUST_LOG
 /// selects what is logged.
 #[derive(Args, Debug)]
+#[command(add = local(of::<Ready>).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox serve
   svc sandbox serve --addr 127.0.0.1:0 --in-memory --set create-status=200
   svc sandbox serve --network trusted
   svc --sandbox emails send --from hello@sandbox.test --to ada@example.test \\
-      --subject Hi --text Hi
-
-Scope: none (local server)")]
+      --subject Hi --text Hi")]
 pub struct Serve {
     /// Who can reach it [default: loopback]
     ///

@@ -10,12 +10,15 @@ use svc_reference_server::client::{Client, Health};
 use svc_sdk::EmailClient;
 
 use super::serve;
+use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::control;
+use crate::control::Done;
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{of, one_of};
 use crate::sandbox;
 
 const VIEW: View = View(&[
@@ -34,12 +37,11 @@ const VIEW: View = View(&[
 /// another user at the address that SVC_SANDBOX_ADDR names or 127.0.0.1:4080. It is ready when it
 /// listens on all of its addresses.
 #[derive(Args, Debug)]
+#[command(add = reads(&[], || one_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox status
-  svc sandbox status --jq .addresses.http
-
-Scope: none (local server)")]
+  svc sandbox status --jq .addresses.http")]
 pub struct Status {
     /// Base URL of the server [default: search]
     #[arg(long, value_name = "URL")]
@@ -113,11 +115,10 @@ pub struct NotRunning<'a> {
 
 /// Stop the local server; its data is kept
 #[derive(Args, Debug)]
+#[command(add = local(of::<Stopped>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox stop
-
-Scope: none (local server)")]
+  svc sandbox stop")]
 pub struct Stop {}
 
 impl Stop {
@@ -177,11 +178,10 @@ fn terminate(pid: u32) -> Result<(), Failure> {
 ///
 /// The seeded organization, keys and domain are created again.
 #[derive(Args, Debug)]
+#[command(add = removes(&[], of::<Done>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox reset --yes
-
-Scope: none (local server)")]
+  svc sandbox reset --yes")]
 pub struct Reset {
     /// Organization to reset, by name or id [default: all]
     #[arg(long, value_name = "NAME|ID")]

@@ -6,25 +6,27 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Map, Value};
+use svc_reference_server::client::Received;
 use svc_reference_server::client::{EmailEvent, InboundMessage};
 
+use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{exact_json, json_or_text};
+use crate::output_schema::{of, simulated};
 
 /// Simulate an event of an email
 ///
 /// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], simulated).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'
   svc sandbox event eml_019a bounced --recipient ada@example.test \\
-      --detail '{\"type\":\"soft\"}'
-
-Scope: none (local server)")]
+      --detail '{\"type\":\"soft\"}'")]
 pub struct Event {
     /// Email id
     #[arg(add = Values::Email.candidates())]
@@ -64,13 +66,12 @@ impl Event {
 ///
 /// Delivers the event email.received to the webhooks of the recipient's domain.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Received>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox inbound --from ada@example.test --to hello@sandbox.test \\
       --subject Hi --text Hello
-  svc sandbox inbound --raw message.eml
-
-Scope: none (local server)")]
+  svc sandbox inbound --raw message.eml")]
 pub struct Inbound {
     /// Sender address
     #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
@@ -137,12 +138,11 @@ impl Inbound {
 ///
 /// Webhooks are delivered as they would be for a real extraction.
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<svc_reference_server::client::Extraction>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox extraction completed --data '{\"total\": 12}'
-  svc sandbox extraction failed
-
-Scope: none (local server)")]
+  svc sandbox extraction failed")]
 pub struct Extraction {
     /// Outcome of the extraction
     #[arg(value_parser = ["completed", "failed"])]

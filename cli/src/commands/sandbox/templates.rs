@@ -2,16 +2,21 @@
 
 use clap::Args;
 use serde_json::Map;
+use svc_reference_server::client::Template;
+use svc_reference_server::client::TemplateSummary;
 use svc_reference_server::client::{NewTemplate, RenderedTemplate};
 
+use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
 use crate::confirm::confirm;
+use crate::context::Deleted;
 use crate::context::{Context, PLAIN};
 use crate::control::{self, OfOrganization, Text};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
+use crate::output_schema::{any_of, of};
 
 group! {
     pub enum Command {
@@ -25,12 +30,11 @@ group! {
 
 /// Create or replace a template
 #[derive(Args, Debug)]
+#[command(add = changes(&[], of::<Template>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox templates put welcome --subject 'Hi {{ name }}' \\
-      --html @welcome.html
-
-Scope: none (local server)")]
+      --html @welcome.html")]
 pub struct Put {
     /// Template id
     #[arg(add = Values::Template.candidates())]
@@ -76,11 +80,10 @@ const LIST: View = View(&[
 
 /// List the templates
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox templates list
-
-Scope: none (local server)")]
+  svc sandbox templates list")]
 pub struct List {
     /// Fetch every page [default: the first 20]
     #[arg(long)]
@@ -98,11 +101,10 @@ impl List {
 
 /// Show a template
 #[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Template>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox templates get welcome
-
-Scope: none (local server)")]
+  svc sandbox templates get welcome")]
 pub struct Get {
     /// Template id
     #[arg(add = Values::Template.candidates())]
@@ -130,13 +132,12 @@ const RENDERED: View = View(&[
 /// Fails as a send would if a variable has no value. An email has a subject of its own in place of
 /// the subject of the template.
 #[derive(Args, Debug)]
+#[command(add = reads(&[], || any_of(&[of::<RenderedTemplate>, of::<Text>])).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox templates render welcome --var name=Ada
   svc sandbox templates render welcome --vars @variables.json --html \\
-      > welcome.html
-
-Scope: none (local server)")]
+      > welcome.html")]
 pub struct Render {
     /// Template id
     #[arg(add = Values::Template.candidates())]
@@ -183,11 +184,10 @@ impl Render {
 
 /// Delete a template
 #[derive(Args, Debug)]
+#[command(add = removes(&[], of::<Deleted>).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
-  svc sandbox templates delete welcome --yes
-
-Scope: none (local server)")]
+  svc sandbox templates delete welcome --yes")]
 pub struct Delete {
     /// Template id
     #[arg(add = Values::Template.candidates())]

@@ -4,23 +4,20 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
 use svc_sdk::{Operation, ScopeRule};
 
-use super::output::of;
-use crate::COMMANDS;
-use crate::command_spec::{CommandSpec, Effect};
+use crate::command_spec::{self, CommandSpec, Effect};
 use crate::exit;
 use crate::failure::ErrorLine;
+use crate::output_schema::of;
 
 /// Every leaf command: its input, output and errors.
-pub(super) fn all() -> Vec<Value> {
-    let mut tree = crate::command();
+pub(super) fn all(tree: &mut Command) -> Vec<Value> {
     tree.build();
-    COMMANDS
-        .iter()
-        .filter_map(|spec| {
-            let command = spec.path.split(' ').try_fold(&tree, |at, name| at.find_subcommand(name));
-            command.map(|command| describe(spec, command))
-        })
-        .collect()
+    let described = command_spec::all(tree).into_iter().filter_map(|spec| {
+        let mut words = spec.path.split(' ');
+        let command = words.try_fold(&*tree, |level, name| level.find_subcommand(name))?;
+        Some(describe(&spec, command))
+    });
+    described.collect()
 }
 
 fn describe(spec: &CommandSpec, command: &Command) -> Value {
@@ -31,7 +28,7 @@ fn describe(spec: &CommandSpec, command: &Command) -> Value {
         "operations": spec.operations.iter().map(operation).collect::<Vec<_>>(),
         "effect": effect(spec.effect),
         "dry_run": spec.has_dry_run(),
-        "asks_for_confirmation": spec.effect == Effect::Dangerous,
+        "asks_for_confirmation": spec.effect == Effect::Removes,
         "input": input(command),
         "output": (spec.output)(),
         "errors": of::<ErrorLine>(),
@@ -59,7 +56,7 @@ const fn effect(effect: Effect) -> &'static str {
         Effect::Reads => "reads",
         Effect::Creates => "creates",
         Effect::Changes => "changes",
-        Effect::Dangerous => "removes",
+        Effect::Removes => "removes",
         Effect::Local => "local",
     }
 }

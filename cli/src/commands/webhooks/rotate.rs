@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use svc_sdk::Operation::{WebhooksCreate, WebhooksDelete, WebhooksList, WebhooksUpdate};
 use svc_sdk::Service;
 use svc_sdk::email::WebhookUpdate;
 
 use super::VIEW;
+use crate::command_spec::removes;
 use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::output::View;
+use crate::output_schema::{rotated, webhook};
 use crate::secret_file::SecretFile;
 use crate::webhook::{self, Webhook};
 
@@ -25,12 +28,11 @@ use crate::webhook::{self, Webhook};
 /// With --keep-old both webhooks exist, and every event is delivered twice, until you delete the
 /// old one: time to give the new secret to the receiver, which should accept both.
 #[derive(Args, Debug)]
+#[command(add = removes(&[WebhooksList, WebhooksCreate, WebhooksUpdate, WebhooksDelete], || rotated(webhook())))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks rotate whk_019a --keep-old --secret-file new-secret.txt
-  svc webhooks rotate https://example.com/hooks --yes --jq .signingSecret
-
-Scope: webhooks:manage")]
+  svc webhooks rotate https://example.com/hooks --yes --jq .signingSecret")]
 pub struct Rotate {
     /// Webhook id or URL
     #[arg(add = Values::Webhook.candidates())]

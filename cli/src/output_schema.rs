@@ -1,4 +1,4 @@
-//! The JSON Schema of each command's output with `--json`, for the rows of the command table.
+//! The JSON Schema of each command's output with `--json`, as the commands declare it.
 //!
 //! Output of `svc` and of the local server is described by its type, with [`of`]. Types of the
 //! services have no schema of their own: the functions below list the documented fields, all
@@ -29,12 +29,6 @@ pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
 #[cfg(feature = "sandbox")]
 pub fn described(about: &str, schema: fn() -> Value) -> Value {
     json!({"description": about, "anyOf": [schema()]})
-}
-
-/// The output of a command of the local server, in a build without it.
-#[cfg(not(feature = "sandbox"))]
-pub fn absent() -> Value {
-    json!({"description": "only in a build with the local server"})
 }
 
 pub fn list(items: fn() -> Value) -> Value {

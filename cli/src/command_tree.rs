@@ -1,0 +1,67 @@
+//! What all groups and commands of the tree have in common.
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::command_spec::CommandSpec;
+
+/// The last line of the short help of every command.
+const GLOBAL_OPTIONS: &str =
+    "Global options: --sandbox, --profile, --json, --jq, --dry-run, …; see svc --help";
+
+/// The display order of `--help`: after the options of the command.
+const LAST: usize = 1000;
+
+/// Declares the commands of a group: each variant is a command with a `run` method, or a group, which
+/// has the attribute `#[command(subcommand)]`.
+macro_rules! group {
+    (
+        $(#[$attribute_of_all:meta])*
+        pub enum Command { $($(#[$attribute:meta])* $name:ident($command:ty),)* }
+    ) => {
+        #[derive(clap::Subcommand, Debug)]
+        $(#[$attribute_of_all])*
+        pub enum Command { $($(#[$attribute])* $name($command),)* }
+
+        impl Command {
+            pub async fn run(
+                self,
+                context: &$crate::context::Context,
+            ) -> Result<(), $crate::failure::Failure> {
+                match self {
+                    $(Self::$name(command) => command.run(context).await,)*
+                }
+            }
+        }
+    };
+}
+
+/// Adds to a command, and to all below it, `--help`, the scope that it needs, and the hidden names
+/// that users of other programs type: `ls`, `rm`, `show`.
+pub fn complete(command: Command) -> Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .display_order(LAST)
+        // The short help of a group lists only its commands, so that it fits a screen.
+        .hide_short_help(command.has_subcommands())
+        .help("Print help (see more with '--help')")
+        .long_help("Print help (see a summary with '-h')");
+    let command = command.after_help(GLOBAL_OPTIONS).disable_help_flag(true).arg(help);
+    let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
+        Some(scope) => {
+            let examples = command.get_after_long_help().map(ToString::to_string);
+            command.after_long_help(format!("{}\n\nScope: {scope}", examples.unwrap_or_default()))
+        }
+        None => command,
+    };
+    let has_show = command.find_subcommand("show").is_some();
+    command.mut_subcommands(|command| {
+        complete(match command.get_name() {
+            "list" => command.alias("ls"),
+            "delete" | "remove" => command.alias("rm"),
+            "get" if !has_show => command.alias("show"),
+            _ => command,
+        })
+    })
+}
