@@ -807,3 +807,26 @@ fn files_have_any_form_and_names_become_display_names() {
         assert_eq!((run.code, &run.json()["body"][0]["to"]), (0, &json!([to])), "{run:?}");
     }
 }
+
+#[test]
+fn mistakes_are_named_with_the_next_step() {
+    let home = Home::new();
+    home.file("people.csv", "E-Mail,name\na@example.test,Ada\n");
+    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let send = [&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat();
+    let column = home.run(&[&send[..], &["--column", "e-mail"]].concat());
+    assert_eq!(column.code, 2, "{column:?}");
+    assert!(column.stderr.contains("did you mean `E-Mail`?"), "{column:?}");
+    let mut other = send.clone();
+    other[3] = "nobody.csv";
+    let missing = home.run(&other);
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.stderr.contains("nobody.csv: No such file"), "{missing:?}");
+    let file = home.file("a file", "");
+    let homeless = home.run_with_env(&send, &[("XDG_STATE_HOME", &file)]);
+    let error = homeless.error();
+    assert_eq!((homeless.code, &error["code"]), (1, &json!("no_state_directory")), "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.starts_with("cannot keep a record of the job in "), "{message}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("set HOME")), "{error}");
+}
