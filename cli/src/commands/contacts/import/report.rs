@@ -135,7 +135,9 @@ fn shown(entry: &ImportedRow) -> Option<ReportedRow<'_>> {
 pub(super) fn rows(context: &Context, report: &[ImportedRow], total: usize) -> Result<(), Failure> {
     match context.out.format() {
         Format::Ndjson => Ok(()),
-        Format::Json | Format::Yaml | Format::Csv => context.out.value(&report),
+        Format::Json | Format::Yaml | Format::Csv | Format::Bind | Format::Terraform => {
+            context.out.value(&report)
+        }
         Format::Table => {
             let count = |result| report.iter().filter(|entry| entry.result == result).count();
             let bad = report.iter().filter_map(shown).collect::<Vec<_>>();
