@@ -1,6 +1,5 @@
 //! The HTTP interfaces: both services, the control interface, and its page.
 
-pub(crate) mod app;
 pub(crate) mod control;
 pub(crate) mod email;
 pub(crate) mod extraction;

@@ -4,8 +4,6 @@
 //! this task moves the clock, so that an advance can go from due time to due time and complete
 //! when nothing is left (`docs/control-interface.md#the-clock`).
 
-pub(crate) mod activity;
-mod handle;
 mod mail;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,14 +14,14 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
-use crate::delivery::{Delivery, local, relaying, webhook};
+use crate::app::engine_handle::{Command, Reply, State};
+use crate::app::{App, Shared};
+use crate::delivery::{local, relaying, webhook};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Due, Job, Queue};
 use crate::model::time::{self, Millis};
 use crate::store::deliveries::{self, Pending, State as DeliveryState};
-use crate::store::{Reader, Tx, emails, jobs, meta};
-use handle::Reply;
-pub(crate) use handle::{Command, EngineHandle, State};
+use crate::store::{Reader, Tx, emails, jobs, meta, webhooks};
 
 /// Maximum number of attempts in progress: of all webhooks, and of each, so that a slow endpoint
 /// delays only its own deliveries.
@@ -33,7 +31,7 @@ const MAX_ATTEMPTS_EACH: usize = 16;
 const MAX_ANNOUNCED: usize = 8;
 
 struct Engine {
-    delivery: Arc<Delivery>,
+    app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
     /// Those that have work.
     queues: HashMap<Queue, Schedule>,
@@ -74,12 +72,12 @@ struct Advancing {
 
 /// Starts the engine with the jobs in the database, which are in these queues.
 pub(crate) fn start(
-    delivery: &Arc<Delivery>,
+    app: &Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
     due: Vec<(Queue, Millis)>,
 ) -> tokio::task::JoinHandle<()> {
     let mut engine = Engine {
-        delivery: Arc::clone(delivery),
+        app: Arc::clone(app),
         commands,
         queues: HashMap::new(),
         tasks: JoinSet::new(),
@@ -94,7 +92,7 @@ pub(crate) fn start(
 
 impl Engine {
     async fn run(mut self) {
-        let (stop, wake) = (Arc::clone(&self.delivery.stop), Arc::clone(&self.delivery.store.wake));
+        let (stop, wake) = (Arc::clone(&self.app.stop), Arc::clone(&self.app.store.wake));
         let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
@@ -127,7 +125,7 @@ impl Engine {
     fn schedule(&mut self, due: Vec<(Queue, Millis)>) {
         for (queue, at) in due {
             // Without a relay, its jobs wait for a server that has one.
-            if queue == Queue::Relay && self.delivery.relay.is_none() {
+            if queue == Queue::Relay && self.app.relay.is_none() {
                 continue;
             }
             let schedule = self.queues.entry(queue).or_insert_with(Schedule::new);
@@ -138,7 +136,7 @@ impl Engine {
 
     /// Starts the jobs that are due, within the limits. Queues with few running jobs come first.
     async fn start_due(&mut self) {
-        let (now, instant) = (self.delivery.clock.now(), Instant::now());
+        let (now, instant) = (self.app.clock.now(), Instant::now());
         let is_due = |(queue, schedule): &(&Queue, &Schedule)| {
             let limit = limit(queue);
             schedule.next <= now
@@ -180,14 +178,14 @@ impl Engine {
         if *queue == Queue::Mail {
             let until = self.step_end(now);
             self.set_next(queue, Millis::MAX);
-            let step = mail::step(Arc::clone(&self.delivery), until);
+            let step = mail::step(Arc::clone(&self.app), until);
             let step = async { step.await.map(|step| Done { step: Some(step) }) };
             self.spawn(Job::new(Queue::Mail, ""), step);
             return Ok(());
         }
         let running = self.queues.get(queue).map_or(0, |schedule| schedule.running.len());
         let (wanted, limit) = (queue.clone(), running + free);
-        let found = self.delivery.store.read(move |reader: Reader<'_>| {
+        let found = self.app.store.read(move |reader: Reader<'_>| {
             let due = jobs::due(reader, &wanted, now, limit)?;
             let next = match due.len() == limit {
                 true => Some(now),
@@ -210,7 +208,7 @@ impl Engine {
         new.truncate(free);
         self.set_next(queue, if is_cut { now } else { next.unwrap_or(Millis::MAX) });
         for (pending, job) in new {
-            let work = run(Arc::clone(&self.delivery), job.clone(), pending);
+            let work = run(Arc::clone(&self.app), job.clone(), pending);
             self.spawn(job, work);
         }
         self.queues.retain(|_, schedule| !schedule.is_idle());
@@ -257,7 +255,7 @@ impl Engine {
         }
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
-                set_aside(&self.delivery, job.clone()).await.map(|()| Done::default())
+                set_aside(&self.app, job.clone()).await.map(|()| Done::default())
             }
             result => result,
         };
@@ -267,8 +265,8 @@ impl Engine {
                 (schedule.failures, schedule.not_before) = (0, None);
                 if let Some(mail::Step { next, reached }) = step {
                     schedule.next = schedule.next.min(next);
-                    if self.advancing.is_some() && reached > self.delivery.clock.now() {
-                        self.delivery.clock.freeze(reached);
+                    if self.advancing.is_some() && reached > self.app.clock.now() {
+                        self.app.clock.freeze(reached);
                     }
                 }
                 if schedule.is_idle() {
@@ -291,7 +289,7 @@ impl Engine {
         }
         let advancing = self.advancing.take().map(|advancing| {
             if advancing.was_running {
-                self.delivery.clock.run(self.delivery.clock.now());
+                self.app.clock.run(self.app.clock.now());
             }
             advancing.reply
         });
@@ -302,7 +300,7 @@ impl Engine {
     }
 
     fn is_settled(&self) -> bool {
-        let now = self.delivery.clock.now();
+        let now = self.app.clock.now();
         self.tasks.is_empty() && self.queues.values().all(|schedule| schedule.next > now)
     }
 
@@ -310,7 +308,7 @@ impl Engine {
     /// the next advance, or notifies those that wait for the engine to settle. Returns
     /// whether there may be more work now.
     async fn finish_or_advance(&mut self) -> bool {
-        let clock = Arc::clone(&self.delivery.clock);
+        let clock = Arc::clone(&self.app.clock);
         if let Some(advancing) = &self.advancing {
             match self.queues.values().map(|schedule| schedule.next).min() {
                 Some(next) if next <= advancing.target => clock.freeze(next),
@@ -341,8 +339,8 @@ impl Engine {
     /// How long the engine can sleep if nothing wakes it.
     fn sleep(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let (now, instant) = (self.delivery.clock.now(), Instant::now());
-        let runs = !self.delivery.clock.is_frozen();
+        let (now, instant) = (self.app.clock.now(), Instant::now());
+        let runs = !self.app.clock.is_frozen();
         let attempts = self.attempts();
         let until = |(queue, schedule): (&Queue, &Schedule)| {
             // The end of a job wakes the engine.
@@ -359,7 +357,7 @@ impl Engine {
     }
 
     async fn handle(&mut self, command: Command, reply: Reply) {
-        let clock = Arc::clone(&self.delivery.clock);
+        let clock = Arc::clone(&self.app.clock);
         match command {
             Command::State => drop(reply.send(self.state().await)),
             Command::Settle => self.settled_waiters.push(reply),
@@ -393,8 +391,8 @@ impl Engine {
 
     /// Saves the state of the clock, so that it continues from there after a restart.
     async fn save_clock(&self) -> Result<(), ApiError> {
-        let mode = self.delivery.clock.mode();
-        self.delivery.store.write(move |tx| meta::set_clock(tx, mode)).await
+        let mode = self.app.clock.mode();
+        self.app.store.write(move |tx| meta::set_clock(tx, mode)).await
     }
 
     /// Replies after a change of the clock. It has changed, even if that cannot be saved.
@@ -405,7 +403,7 @@ impl Engine {
                 error.code(),
                 format!(
                     "the clock is now at {}, but this was not saved: {}",
-                    time::rfc3339(self.delivery.clock.now()),
+                    time::rfc3339(self.app.clock.now()),
                     error.message()
                 ),
             )),
@@ -416,10 +414,13 @@ impl Engine {
     /// Aborts the attempts to deleted webhooks, and reads the queues again. Other
     /// webhooks, including those of other organizations, are not affected.
     async fn reload(&mut self) -> Result<State, ApiError> {
+        self.app.store.wake.take();
+        let read = |reader: Reader<'_>| Ok((webhooks::ids(reader)?, jobs::queues(reader)?));
+        let (webhooks, due) = self.app.store.read(read).await?;
         for (queue, schedule) in &mut self.queues {
             schedule.next = Millis::MAX;
             if let Queue::Webhook(id) = queue
-                && self.delivery.webhooks.get(id).is_none()
+                && !webhooks.contains(id)
             {
                 for (_, task) in schedule.running.drain() {
                     self.running.remove(&task.id());
@@ -428,19 +429,17 @@ impl Engine {
             }
         }
         self.queues.retain(|_, schedule| !schedule.is_idle());
-        self.delivery.store.wake.take();
-        let due = self.delivery.store.read(jobs::queues).await?;
         self.schedule(due);
         self.state().await
     }
 
     async fn state(&self) -> Result<State, ApiError> {
-        let now = self.delivery.clock.now();
-        let next_due = self.delivery.store.read(move |reader| jobs::first_after(reader, now));
+        let now = self.app.clock.now();
+        let next_due = self.app.store.read(move |reader| jobs::first_after(reader, now));
         let is_settled = self.is_settled() && self.advancing.is_none();
         Ok(State {
             now,
-            frozen: self.delivery.clock.is_frozen(),
+            frozen: self.app.clock.is_frozen(),
             settled: is_settled && self.pending_advances.is_empty(),
             next_due: next_due.await?,
         })
@@ -468,35 +467,31 @@ fn limit(queue: &Queue) -> usize {
 }
 
 /// Does a job, until the server cuts what is in progress.
-async fn run(
-    delivery: Arc<Delivery>,
-    job: Job,
-    pending: Option<Pending>,
-) -> Result<Done, ApiError> {
+async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, ApiError> {
     // The relay records which messages it may have handed over.
     let may_cut = job.queue != Queue::Relay;
     let work = async {
         match (&job.queue, pending) {
-            (Queue::Relay, _) => relaying::hand_over(&delivery, job.subject.clone()).await,
-            (Queue::Received, _) => local::announce(&delivery, job.clone()).await,
-            (_, Some(pending)) => webhook::deliver(&delivery, pending).await,
+            (Queue::Relay, _) => relaying::hand_over(&app, job.subject.clone()).await,
+            (Queue::Received, _) => local::announce(&app, job.clone()).await,
+            (_, Some(pending)) => webhook::deliver(&app, pending).await,
             // The delivery was deleted.
             (_, None) => {
                 let job = job.clone();
-                delivery.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await
+                app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await
             }
         }
     };
     tokio::select! {
         done = work => done.map(|()| Done::default()),
-        () = delivery.stop.until_cut(), if may_cut => Ok(Done::default()),
+        () = app.stop.until_cut(), if may_cut => Ok(Done::default()),
     }
 }
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for
 /// ever.
-async fn set_aside(delivery: &Delivery, job: Job) -> Result<(), ApiError> {
-    delivery.metrics.set_aside();
+async fn set_aside(app: &App, job: Job) -> Result<(), ApiError> {
+    app.metrics.set_aside();
     tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
     let write = move |tx: &mut Tx<'_>| match &job.queue {
         Queue::Webhook(id) => deliveries::end(tx, id, &job.subject, DeliveryState::Failed),
@@ -507,5 +502,5 @@ async fn set_aside(delivery: &Delivery, job: Job) -> Result<(), ApiError> {
             jobs::done(tx, &job).map(drop)
         }
     };
-    delivery.store.write_relaxed(write).await
+    app.store.write_relaxed(write).await
 }

@@ -59,6 +59,8 @@ mod control;
 #[cfg(feature = "server")]
 mod api;
 #[cfg(feature = "server")]
+mod app;
+#[cfg(feature = "server")]
 mod delivery;
 #[cfg(feature = "server")]
 mod engine;
@@ -85,8 +87,8 @@ pub use {
     model::compatibility::InvalidSetting,
     model::network::{InvalidNetwork, Network},
     model::seed_file::InvalidSeed,
+    net::certificate::InvalidCertificate,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},
-    smtp::InvalidCertificate,
     store::data_dir::{RunningServer, find_running},
 };

@@ -20,26 +20,27 @@ use tokio::time::timeout;
 pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
-use crate::api::app::{App, Shared};
 use crate::api::control::seed::{self, file::SeedError};
 use crate::api::framework::listen;
-use crate::delivery::{BODY_MEMORY, Delivery};
-use crate::engine::{self, EngineHandle};
+use crate::app::engine_handle::EngineHandle;
+use crate::app::{App, Shared};
+use crate::engine;
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::Queue;
 use crate::model::limit::Limit;
+use crate::model::metrics::Metrics;
 use crate::model::network::Network;
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::net::outbound::Outbound;
 use crate::settings::Settings;
-use crate::smtp::MailServer;
 use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::jobs;
-use crate::store::keys::random_hex;
+use crate::store::keys::{Keys, random_hex};
+use crate::store::request_log::RequestLog;
 use crate::store::{Location, Store, deliveries, dns_records, meta};
 use crate::{routes, smtp};
 
@@ -205,7 +206,7 @@ impl Server {
         }
         drop(dns);
         let hang_up = async {
-            if let Some(relay) = &self.app.delivery.relay {
+            if let Some(relay) = &self.app.relay {
                 relay.close().await;
             }
         };
@@ -310,39 +311,21 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
     let addresses = Addresses { http: addr, dns: dns.address(), smtp };
-    let (store, verified, webhooks, metrics, stop) =
-        (Arc::new(store), Arc::default(), Arc::default(), Arc::default(), Arc::default());
-    let resolver = Arc::new(Resolver::new(Arc::clone(&zone), settings.resolver));
-    let delivery = Arc::new(Delivery {
-        store: Arc::clone(&store),
-        clock: Arc::clone(&clock),
-        webhooks: Arc::clone(&webhooks),
-        verified: Arc::clone(&verified),
-        resolver: Arc::clone(&resolver),
-        metrics: Arc::clone(&metrics),
-        stop: Arc::clone(&stop),
-        outbound: Outbound::new(settings.network, settings.resolver),
-        body_memory: Semaphore::new(BODY_MEMORY),
-        relay_again: settings.relay_again,
-        relay: settings.relay.clone().map(Relay::new),
-        is_exposed: settings.is_exposed(),
-    });
     let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
     let app = Arc::new(App {
-        store,
+        store: Arc::new(store),
         clock,
-        keys: Arc::default(),
-        webhooks,
+        keys: Keys::default(),
         faults: Arc::default(),
+        resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
-        verified,
-        resolver,
-        metrics,
+        outbound: Outbound::new(settings.network, settings.resolver),
+        relay: settings.relay.clone().map(Relay::new),
+        metrics: Metrics::default(),
         activity: Arc::default(),
-        stop,
-        delivery,
+        stop: Arc::default(),
         engine: handle,
-        requests: Default::default(),
+        requests: RequestLog::default(),
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
         domain_keys: Limit::new(processors),
@@ -353,8 +336,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     });
     let due = load(&app).await?;
 
-    let engine = engine::start(&app.delivery, commands, due);
-    let smtp = mail.map(|listener| tokio::spawn(smtp::run(mail_server(&app), listener)));
+    let engine = engine::start(&app, commands, due);
+    let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
     if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
         data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
@@ -411,20 +394,6 @@ async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, 
     })
 }
 
-fn mail_server(app: &App) -> MailServer {
-    MailServer {
-        store: Arc::clone(&app.store),
-        clock: Arc::clone(&app.clock),
-        webhooks: Arc::clone(&app.webhooks),
-        resolver: Arc::clone(&app.resolver),
-        activity: Arc::clone(&app.activity),
-        stop: Arc::clone(&app.stop),
-        certificate: app.settings.smtp_certificate.clone(),
-        transfers: Arc::new(Semaphore::new(smtp::TRANSFER_BUDGET)),
-        write_timeout: app.settings.limits.write_timeout,
-    }
-}
-
 /// Seeds a new database, loads what the server keeps in memory, and returns the queues with work,
 /// with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
@@ -438,7 +407,6 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
             if is_new && context.settings.seed {
                 seed::create(tx, &context)?;
             }
-            context.keys.load(tx.reader())?;
             if !is_new && context.settings.seed {
                 seed::add_keys(tx, &context)?;
             }
@@ -452,14 +420,8 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                     SeedError::Failed(error) => error,
                 })?;
             }
-            if context.settings.is_exposed() {
-                // An earlier start on loopback may have seeded these keys.
-                crate::store::keys::SEEDED.into_iter().for_each(|key| context.keys.reject(key));
-            }
             deliveries::fail_interrupted(tx)?;
-            context.webhooks.load(tx.reader())?;
             context.faults.load(tx.reader())?;
-            context.verified.load(tx.reader())?;
             context.zone.clear();
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));

@@ -13,7 +13,7 @@ use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
 use crate::model::network::Network;
 use crate::model::seed_file::SeedFile;
-use crate::smtp::Certificate;
+use crate::net::certificate::Certificate;
 use crate::store::Location;
 use crate::store::keys::SEEDED;
 use crate::store::request_log::OnRequest;

@@ -17,9 +17,9 @@ use http::Response;
 use serde_json::Value;
 use svc_sdk::Service;
 
-use crate::api::app::Shared;
 use crate::api::framework::route::{Route, Target};
 use crate::api::framework::{Json, response};
+use crate::app::Shared;
 use document::Document;
 use part::Part;
 

@@ -20,10 +20,10 @@ use http::header::{
 use http::{HeaderValue, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 
-use crate::api::app::Shared;
 use crate::api::control::guard::guard_host;
 use crate::api::framework::Input;
 use crate::api::framework::response;
+use crate::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
 

@@ -16,36 +16,41 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 use url::{Position, Url};
 
-use crate::api::app::{App, Shared};
 use crate::api::framework::response;
+use crate::app::{App, Shared};
 use crate::delivery::events;
+use crate::mail::links;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
+use crate::model::heavy;
 use crate::model::status::Change;
 use crate::model::tracking::Tracking;
-use crate::store::emails;
+use crate::store::{Reader, emails, webhooks};
 
-/// The tracking that the organization's webhooks subscribe to, if any. `host` is the one that the
-/// email was sent to, at which its readers probably reach the server, too.
-pub(crate) fn for_organization(
-    app: &App,
-    organization: i64,
-    host: Option<&str>,
-) -> Option<Tracking> {
-    let subscribed = |event| !app.webhooks.subscribers(organization, event).is_empty();
-    let (opens, clicks) = (subscribed(Event::EmailOpened), subscribed(Event::EmailClicked));
-    if !opens && !clicks {
-        return None;
-    }
+/// The base URL of the pixels and links in an email that was sent to this `host`, at which its
+/// readers probably reach the server, too.
+pub(crate) fn base_url(app: &App, host: Option<&str>) -> Option<String> {
     // Parsing leaves nothing in it that HTML could misread.
     let asked = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    let asked = asked.filter(|_| app.settings.public_url.is_none());
-    let base_url = match asked {
-        Some(url) => url[Position::BeforeScheme..Position::BeforePath].to_owned(),
-        None => app.settings.base_url(app.addresses.get()?.http),
+    match asked.filter(|_| app.settings.public_url.is_none()) {
+        Some(url) => Some(url[Position::BeforeScheme..Position::BeforePath].to_owned()),
+        None => Some(app.settings.base_url(app.addresses.get()?.http)),
+    }
+}
+
+/// The tracking that the organization's webhooks subscribe to, if any.
+pub(crate) fn for_organization(
+    reader: Reader<'_>,
+    organization: i64,
+    base_url: Option<&str>,
+) -> Result<Option<Tracking>, ApiError> {
+    let subscribed = |event| -> Result<bool, ApiError> {
+        Ok(!webhooks::subscribers(reader, organization, event)?.is_empty())
     };
-    Some(Tracking { base_url, opens, clicks })
+    let (opens, clicks) = (subscribed(Event::EmailOpened)?, subscribed(Event::EmailClicked)?);
+    let base_url = base_url.filter(|_| opens || clicks);
+    Ok(base_url.map(|base_url| Tracking { base_url: base_url.to_owned(), opens, clicks }))
 }
 
 /// Adds the routes of the pixels and the links.
@@ -112,17 +117,20 @@ async fn resolve_link(
     clicked: bool,
 ) -> Result<HeaderValue, ApiError> {
     let not_found = || ApiError::not_found("link");
-    let number: u32 = number.parse().map_err(|_| not_found())?;
+    let number: usize = number.parse().map_err(|_| not_found())?;
     let position: usize = recipient.parse().map_err(|_| not_found())?;
     let id = email.clone();
-    let url = app.store.read(move |reader| {
+    let html = app.store.read(move |reader| {
         let email = emails::find(reader, &id)?;
-        if email.is_none_or(|email| position >= email.recipients.len()) {
-            return Ok(None);
-        }
-        emails::link(reader, &id, number)
+        let is_tracked = email.is_some_and(|email| {
+            let clicks = email.meta.tracking.is_some_and(|tracking| tracking.clicks);
+            clicks && position < email.recipients.len()
+        });
+        Ok(if is_tracked { emails::content(reader, &id, false)?.html } else { None })
     });
-    let url = url.await?.ok_or_else(not_found)?;
+    let html = html.await?.ok_or_else(not_found)?;
+    let url = heavy::run_on(html.len(), move || Ok(links::target(&html, number))).await?;
+    let url = url.ok_or_else(not_found)?;
     let location = HeaderValue::try_from(Url::parse(&url).map_err(|_| not_found())?.as_str());
     let location = location.map_err(|_| not_found())?;
     if clicked && let Err(error) = record(app, email, recipient, Change::Clicked, Some(url)).await {
@@ -140,7 +148,7 @@ async fn record(
 ) -> Result<(), ApiError> {
     // Anyone can load the pixel or follow a link, and each time is a write.
     let _turn = app.tracked.acquire().await;
-    let context = Arc::clone(&app.delivery);
+    let context = Arc::clone(app);
     let position: usize = recipient.parse().map_err(|_| ApiError::not_found("recipient"))?;
     let detail = url.map(|url| json!({"url": url}));
     app.store

@@ -7,11 +7,13 @@ use svc_sdk::Service;
 use url::Url;
 
 use crate::api::framework::{ApiResponse, Call, NoContent};
+use crate::app::engine_handle::Command;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
 use crate::net::target;
+use crate::store::deliveries;
 use crate::store::webhooks::{self, Webhook};
 
 /// Registers a webhook. `reply` makes the response, which contains the secret.
@@ -29,7 +31,7 @@ where
     let service = call.operation.service();
     let (url, events) = check_new(service, app.settings.network, url, events)?;
     call.create(body, move |tx| {
-        let webhook = webhooks::insert(tx, &app.webhooks, organization, service, url, events)?;
+        let webhook = webhooks::insert(tx, organization, service, url, events)?;
         reply(&app.settings.compatibility, &webhook)
     })
     .await
@@ -41,10 +43,18 @@ pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
     call.app().store.read(move |reader| webhooks::list(reader, organization, service)).await
 }
 
+/// Deletes a webhook. Its pending deliveries are dropped.
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let (app, service) = (call.app(), call.operation.service());
-    webhooks::delete(&app.store, &app.webhooks, id, organization, service).await?;
+    let deleted = app.store.write(move |tx| {
+        let webhook = webhooks::find(tx.reader(), &id, organization, service)?;
+        webhooks::delete(tx, &webhook)?;
+        deliveries::drop_all(tx, &webhook.id)
+    });
+    deleted.await?;
+    // Aborts the attempts in progress.
+    let _ = app.engine.send(Command::Reload).await;
     Ok(NoContent)
 }
 

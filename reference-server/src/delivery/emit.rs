@@ -9,20 +9,19 @@ use crate::model::time::{self, Millis};
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
-use crate::store::webhooks::Webhooks;
+use crate::store::webhooks;
 
 /// Stores a delivery of an event for every active webhook that subscribes to it. `email` is the ID
 /// of the email that it is about. Calls `data` only if there is a webhook. Returns the IDs of the
 /// deliveries.
 pub(crate) fn emit(
     tx: &mut Tx<'_>,
-    webhooks: &Webhooks,
     organization: i64,
     event: Event,
     email: Option<&str>,
     data: impl FnOnce(&mut Tx<'_>) -> Result<Data, ApiError>,
 ) -> Result<Vec<String>, ApiError> {
-    let subscribers = webhooks.subscribers(organization, event);
+    let subscribers = webhooks::subscribers(tx.reader(), organization, event)?;
     if subscribers.is_empty() {
         return Ok(Vec::new());
     }

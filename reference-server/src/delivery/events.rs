@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::emit::{Part, emit};
-use super::{Delivery, local, payload};
+use super::{local, payload};
+use crate::app::App;
 use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::status::{self, Change, Status};
@@ -17,13 +18,13 @@ use crate::store::emails::Stored;
 /// `Conflict` (409) if the change is not possible in the recipient's status.
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
-    delivery: &Delivery,
+    app: &App,
     email: &mut Stored,
     position: usize,
     change: Change,
     detail: Option<&Value>,
 ) -> Result<(), ApiError> {
-    self::change(tx, delivery, email, position, change, detail)?;
+    self::change(tx, app, email, position, change, detail)?;
     email.status = status::overall(&email.recipients);
     Ok(())
 }
@@ -32,7 +33,7 @@ pub(crate) fn apply(
 /// recipients.
 pub(crate) fn change(
     tx: &mut Tx<'_>,
-    delivery: &Delivery,
+    app: &App,
     email: &mut Stored,
     position: usize,
     change: Change,
@@ -54,13 +55,13 @@ pub(crate) fn change(
             recipient.detail = detail.cloned().or(recipient.detail.take());
         }
         if status == Status::Delivered && event == Event::EmailDelivered {
-            local::deliver(tx, delivery, email, &email.recipients[position].address)?;
+            local::deliver(tx, app, email, &email.recipients[position].address)?;
         }
         let now = tx.now;
         let (organization, detail) = (email.organization, detail.filter(|_| last));
         email.note(now, status, Some(event.as_str()), Some(position));
         let of = Some(email.id.as_str());
-        emit(tx, &delivery.webhooks, organization, event, of, |tx| {
+        emit(tx, organization, event, of, |tx| {
             let recipient = &email.recipients[position];
             let data = payload::outgoing(email, recipient, event, detail, now)?;
             Part::new(data).store(tx, b"")

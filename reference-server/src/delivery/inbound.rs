@@ -3,8 +3,6 @@
 //! (`docs/undocumented/email-service.md#delivery-payload`,
 //! `docs/undocumented/email-service.md#mailboxes`).
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
@@ -24,7 +22,6 @@ use crate::model::schema;
 use crate::model::time;
 use crate::store::bodies::{self, NewBody};
 use crate::store::messages::{self, NewIncoming};
-use crate::store::webhooks::Webhooks;
 use crate::store::{Store, Tx, domains};
 
 /// An incoming message that has not been stored yet.
@@ -47,21 +44,19 @@ pub(crate) struct Received {
 /// Stores a message for each of its recipients; durable when this returns. Skips
 /// recipients whose domain is not verified here.
 pub(crate) async fn receive(
-    store: &Arc<Store>,
-    webhooks: &Arc<Webhooks>,
+    store: &Store,
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
     let IncomingMessage { organization, recipients, results, source } = incoming;
-    let _reserved = memory::reserve(source.len()).await;
+    let _reserved = memory::MESSAGES.reserve(source.len()).await;
     let message = parse(source, results).await?;
-    let webhooks = Arc::clone(webhooks);
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
             for (domain, organization) in
                 domains::owners(tx.reader(), recipient.domain().as_str(), organization)?
             {
-                let id = store_message(tx, &webhooks, organization, &domain, recipient, &message)?;
+                let id = store_message(tx, organization, &domain, recipient, &message)?;
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
             }
         }
@@ -108,7 +103,6 @@ pub(crate) async fn parse(
 /// `email.received`.
 pub(crate) fn store_message(
     tx: &mut Tx<'_>,
-    webhooks: &Webhooks,
     organization: i64,
     domain: &str,
     recipient: &Address,
@@ -125,21 +119,20 @@ pub(crate) fn store_message(
         source: bodies::put(tx, &message.source)?,
     };
     messages::insert_incoming(tx, organization, &new)?;
-    notify_received(tx, webhooks, organization, &id, recipient, message)?;
+    notify_received(tx, organization, &id, recipient, message)?;
     Ok(id)
 }
 
 /// Emits `email.received` to an organization's webhooks.
 pub(crate) fn notify_received(
     tx: &mut Tx<'_>,
-    webhooks: &Webhooks,
     organization: i64,
     id: &str,
     recipient: &Address,
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
-    let emitted = emit(tx, webhooks, organization, Event::EmailReceived, None, |tx| {
+    let emitted = emit(tx, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf: message.results.spf,

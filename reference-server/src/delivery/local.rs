@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::Delivery;
+use crate::app::{App, Shared};
 use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, AuthenticatedMessage};
 use crate::delivery::source::Message;
@@ -20,25 +20,26 @@ use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::memory;
 use crate::store::emails::{self, Stored};
-use crate::store::{Tx, domains, jobs, messages};
+use crate::store::{Tx, domains, jobs, messages, webhooks};
 
 /// Puts the message for this recipient into its mailbox.
 pub(crate) fn deliver(
     tx: &mut Tx<'_>,
-    delivery: &Delivery,
+    app: &App,
     email: &Stored,
     recipient: &str,
 ) -> Result<(), ApiError> {
     let id = id::new(Prefix::Message);
-    let owners = owners(tx, delivery, recipient)?;
+    let owners = owners(tx, app, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());
     messages::insert_outgoing(tx, &id, recipient, email, domain)?;
-    let is_notified = |(_, organization): &(String, i64)| {
-        *organization != email.organization
-            || !delivery.webhooks.subscribers(*organization, Event::EmailReceived).is_empty()
-    };
-    if owners.iter().any(is_notified) {
+    let is_foreign = |(_, organization): &(String, i64)| *organization != email.organization;
+    let subscribers =
+        |organization| webhooks::subscribers(tx.reader(), organization, Event::EmailReceived);
+    if owners.iter().any(is_foreign)
+        || domain.is_some() && !subscribers(email.organization)?.is_empty()
+    {
         let job = Job::new(Queue::Received, id);
         jobs::add(tx, email.organization, &job, tx.now, 0, None)?;
     }
@@ -47,16 +48,9 @@ pub(crate) fn deliver(
 
 /// Organizations that own the recipient's domain on this server. None if mail is
 /// relayed: the relay decides where it goes, and may send it back.
-fn owners(
-    tx: &Tx<'_>,
-    delivery: &Delivery,
-    recipient: &str,
-) -> Result<Vec<(String, i64)>, ApiError> {
-    if delivery.relay.is_some() || delivery.verified.is_empty() {
-        return Ok(Vec::new());
-    }
+fn owners(tx: &Tx<'_>, app: &App, recipient: &str) -> Result<Vec<(String, i64)>, ApiError> {
     match Address::parse(recipient) {
-        Ok(address) if delivery.verified.has(address.domain().as_str()) => {
+        Ok(address) if app.relay.is_none() => {
             domains::owners(tx.reader(), address.domain().as_str(), None)
         }
         _ => Ok(Vec::new()),
@@ -64,16 +58,15 @@ fn owners(
 }
 
 /// Announces the message that a job is about to the owners of the recipient's domain.
-pub(crate) async fn announce(delivery: &Arc<Delivery>, job: Job) -> Result<(), ApiError> {
+pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), ApiError> {
     let id = job.subject.clone();
-    let size =
-        delivery.store.read(move |reader| match messages::email_and_recipient(reader, &id)? {
-            Some((email, _)) => emails::content_size(reader, &email),
-            None => Ok(0),
-        });
-    let _reserved = memory::reserve(size.await?).await;
+    let size = app.store.read(move |reader| match messages::email_and_recipient(reader, &id)? {
+        Some((email, _)) => emails::content_size(reader, &email),
+        None => Ok(0),
+    });
+    let _reserved = memory::MESSAGES.reserve(size.await?).await;
     let id = job.subject.clone();
-    let found = delivery.store.read(move |reader| {
+    let found = app.store.read(move |reader| {
         let row = messages::email_and_recipient(reader, &id)?;
         let Some((email, recipient)) = row else { return Ok(None) };
         Ok(Message::load(reader, &email)?.map(|message| (message, recipient)))
@@ -82,26 +75,25 @@ pub(crate) async fn announce(delivery: &Arc<Delivery>, job: Job) -> Result<(), A
     let message = match found.await? {
         Some((message, recipient)) => {
             let sender = message.email.organization;
-            Some((sender, authenticate(delivery, message, recipient).await?))
+            Some((sender, authenticate(app, message, recipient).await?))
         }
         None => None,
     };
-    let context = Arc::clone(delivery);
-    let recorded = delivery.store.write_relaxed(move |tx| {
+    let recorded = app.store.write_relaxed(move |tx| {
         let is_pending = jobs::done(tx, &job)?;
         let Some((sender, (message, recipient))) = message.filter(|_| is_pending) else {
             return Ok(());
         };
-        let (id, webhooks) = (&job.subject, &context.webhooks);
+        let id = &job.subject;
         for (domain, organization) in
             domains::owners(tx.reader(), recipient.domain().as_str(), None)?
         {
             if organization == sender {
                 let results = message.results.to_json()?;
                 messages::set_authentication(tx, sender, id, &results)?;
-                inbound::notify_received(tx, webhooks, sender, id, &recipient, &message)?;
+                inbound::notify_received(tx, sender, id, &recipient, &message)?;
             } else {
-                inbound::store_message(tx, webhooks, organization, &domain, &recipient, &message)?;
+                inbound::store_message(tx, organization, &domain, &recipient, &message)?;
             }
         }
         Ok(())
@@ -111,21 +103,21 @@ pub(crate) async fn announce(delivery: &Arc<Delivery>, job: Job) -> Result<(), A
 
 /// Renders and checks the message, as a receiving server would.
 async fn authenticate(
-    delivery: &Arc<Delivery>,
+    app: &Shared,
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
     let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
-    let open = delivery.is_exposed;
+    let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();
     let render = move || message.source(&address, open);
     let source = Arc::new(heavy::run(render).await?);
     // The message was sent from this machine.
     let (local, domain) = (from.local(), from.domain().as_str());
     let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
-    let now = delivery.clock.now();
-    let results = authentication::check(&delivery.resolver, Some(peer), &source, now).await?;
+    let now = app.clock.now();
+    let results = authentication::check(&app.resolver, Some(peer), &source, now).await?;
     let parsed = inbound::parse(Arc::unwrap_or_clone(source), results);
     Ok((parsed.await?, recipient))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Delivery, events};
+use super::events;
+use crate::app::{App, Shared};
 use crate::delivery::source::Message;
 use crate::mail::relay::{Envelope, Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
@@ -35,16 +36,16 @@ struct Relayed {
 }
 
 /// Hands over an email, and records the outcomes.
-pub(crate) async fn hand_over(delivery: &Arc<Delivery>, email: String) -> Result<(), ApiError> {
-    let Some(relay) = &delivery.relay else { return Ok(()) };
-    let sent = send(delivery, relay, &email).await?;
-    record(delivery, email, sent).await
+pub(crate) async fn hand_over(app: &Shared, email: String) -> Result<(), ApiError> {
+    let Some(relay) = &app.relay else { return Ok(()) };
+    let sent = send(app, relay, &email).await?;
+    record(app, email, sent).await
 }
 
 /// Sends the messages of an email.
-async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relayed, ApiError> {
+async fn send(app: &Shared, relay: &Relay, id: &str) -> Result<Relayed, ApiError> {
     let wanted = id.to_owned();
-    let read = delivery.store.read(move |reader| {
+    let read = app.store.read(move |reader| {
         let unconfirmed = jobs::handed_over(reader, &wanted)?;
         Ok((Message::load(reader, &wanted)?, unconfirmed))
     });
@@ -58,7 +59,7 @@ async fn send(delivery: &Arc<Delivery>, relay: &Relay, id: &str) -> Result<Relay
     let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
     let message = Arc::new(message);
     for positions in positions.chunks(chunk_size) {
-        let handed_over = match hand_to(delivery, relay, &message, positions, &sent).await {
+        let handed_over = match hand_to(app, relay, &message, positions, &sent).await {
             Ok(Some(handed_over)) => handed_over,
             Ok(None) => {
                 sent.is_cut = true;
@@ -80,7 +81,7 @@ const ENDED: &str = "the relay did not confirm the message, and may have accepte
 /// Hands over the message for the recipients at these positions, after others with the outcomes
 /// in `sent`. Returns `None` if a stop came before.
 async fn hand_to(
-    delivery: &Arc<Delivery>,
+    app: &Shared,
     relay: &Relay,
     message: &Arc<Message>,
     positions: &[usize],
@@ -92,33 +93,33 @@ async fn hand_to(
     let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
     let id = email.id.clone();
-    let (message, first, open) = (Arc::clone(message), positions[0], delivery.is_exposed);
+    let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
     let render = move || message.source(&message.email.recipients[first].address, open);
     let source = tokio::select! {
         source = heavy::run(render) => source?,
-        () = delivery.stop.until_cut() => return Ok(None),
+        () = app.stop.until_cut() => return Ok(None),
     };
     let before_message = |outcomes: &[Handoff]| {
         let with_outcome = positions.iter().copied().zip(outcomes);
         let accepted = with_outcome.filter(|(_, outcome)| **outcome == Handoff::Accepted);
         let accepted: Vec<usize> = accepted.map(|(position, _)| position).collect();
-        record_handover(delivery, id.clone(), sent.clone(), accepted)
+        record_handover(app, id.clone(), sent.clone(), accepted)
     };
     let envelope = Envelope { sender: &sender, recipients: &recipients, before_message };
-    Ok(relay.send(&delivery.stop, envelope, &source).await)
+    Ok(relay.send(&app.stop, envelope, &source).await)
 }
 
 /// Records, durably, that the relay gets the message for the recipients at these positions, and
 /// the outcomes of those before. If this server is killed before it records the outcome, the next
 /// one knows that the relay may have the message.
 async fn record_handover(
-    delivery: &Arc<Delivery>,
+    app: &Shared,
     id: String,
     sent: Relayed,
     positions: Vec<usize>,
 ) -> Result<(), ApiError> {
-    let context = Arc::clone(delivery);
-    let recorded = delivery.store.write(move |tx| {
+    let context = Arc::clone(app);
+    let recorded = app.store.write(move |tx| {
         let job = Job::new(Queue::Relay, &id);
         let retry = jobs::attempt(tx.reader(), &job)?;
         let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
@@ -152,9 +153,9 @@ fn envelope_address(address: &str) -> Result<String, ApiError> {
 }
 
 /// Records the outcome of each recipient, and schedules the retry of deferred ones.
-async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(), ApiError> {
-    let context = Arc::clone(delivery);
-    let recorded = delivery.record(move |tx| {
+async fn record(app: &Shared, id: String, sent: Relayed) -> Result<(), ApiError> {
+    let context = Arc::clone(app);
+    let recorded = app.record(move |tx| {
         let job = Job::new(Queue::Relay, &id);
         let retry = jobs::attempt(tx.reader(), &job)?;
         let (Some(retry), Some(mut email)) = (retry, emails::find(tx.reader(), &id)?) else {
@@ -180,7 +181,7 @@ async fn record(delivery: &Arc<Delivery>, id: String, sent: Relayed) -> Result<(
 /// status than `sending` are applied already. Returns whether there is a deferred one.
 fn apply(
     tx: &mut Tx<'_>,
-    delivery: &Delivery,
+    app: &App,
     email: &mut emails::Stored,
     outcomes: &[(usize, Handoff)],
     pause: Option<Millis>,
@@ -196,7 +197,7 @@ fn apply(
             (Handoff::Refused(reason), _) => {
                 (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "hard"})))
             }
-            (Handoff::Unknown(reason), _) if !delivery.relay_again => {
+            (Handoff::Unknown(reason), _) if !app.settings.relay_again => {
                 (Change::Sent, Some(json!({"reason": reason.to_string()})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
@@ -209,7 +210,7 @@ fn apply(
                 continue;
             }
         };
-        events::apply(tx, delivery, email, *position, change, detail.as_ref())?;
+        events::apply(tx, app, email, *position, change, detail.as_ref())?;
     }
     Ok(any_deferred)
 }

@@ -13,17 +13,16 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sha2::Sha256;
 use svc_sdk::Service;
-use tokio::sync::SemaphorePermit;
 use url::Url;
 
-use super::{BODY_MEMORY, Delivery};
+use crate::app::App;
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
+use crate::model::memory::{ATTEMPTS, Reserved};
 use crate::model::time::Millis;
 use crate::net::DESCRIPTOR_WAIT;
 use crate::net::outbound::{self, AttemptError};
-use crate::store::bodies;
-use crate::store::deliveries::{self, Attempt, Body, Pending, State};
+use crate::store::deliveries::{self, Attempt, Pending, State};
 use crate::store::webhooks::Webhook;
 
 /// The pause before each retry, in milliseconds after the previous attempt.
@@ -36,30 +35,42 @@ pub(crate) fn schedule(service: Service) -> &'static [Millis] {
 
 /// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
 /// deleted is dropped. None begins once the server stops.
-pub(crate) async fn deliver(delivery: &Delivery, pending: Pending) -> Result<(), ApiError> {
-    let body = tokio::select! {
-        body = Parts::load(delivery, &pending.body) => body,
-        () = delivery.stop.requested() => return Ok(()),
-    };
-    // `None` if the delivery was deleted.
-    let Some(body) = body? else { return Ok(()) };
-    let Some(in_flight) = delivery.webhooks.begin_attempt(&pending.webhook) else {
-        let ended = delivery.store.write_relaxed(move |tx| {
-            deliveries::end(tx, &pending.webhook, &pending.id, State::Dropped)
+pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError> {
+    let Some(webhook) = &pending.webhook else {
+        let ended = app.store.write_relaxed(move |tx| {
+            deliveries::end(tx, &pending.queue, &pending.id, State::Dropped)
         });
         return ended.await;
     };
+    let body = tokio::select! {
+        body = load(app, &pending) => body,
+        () = app.stop.requested() => return Ok(()),
+    };
+    // `None` if the delivery was deleted.
+    let Some((body, _memory)) = body? else { return Ok(()) };
     let event = Event { service: pending.service, name: &pending.event, id: &pending.id };
-    let webhook = &in_flight.webhook;
-    let sent = attempt(delivery, webhook, event, pending.attempts + 1, body).await?;
+    let sent = attempt(app, webhook, event, pending.attempts + 1, body).await?;
     let sent = Arc::new((pending, sent));
-    let recorded = delivery.record(move |tx| {
+    let recorded = app.record(move |tx| {
         let (pending, sent) = &*sent;
         let pause = schedule(pending.service).get(pending.retry as usize);
         let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
         deliveries::record(tx, pending, sent.is_delivered, next, &sent.attempt)
     });
     recorded.await
+}
+
+/// The body of a delivery, when there is memory for it; `None` if it was deleted.
+async fn load(app: &App, pending: &Pending) -> Result<Option<(Bytes, Reserved)>, ApiError> {
+    if let Some(body) = &pending.body {
+        return Ok(Some((body.clone().into(), None)));
+    }
+    let id = pending.id.clone();
+    let size = app.store.read(move |reader| deliveries::body_size(reader, &id)).await?;
+    let memory = ATTEMPTS.reserve(size).await;
+    let id = pending.id.clone();
+    let body = app.store.read(move |reader| deliveries::body(reader, &id)).await?;
+    Ok(body.map(|body| (body.into(), memory)))
 }
 
 /// What a delivery is about.
@@ -77,70 +88,34 @@ pub(crate) struct Sent {
     pub(crate) is_delivered: bool,
 }
 
-/// Makes the only attempt of a delivery, with the URL and the secret that the webhook has now.
-/// Returns `None` if the webhook was deleted in the meantime.
+/// Signs and sends a delivery.
 ///
 /// # Errors
 ///
 /// If the server stops. The delivery was not sent then.
-pub(crate) async fn attempt_once(
-    delivery: &Delivery,
-    webhook: &str,
-    event: Event<'_>,
-    body: &Body,
-) -> Result<Option<Sent>, ApiError> {
-    let Some(body) = Parts::load(delivery, body).await? else { return Ok(None) };
-    let Some(in_flight) = delivery.webhooks.begin_test(webhook) else { return Ok(None) };
-    attempt(delivery, &in_flight.webhook, event, 1, body).await.map(Some)
-}
-
-/// The bytes of a body, with the memory that they take.
-struct Parts<'a> {
-    parts: [Bytes; 3],
-    _memory: Option<SemaphorePermit<'a>>,
-}
-
-impl<'a> Parts<'a> {
-    /// Waits until there is memory for the body. Returns `None` if it was deleted.
-    async fn load(delivery: &'a Delivery, body: &Body) -> Result<Option<Self>, ApiError> {
-        let (head, tail) = (Bytes::from(body.head.clone()), Bytes::from(body.tail.clone()));
-        let Some(id) = body.shared else {
-            return Ok(Some(Self { parts: [head, Bytes::new(), tail], _memory: None }));
-        };
-        let size = delivery.store.read(move |reader| bodies::size(reader, id)).await?;
-        let kib = (size >> 10).min(BODY_MEMORY) as u32;
-        // The semaphore is never closed.
-        let memory = delivery.body_memory.acquire_many(kib).await.ok();
-        let shared = delivery.store.read(move |reader| bodies::find(reader, id)).await?;
-        Ok(shared.map(|shared| Self { parts: [head, shared.into(), tail], _memory: memory }))
-    }
-}
-
-/// Signs and sends a delivery.
-async fn attempt(
-    delivery: &Delivery,
+pub(crate) async fn attempt(
+    app: &App,
     webhook: &Webhook,
     event: Event<'_>,
     number: i64,
-    body: Parts<'_>,
+    body: Bytes,
 ) -> Result<Sent, ApiError> {
-    let (secret, parts) = (webhook.secret.clone(), body.parts.clone());
-    let size = parts.iter().map(Bytes::len).sum();
-    let signature = heavy::run_on(size, move || Ok(signature(&secret, &parts))).await?;
+    let (secret, signed) = (webhook.secret.clone(), body.clone());
+    let signature = heavy::run_on(body.len(), move || Ok(signature(&secret, &signed))).await?;
     let headers = headers(event, number, &signature);
     let text = |value: &HeaderValue| Value::from(value.to_str().unwrap_or_default());
     let request_headers = headers.iter().map(|(name, value)| (name.to_string(), text(value)));
     let request_headers = request_headers.collect();
-    let started_at = delivery.clock.now().into();
+    let started_at = app.clock.now().into();
     let made = match Url::parse(&webhook.url) {
-        Ok(url) => post(delivery, &url, headers, &body.parts).await?,
+        Ok(url) => post(app, &url, headers, body).await?,
         Err(_) => {
             let outcome = Err(AttemptError::InvalidUrl);
             outbound::Attempt { outcome, duration: Duration::ZERO }
         }
     };
     let is_delivered = made.is_delivered();
-    delivery.metrics.attempt(event.service, is_delivered);
+    app.metrics.attempt(event.service, is_delivered);
     let (status, response_body, error) = match made.outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();
@@ -169,20 +144,20 @@ async fn attempt(
 ///
 /// If the server stops before there is one. The body was not sent then.
 async fn post(
-    delivery: &Delivery,
+    app: &App,
     url: &Url,
     headers: HeaderMap,
-    body: &[Bytes],
+    body: Bytes,
 ) -> Result<outbound::Attempt, ApiError> {
     loop {
-        let attempt = delivery.outbound.post(url, headers.clone(), body).await;
+        let attempt = app.outbound.post(url, headers.clone(), body.clone()).await;
         if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) {
             return Ok(attempt);
         }
         tracing::warn!("a delivery waits for a free file descriptor");
         tokio::select! {
             () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
-            () = delivery.stop.requested() => {
+            () = app.stop.requested() => {
                 return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
             }
         }
@@ -228,12 +203,9 @@ fn headers(event: Event<'_>, attempt: i64, signature: &str) -> HeaderMap {
 const USER_AGENT_VALUE: &str = concat!("svc-reference-server/", env!("CARGO_PKG_VERSION"));
 
 /// HMAC-SHA256 of the body, in hex.
-fn signature(secret: &str, body: &[impl AsRef<[u8]>]) -> String {
-    let mut mac =
-        <Hmac<Sha256>>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
-    for part in body {
-        mac.update(part.as_ref());
-    }
+fn signature(secret: &str, body: &[u8]) -> String {
+    let mac = <Hmac<Sha256>>::new_from_slice(secret.as_bytes());
+    let mac = mac.expect("HMAC accepts keys of any length").chain_update(body);
     hex::encode(mac.finalize().into_bytes())
 }
 
@@ -245,7 +217,7 @@ mod tests {
     #[test]
     fn the_signature_is_hmac_sha256() {
         assert_eq!(
-            signature("Jefe", &["what do ya want ", "for nothing?"]),
+            signature("Jefe", b"what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
     }

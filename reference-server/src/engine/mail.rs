@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::delivery::{Delivery, events, relaying};
+use crate::app::{App, Shared};
+use crate::delivery::{events, relaying};
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Outcome, Status};
@@ -30,12 +31,12 @@ pub(super) struct Step {
 
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
 /// the step caused is due before it.
-pub(super) async fn step(delivery: Arc<Delivery>, until: Millis) -> Result<Step, ApiError> {
-    let context = Arc::clone(&delivery);
-    delivery.store.write_relaxed(move |tx| run(tx, &context, until)).await
+pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
+    let context = Arc::clone(&app);
+    app.store.write_relaxed(move |tx| run(tx, &context, until)).await
 }
 
-fn run(tx: &mut Tx<'_>, delivery: &Delivery, until: Millis) -> Result<Step, ApiError> {
+fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Step, ApiError> {
     let begun = tx.rows_written();
     for due in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), BATCH)? {
         if tx.rows_written() - begun > MAX_ROWS {
@@ -51,13 +52,13 @@ fn run(tx: &mut Tx<'_>, delivery: &Delivery, until: Millis) -> Result<Step, ApiE
         let done = tx.part(|tx| {
             jobs::done(tx, &job)?;
             match job.position {
-                None => send(tx, delivery, &job.subject),
-                Some(position) => deliver_delayed(tx, delivery, &job.subject, position),
+                None => send(tx, app, &job.subject),
+                Some(position) => deliver_delayed(tx, app, &job.subject, position),
             }
         });
         match done {
             Err(error) if error.code() == Code::Internal => {
-                delivery.metrics.set_aside();
+                app.metrics.set_aside();
                 tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
                 jobs::done(tx, &job)?;
                 emails::fail(tx, &job.subject)?;
@@ -70,7 +71,7 @@ fn run(tx: &mut Tx<'_>, delivery: &Delivery, until: Millis) -> Result<Step, ApiE
 }
 
 /// Starts sending a queued email.
-fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> {
+fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
     if email.status != Status::Queued {
         return Ok(());
@@ -84,11 +85,11 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
         email.recipients[position].status = Status::Sending;
         if !verified {
             let reason = json!({"reason": "the sender's domain is no longer verified"});
-            events::change(tx, delivery, &mut email, position, Change::Failed, Some(&reason))?;
+            events::change(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
-        if delivery.relay.is_some() && relaying::is_for_relay(address) {
+        if app.relay.is_some() && relaying::is_for_relay(address) {
             relayed = true;
             continue;
         }
@@ -115,7 +116,7 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
         };
         for change in changes {
             let detail = Some(&reason).filter(|_| *change != Change::Delivered);
-            events::change(tx, delivery, &mut email, position, *change, detail)?;
+            events::change(tx, app, &mut email, position, *change, detail)?;
         }
     }
     email.updated_at = tx.now;
@@ -127,18 +128,13 @@ fn send(tx: &mut Tx<'_>, delivery: &Delivery, id: &str) -> Result<(), ApiError> 
     emails::update(tx, &email)
 }
 
-fn deliver_delayed(
-    tx: &mut Tx<'_>,
-    delivery: &Delivery,
-    id: &str,
-    position: usize,
-) -> Result<(), ApiError> {
+fn deliver_delayed(tx: &mut Tx<'_>, app: &App, id: &str, position: usize) -> Result<(), ApiError> {
     let Some(mut email) = emails::find(tx.reader(), id)? else { return Ok(()) };
     // The control interface may have changed the recipient in the meantime.
     let status = email.recipients.get(position).map(|recipient| recipient.status);
     if status != Some(Status::Sending) {
         return Ok(());
     }
-    events::apply(tx, delivery, &mut email, position, Change::Delivered, None)?;
+    events::apply(tx, app, &mut email, position, Change::Delivered, None)?;
     emails::update(tx, &email)
 }

@@ -1,12 +1,13 @@
 //! MIME: builds the RFC 5322 source of accepted emails and parses incoming messages.
 
 mod content_type;
-mod encode;
 mod guard;
 mod incoming;
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address as HeaderAddress;
 use mail_builder::headers::content_type::ContentType;
@@ -47,7 +48,7 @@ pub(crate) struct Outgoing<'a> {
 /// A file attached to an email.
 pub(crate) struct Attachment<'a> {
     pub(crate) filename: &'a str,
-    /// Detected from the name and the content if not given.
+    /// Detected from the name if not given.
     pub(crate) content_type: Option<&'a str>,
     pub(crate) content: &'a [u8],
 }
@@ -139,15 +140,9 @@ impl Attachment<'_> {
     fn part(&self, disposition: &'static str) -> MimePart<'_> {
         let kind = match self.content_type {
             Some(given) => Cow::Borrowed(given),
-            None => detect(self.filename, self.content),
+            None => Cow::Borrowed(detect(self.filename)),
         };
-        let part = if encode::needs_encoding(self.content) {
-            MimePart::new(ContentType::new(kind), encode::base64_lines(self.content).into_bytes())
-                .transfer_encoding("base64")
-        } else {
-            MimePart::new(ContentType::new(kind), self.content)
-        };
-        part.header(
+        encoded(ContentType::new(kind), self.content).header(
             "Content-Disposition",
             ContentType::new(disposition).attribute("filename", self.filename),
         )
@@ -155,10 +150,27 @@ impl Attachment<'_> {
 }
 
 fn text_part<'p>(kind: &'static str, text: &'p str) -> MimePart<'p> {
-    if !encode::needs_encoding(text.as_bytes()) {
-        return MimePart::new(kind, text);
+    if has_bare_cr_or_nul(text.as_bytes()) {
+        return encoded(ContentType::new(kind).attribute("charset", "utf-8"), text.as_bytes());
     }
-    MimePart::new(kind, encode::quoted_printable(text)).transfer_encoding("quoted-printable")
+    MimePart::new(kind, text)
+}
+
+/// A part in the encoding that its content needs. Content with a bare CR or a NUL byte, which a relay
+/// may change, or take for the end of the message, leaves as Base64.
+fn encoded<'p>(kind: ContentType<'p>, content: &'p [u8]) -> MimePart<'p> {
+    if !has_bare_cr_or_nul(content) {
+        return MimePart::new(kind, content);
+    }
+    let lines: Vec<String> = content.chunks(57).map(|line| BASE64.encode(line)).collect();
+    MimePart::new(kind, lines.join("\r\n").into_bytes()).transfer_encoding("base64")
+}
+
+fn has_bare_cr_or_nul(content: &[u8]) -> bool {
+    let is_bare = |(at, byte): (usize, &u8)| {
+        *byte == 0 || *byte == b'\r' && content.get(at + 1) != Some(&b'\n')
+    };
+    content.iter().enumerate().any(is_bare)
 }
 
 /// A `cid:…` reference in the HTML part. The attachment with this file name becomes an
@@ -392,11 +404,10 @@ mod tests {
         for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= cote\u{e9} \r \n\t\n.\r\n x"] {
             let html = format!("<pre>{text}</pre>");
             let source = email.outgoing(Some(&html), Some(text), &files).source();
-            assert!(!encode::needs_encoding(&source), "{text:?}");
+            assert!(!has_bare_cr_or_nul(&source), "{text:?}");
             assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 78), "{text:?}");
             let parsed = Incoming::parse(&source).expect("parses");
-            let lines = text.replace("\r\n", "\n").replace('\n', "\r\n");
-            assert_eq!(parsed.text.as_deref(), Some(lines.as_str()));
+            assert_eq!(parsed.text.as_deref(), Some(text));
             for (file, parsed) in files.iter().zip(&parsed.attachments) {
                 assert_eq!(parsed.content, file.content);
             }

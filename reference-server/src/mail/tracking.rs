@@ -34,6 +34,8 @@ mod tests {
             add_to(&tracking, "eml_1", 2, html),
             r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/2/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/2/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1/2" width="1" height="1" alt=""></BODY></html>"#
         );
-        assert_eq!(links::targets(html), ["https://a.test/?a=1&b=2", "http://b.test/"]);
+        let targets = (0..3).map(|number| links::target(html, number)).collect::<Vec<_>>();
+        let [first, second] = ["https://a.test/?a=1&b=2", "http://b.test/"].map(str::to_owned);
+        assert_eq!(targets, [Some(first), Some(second), None]);
     }
 }

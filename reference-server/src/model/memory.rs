@@ -1,39 +1,41 @@
-//! The common budget of memory for reading and rendering large messages in the background.
+//! Budgets of memory for what is large, in KiB each, of all servers of this process: what does not
+//! fit waits (`docs/undocumented/both-services.md#bounds`).
 
-use std::sync::{Arc, LazyLock};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+/// The bodies of requests.
+pub(crate) static REQUESTS: Budget = Budget::new(128 << 10);
+/// The bodies of responses, until they are sent.
+pub(crate) static RESPONSES: Budget = Budget::new(128 << 10);
+/// The bodies of webhook attempts.
+pub(crate) static ATTEMPTS: Budget = Budget::new(128 << 10);
+/// Messages that are parsed or rendered in the background, each of which takes about six times its
+/// size: its parts, its source with Base64, its parsed form, and the event.
+pub(crate) static MESSAGES: Budget = Budget::new(32 << 10);
 
-/// The budget for the work, in KiB, of all servers of this process.
-const BUDGET: usize = 192 << 10;
-/// What takes less, in bytes, does not wait for others.
+/// What is smaller, in bytes, does not count.
 const SMALL: usize = 256 << 10;
-/// How much memory the work on a message takes, as a multiple of its size: its parts, its
-/// source with Base64, its parsed form, and the response.
-const FACTOR: usize = 6;
 
-/// A part of the budget for the work, until this is dropped.
-pub(crate) struct Reserved {
-    _permit: Option<OwnedSemaphorePermit>,
+pub(crate) struct Budget {
+    kib: usize,
+    free: Semaphore,
 }
 
-/// Waits until there is memory to work on a message of this size, in bytes. Do not call it
-/// while you have reserved memory for work.
-pub(crate) async fn reserve(size: usize) -> Reserved {
-    static FREE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(BUDGET)));
-    Reserved { _permit: acquire(&FREE, size, FACTOR, BUDGET).await }
-}
+/// A part of a budget, until this is dropped.
+pub(crate) type Reserved = Option<SemaphorePermit<'static>>;
 
-async fn acquire(
-    free: &Arc<Semaphore>,
-    size: usize,
-    factor: usize,
-    max: usize,
-) -> Option<OwnedSemaphorePermit> {
-    if size < SMALL {
-        return None;
+impl Budget {
+    const fn new(kib: usize) -> Self {
+        Self { kib, free: Semaphore::const_new(kib) }
     }
-    let kib = (size.saturating_mul(factor) >> 10).min(max);
-    // The semaphores are never closed.
-    Arc::clone(free).acquire_many_owned(kib as u32).await.ok()
+
+    /// Waits until there is memory for this many bytes. Do not call it while you have reserved a
+    /// part of the same budget.
+    pub(crate) async fn reserve(&'static self, bytes: usize) -> Reserved {
+        if bytes < SMALL {
+            return None;
+        }
+        // The semaphore is never closed.
+        self.free.acquire_many((bytes >> 10).min(self.kib) as u32).await.ok()
+    }
 }

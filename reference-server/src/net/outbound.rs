@@ -1,6 +1,5 @@
 //! Attempts to deliver webhooks: posts the exact bytes over HTTP(S) and reports the outcome.
 
-use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
@@ -8,12 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream;
 use hickory_resolver::net::NetError;
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, HeaderMap};
-use http_body_util::StreamBody;
-use hyper::body::Frame;
+use http::header::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, redirect, retry};
 use tokio::time::timeout;
@@ -52,9 +48,9 @@ impl Outbound {
         }
     }
 
-    /// Posts the parts of the body, unchanged. Redirects are not followed. Takes at most ten
+    /// Posts the body, unchanged. Redirects are not followed. Takes at most ten
     /// seconds of real time.
-    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: &[Bytes]) -> Attempt {
+    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let started = Instant::now();
         let outcome = match timeout(self.timeout, self.exchange(url, headers, body)).await {
             Ok(outcome) => outcome,
@@ -67,16 +63,11 @@ impl Outbound {
         &self,
         url: &Url,
         headers: HeaderMap,
-        body: &[Bytes],
+        body: Bytes,
     ) -> Result<Response, AttemptError> {
         // Only names reach the resolver.
         target::check_url(self.lookup.network, url)?;
-        let length: usize = body.iter().map(Bytes::len).sum();
-        let frames: Vec<_> =
-            body.iter().cloned().map(|p| Ok::<_, Infallible>(Frame::data(p))).collect();
-        let request = self.client(url)?.post(url.clone()).headers(headers);
-        let request = request.header(CONTENT_LENGTH, length);
-        let request = request.body(reqwest::Body::wrap(StreamBody::new(stream::iter(frames))));
+        let request = self.client(url)?.post(url.clone()).headers(headers).body(body);
         let mut response = request.send().await.map_err(|error| AttemptError::of(&error))?;
         let mut start = BytesMut::new();
         while start.len() < MAX_KEPT_BODY {
@@ -299,9 +290,7 @@ mod tests {
     async fn post_within(timeout: Duration, url: &Url, network: Network) -> Attempt {
         let mut outbound = Outbound::new(network, None);
         outbound.timeout = timeout;
-        outbound
-            .post(url, headers(), &[Bytes::from_static(b"{\"a\""), Bytes::from_static(b": 1}")])
-            .await
+        outbound.post(url, headers(), Bytes::from_static(b"{\"a\": 1}")).await
     }
 
     #[tokio::test]

@@ -15,7 +15,6 @@ use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
 use super::recording::Recording;
-use crate::api::app::{App, Shared};
 use crate::api::control::guard::guard;
 use crate::api::framework::auth;
 use crate::api::framework::call::Call;
@@ -27,6 +26,7 @@ use crate::api::framework::route::{Route, Target};
 use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
+use crate::app::{App, Shared};
 use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
@@ -117,7 +117,11 @@ async fn handle_documented(
     let app = Arc::clone(&input.app);
     let mut recording = Recording::start(&mut input, operation, started);
     let format = app.settings.compatibility.error_format;
-    let response = match auth::authenticate(&app, operation.service(), &input.parts) {
+    let key = auth::authenticate(&app, operation.service(), &input.parts).await;
+    if key.is_err() {
+        recording.not_authenticated().await;
+    }
+    let response = match key {
         Ok(key) => {
             recording.authenticated(&key);
             let (fault, updates) =

@@ -8,10 +8,11 @@ use http::Response;
 use http_body_util::BodyExt as _;
 use svc_sdk::Operation;
 
-use crate::api::app::{App, Shared};
 use crate::api::framework::input::Input;
+use crate::app::Shared;
 use crate::control::notifications::Notification;
 use crate::store::keys::Key;
+use crate::store::organizations::{SANDBOX, find_named};
 use crate::store::request_log::{BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestId};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
@@ -51,6 +52,14 @@ impl Recording {
         }
     }
 
+    /// The request has no valid key. The seeded organization lists it.
+    pub(super) async fn not_authenticated(&mut self) {
+        if self.request.is_some() && self.app.settings.seed {
+            let seeded = self.app.store.read(|reader| find_named(reader, SANDBOX));
+            self.organization = seeded.await.ok();
+        }
+    }
+
     pub(super) fn affected_by(&mut self, fault: Option<&str>) {
         if let Some(request) = &mut self.request {
             request.handled.fault = fault.map(str::to_owned);
@@ -84,13 +93,6 @@ impl Recording {
     }
 }
 
-/// The number of the seeded organization.
-fn seeded(app: &App) -> Option<i64> {
-    let key =
-        app.keys.find(app.settings.email_key.expose().as_bytes()).filter(|_| app.settings.seed);
-    key.map(|key| key.organization)
-}
-
 impl Drop for Recording {
     fn drop(&mut self) {
         let Some(mut request) = self.request.take() else { return };
@@ -100,8 +102,7 @@ impl Drop for Recording {
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
             function(&request.handled);
         }
-        // The seeded organization lists the requests without a valid key.
-        if let Some(organization) = self.organization.or_else(|| seeded(&self.app)) {
+        if let Some(organization) = self.organization {
             let notifications = &self.app.store.wake.notifications;
             notifications
                 .publish(Some(organization), || Notification::Request(request.handled.clone()));

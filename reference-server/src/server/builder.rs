@@ -15,8 +15,8 @@ use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
 use crate::model::seed_file::{InvalidSeed, SeedFile};
+use crate::net::certificate::{Certificate, InvalidCertificate};
 use crate::settings::Settings;
-use crate::smtp::{Certificate, InvalidCertificate};
 use crate::store::Location;
 use crate::store::request_log::OnRequest;
 

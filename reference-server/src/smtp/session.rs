@@ -16,7 +16,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::MailServer;
-use super::certificate::Tls;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
 use crate::control::messages::Authentication;
 use crate::delivery::authentication::{self, Peer};
@@ -44,17 +43,16 @@ const MAX_HOPS: usize = 100;
 /// invalid commands.
 pub(super) async fn serve(
     server: &MailServer,
-    tls: &Tls,
     mut stream: TcpStream,
     peer: SocketAddr,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let client = peer.ip().to_canonical();
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
-    write(server.write_timeout, &mut stream, greeting.as_bytes()).await?;
+    write(server.app.settings.limits.write_timeout, &mut stream, greeting.as_bytes()).await?;
     let session = Session::new(server, client, false);
     if run_session(session, &mut stream).await? == End::StartTls {
-        let mut stream = timeout(IDLE_TIMEOUT, tls.accept(stream)).await??;
+        let mut stream = timeout(IDLE_TIMEOUT, server.tls.accept(stream)).await??;
         // The session starts over, since anyone could have injected the earlier
         // cleartext commands (RFC 3207 §4.2).
         run_session(Session::new(server, client, true), &mut stream).await?;
@@ -96,7 +94,7 @@ where
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
             let reply = b"421 4.4.2 idle timeout, closing connection\r\n";
-            write(session.server.write_timeout, stream, reply).await?;
+            write(session.server.app.settings.limits.write_timeout, stream, reply).await?;
             return Ok(End::Closed);
         };
         let count = read?;
@@ -106,7 +104,7 @@ where
         let mut bytes = buffer[..count].iter();
         if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
             let reply = b"421 4.4.2 the message took too long\r\n";
-            write(session.server.write_timeout, stream, reply).await?;
+            write(session.server.app.settings.limits.write_timeout, stream, reply).await?;
             return Ok(End::Closed);
         }
         // Several commands may arrive at once (pipelining). Their replies are sent
@@ -136,7 +134,7 @@ where
             replies.push_str(&reply);
             replies.push_str("\r\n");
         }
-        write(session.server.write_timeout, stream, replies.as_bytes()).await?;
+        write(session.server.app.settings.limits.write_timeout, stream, replies.as_bytes()).await?;
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -152,7 +150,7 @@ where
 /// Whether any organization receives mail for this domain.
 async fn accepts_domain(server: &MailServer, domain: &str) -> Result<bool, ApiError> {
     let domain = domain.to_owned();
-    server.store.read(move |connection| domains::is_verified_by_any(connection, &domain)).await
+    server.app.store.read(move |connection| domains::is_verified_by_any(connection, &domain)).await
 }
 
 struct Session<'a> {
@@ -296,7 +294,7 @@ impl<'a> Session<'a> {
         // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
         // for the parser, like `<>`.
         let address = if to.address.is_empty() && self.command_size > "RCPTTO:<>".len() {
-            match self.server.store.read(domains::first_verified).await {
+            match self.server.app.store.read(domains::first_verified).await {
                 Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
                 Err(_) => return TEMPORARY.to_owned(),
             }
@@ -341,15 +339,15 @@ impl<'a> Session<'a> {
             Err(_) => return TEMPORARY.to_owned(),
         }
         // The server is busy until the message's events have been emitted.
-        let _active = self.server.activity.request();
+        let _active = self.server.app.activity.request();
         let helo = self.helo.clone().unwrap_or_default();
         let (local, domain) = match &transaction.sender {
             Some(sender) => (sender.local(), sender.domain().as_str()),
             None => ("", ""),
         };
         let peer = Peer { ip: self.client, helo: &helo, local, domain };
-        let (store, now) = (&self.server.store, self.server.clock.now());
-        let resolver = &self.server.resolver;
+        let (store, now) = (&self.server.app.store, self.server.app.clock.now());
+        let resolver = &self.server.app.resolver;
         let results = authentication::check(resolver, Some(peer), &source, now).await;
         let id = id::new(Prefix::Request);
         let received = match results {
@@ -360,7 +358,7 @@ impl<'a> Session<'a> {
                 let recipients = transaction.recipients;
                 let message =
                     IncomingMessage { organization: None, recipients, results, source: traced };
-                inbound::receive(store, &self.server.webhooks, message).await
+                inbound::receive(store, message).await
             }
             Err(error) => Err(error),
         };
@@ -392,7 +390,7 @@ impl<'a> Session<'a> {
             (true, false) => "ESMTP",
             (false, _) => "SMTP",
         };
-        let date = Date::new(self.server.clock.now() / 1000).to_rfc822();
+        let date = Date::new(self.server.app.clock.now() / 1000).to_rfc822();
         format!(
             "Return-Path: <{sender}>\r\n\
              Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}; dmarc={dmarc}\r\n\

@@ -39,13 +39,3 @@ pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
     Ok(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0))
 }
-
-/// Deletes the bytes that nothing refers to any more.
-pub(crate) fn delete_unused(tx: &Tx<'_>) -> Result<(), ApiError> {
-    tx.execute(
-        "DELETE FROM body AS b WHERE NOT EXISTS (SELECT 1 FROM message WHERE source = b.id)
-         AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = b.id)",
-        [],
-    )?;
-    Ok(())
-}

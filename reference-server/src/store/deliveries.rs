@@ -12,6 +12,7 @@ use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
 use crate::model::time::Millis;
+use crate::store::webhooks::{self, Webhook};
 use crate::store::{Reader, Tx};
 
 /// A delivery to insert.
@@ -27,7 +28,6 @@ pub(crate) struct NewDelivery<'a> {
 }
 
 /// The exact bytes of a delivery: `head`, the shared bytes, and `tail`, in this order.
-#[derive(Clone)]
 pub(crate) struct Body {
     pub(crate) head: Vec<u8>,
     /// The id of the shared bytes.
@@ -88,31 +88,40 @@ fn insert_row(tx: &Tx<'_>, new: &NewDelivery<'_>) -> Result<(), ApiError> {
 /// A delivery for its next attempt.
 pub(crate) struct Pending {
     pub(crate) id: String,
-    pub(crate) webhook: String,
+    /// The ID of its webhook.
+    pub(crate) queue: String,
+    /// `None` if it is inactive or deleted.
+    pub(crate) webhook: Option<Webhook>,
     pub(crate) event: String,
     pub(crate) service: Service,
     /// Number of attempts so far, and of those that count for the schedule.
     pub(crate) attempts: i64,
     pub(crate) retry: i64,
-    pub(crate) body: Body,
+    /// `None` if it is large: see [`body`].
+    pub(crate) body: Option<Vec<u8>>,
 }
 
 /// The delivery that is the subject of a job, if it was not deleted.
 pub(crate) fn pending(reader: Reader<'_>, due: &Due) -> Result<Option<Pending>, ApiError> {
-    let sql = "SELECT webhook, event, service, attempts, head, shared, tail FROM delivery
-               WHERE id = ?1";
+    let sql = "SELECT webhook, event, service, attempts, IIF(shared IS NULL, head, NULL),
+                      organization FROM delivery WHERE id = ?1";
     let id = &due.job.subject;
-    Ok(reader.find(sql, [id], |row| {
-        Ok(Pending {
+    let found = reader.find(sql, [id], |row| {
+        let pending = Pending {
             id: id.clone(),
-            webhook: row.get(0)?,
+            queue: row.get(0)?,
+            webhook: None,
             event: row.get(1)?,
             service: service_from(row.get_ref(2)?.as_str()?),
             attempts: row.get(3)?,
             retry: due.attempt,
-            body: Body { head: row.get(4)?, shared: row.get(5)?, tail: row.get(6)? },
-        })
-    })?)
+            body: row.get(4)?,
+        };
+        Ok((pending, row.get(5)?))
+    })?;
+    let Some((pending, organization)) = found else { return Ok(None) };
+    let webhook = webhooks::get(reader, organization, &pending.queue)?;
+    Ok(Some(Pending { webhook: webhook.filter(|webhook| webhook.active), ..pending }))
 }
 
 /// Records an attempt of a delivery, and when the next one is due, if any. The delivery may have
@@ -134,7 +143,7 @@ pub(crate) fn record(
          WHERE id = ?1 AND state = 'pending'",
         (&delivery.id, state.as_str(), attempt.number, tx.now),
     )?;
-    let job = job(&delivery.webhook, &delivery.id);
+    let job = job(&delivery.queue, &delivery.id);
     match next {
         Some(at) => jobs::retry(tx, &job, at, delivery.retry + 1)?,
         None => drop(jobs::done(tx, &job)?),
@@ -165,7 +174,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, webhook: &str, id: &str, state: State) -> Res
 }
 
 /// Drops the pending deliveries to a webhook.
-pub(super) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
+pub(crate) fn drop_all(tx: &Tx<'_>, webhook: &str) -> Result<(), ApiError> {
     jobs::clear(tx, &Queue::Webhook(webhook.to_owned()))?;
     let sql = "UPDATE delivery SET state = 'dropped', updated_at = ?2
                WHERE webhook = ?1 AND state = 'pending' RETURNING id";

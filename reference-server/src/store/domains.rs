@@ -1,8 +1,5 @@
 //! The table `domain`: sending domains, and the names of the verified ones in memory.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
-
 use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +9,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx, bodies};
+use crate::store::{Reader, Tx};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -122,16 +119,7 @@ pub(crate) fn page(
 
 /// Stores the results of a verification. With all checks passed, mail for the domain
 /// reaches this organization once the transaction commits.
-pub(crate) fn set_flags(
-    tx: &mut Tx<'_>,
-    verified: &Arc<VerifiedDomains>,
-    domain: &mut Domain,
-    flags: Flags,
-) -> Result<(), ApiError> {
-    if flags.verified {
-        let (verified, name) = (Arc::clone(verified), domain.name.clone());
-        tx.after_commit(move || verified.add(name));
-    }
+pub(crate) fn set_flags(tx: &Tx<'_>, domain: &mut Domain, flags: Flags) -> Result<(), ApiError> {
     if domain.flags != flags {
         domain.flags = flags;
         domain.updated_at = tx.now;
@@ -152,10 +140,10 @@ pub(crate) fn set_flags(
 }
 
 /// Deletes a domain with its mailboxes and their messages.
-pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
+pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    bodies::delete_unused(tx)
+    Ok(())
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {
@@ -183,21 +171,6 @@ pub(crate) fn is_verified(
 ) -> Result<bool, ApiError> {
     let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2 AND {VERIFIED}");
     Ok(reader.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
-}
-
-/// Those of these domains from which an organization may send.
-pub(crate) fn verified_among(
-    reader: Reader<'_>,
-    organization: i64,
-    domains: BTreeSet<String>,
-) -> Result<BTreeSet<String>, ApiError> {
-    let mut verified = BTreeSet::new();
-    for domain in domains {
-        if is_verified(reader, organization, &domain)? {
-            verified.insert(domain);
-        }
-    }
-    Ok(verified)
 }
 
 /// Whether any organization receives mail for this domain.
@@ -245,39 +218,6 @@ pub(crate) fn signer(
     Ok(reader.find(sql, (domain, organization), |row| {
         Ok(Signer { selector: row.get(0)?, key: Zeroizing::new(row.get(1)?) })
     })?)
-}
-
-/// The names of verified domains, as a filter in memory: most outgoing mail is for other
-/// domains and needs no database lookup.
-#[derive(Debug, Default)]
-pub(crate) struct VerifiedDomains(RwLock<HashSet<String>>);
-
-impl VerifiedDomains {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Whether the domain may be verified. It may also have been deleted since.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name)
-    }
-
-    fn add(&self, name: String) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
-        let sql = format!("SELECT name FROM domain WHERE {VERIFIED}");
-        let mut statement = reader.statement(&sql)?;
-        let names = statement.query_map([], |row| row.get(0))?;
-        let names = names.collect::<rusqlite::Result<_>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
-        Ok(())
-    }
 }
 
 const VERIFIED: &str = "mx_verified AND spf_verified AND dkim_verified AND dmarc_verified";

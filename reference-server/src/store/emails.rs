@@ -78,8 +78,6 @@ pub(crate) struct Content {
     pub(crate) text: Option<String>,
     pub(crate) headers: Map<String, Value>,
     pub(crate) attachments: Vec<Attachment>,
-    /// The targets of the tracked links; only of a new email. See [`link`].
-    pub(crate) links: Vec<String>,
 }
 
 /// An attachment, without its content.
@@ -187,14 +185,13 @@ pub(crate) fn insert(tx: &mut Tx<'_>, email: &Stored, content: Content) -> Resul
             json(&email.history)?,
         ),
     )?;
-    let Content { html, text, headers, attachments, links } = content;
+    let Content { html, text, headers, attachments } = content;
     let headers = (!headers.is_empty()).then(|| json(&headers)).transpose()?;
     let described = (!attachments.is_empty()).then(|| json(&attachments)).transpose()?;
-    let links = (!links.is_empty()).then(|| json(&links)).transpose()?;
     tx.execute(
-        "INSERT INTO email_content (email, headers, attachments, links, html, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (&email.id, headers, described, links, html, text),
+        "INSERT INTO email_content (email, headers, attachments, html, text)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        (&email.id, headers, described, html, text),
     )?;
     for (position, attachment) in attachments.iter().enumerate() {
         tx.execute(
@@ -270,16 +267,6 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
     Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
 }
 
-/// The target of the tracked link with this number.
-pub(crate) fn link(
-    reader: Reader<'_>,
-    email: &str,
-    number: u32,
-) -> Result<Option<String>, ApiError> {
-    let sql = "SELECT links ->> ?2 FROM email_content WHERE email = ?1";
-    Ok(reader.find(sql, (email, number), |row| row.get(0))?.flatten())
-}
-
 /// Loads the content of an email, with or without the bytes of its attachments.
 pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, ApiError> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
@@ -290,7 +277,6 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
             text: row.get(1)?,
             headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
             attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
-            ..Content::default()
         })
     })?;
     let mut content = content.unwrap_or_default();

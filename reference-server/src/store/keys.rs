@@ -1,7 +1,8 @@
 //! API keys: creation, storage as hashes, and lookup on every request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
@@ -11,7 +12,7 @@ use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::model::timestamp::Timestamp;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Store, Tx, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
 /// has. They are public knowledge.
@@ -28,60 +29,46 @@ pub(crate) struct Key {
 
 type Hash = [u8; 32];
 
-/// All valid keys, by the hash of their secret. A copy of the database table that
-/// only the database writer changes.
-#[derive(Debug, Default)]
-pub(crate) struct Keys(RwLock<HashMap<Hash, Arc<Key>>>);
+/// The keys that requests have used, by the hash of their secret, until a key of the server changes.
+#[derive(Default)]
+pub(crate) struct Keys(Mutex<Used>);
+
+#[derive(Default)]
+struct Used {
+    keys: HashMap<Hash, Arc<Key>>,
+    /// The number of changes before the keys were read.
+    changes: u64,
+}
 
 impl Keys {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
-    pub(crate) fn find(&self, secret: &[u8]) -> Option<Arc<Key>> {
+    pub(crate) async fn find(
+        &self,
+        store: &Store,
+        secret: &[u8],
+    ) -> Result<Option<Arc<Key>>, ApiError> {
         let hash = hash(secret);
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned()
-    }
-
-    /// Replaces all keys by those in the database.
-    pub(crate) fn load(&self, reader: Reader<'_>) -> rusqlite::Result<()> {
-        let mut statement =
-            reader.statement("SELECT hash, id, organization, service, scopes FROM api_key")?;
-        let rows = statement.query_map([], |row| {
-            let key = Key {
-                id: row.get(1)?,
-                organization: row.get(2)?,
-                service: service_from(&row.get::<_, String>(3)?),
-                scopes: scopes_from(&row.get::<_, String>(4)?),
-            };
-            Ok((row.get::<_, Hash>(0)?, Arc::new(key)))
-        })?;
-        let keys = rows.collect::<rusqlite::Result<HashMap<_, _>>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
-        Ok(())
-    }
-
-    pub(crate) fn add(&self, secret: &str, key: Key) {
-        let hash = hash(secret.as_bytes());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(hash, Arc::new(key));
-    }
-
-    pub(crate) fn remove(&self, id: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|_, key| key.id != id);
-    }
-
-    /// Rejects the key with this secret until the server restarts.
-    pub(crate) fn reject(&self, secret: &str) {
-        let hash = hash(secret.as_bytes());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
-    }
-
-    /// Removes all keys of an organization.
-    pub(crate) fn remove_organization(&self, organization: i64) {
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|_, key| key.organization != organization);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+        let changes = store.wake.key_changes.load(Ordering::SeqCst);
+        let known = {
+            let mut used = lock(&self.0);
+            if used.changes != changes {
+                *used = Used { keys: HashMap::new(), changes };
+            }
+            used.keys.get(&hash).cloned()
+        };
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = store.read(move |reader| find_hash(reader, hash)).await?.map(Arc::new);
+        if let Some(key) = &found {
+            let mut used = lock(&self.0);
+            // What was read before a change may have changed.
+            if used.changes == changes && store.wake.key_changes.load(Ordering::SeqCst) == changes {
+                used.keys.insert(hash, Arc::clone(key));
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -92,8 +79,7 @@ const MAX_KEYS: usize = 1_000;
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    secret: String,
+    secret: &str,
     organization: i64,
     service: Service,
     scopes: Vec<Scope>,
@@ -111,24 +97,26 @@ pub(crate) fn create(
             service.as_str(),
             scopes.join(" "),
             mode.to_string(),
-            hint(&secret),
+            hint(secret),
             hash(secret.as_bytes()),
             tx.now,
         ),
     )?;
-    let created = control::Key {
-        key: Some(secret.clone()),
-        ..shown(key.id.clone(), service, &key.scopes, mode.to_string(), tx.now.into())
-    };
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.add(&secret, key));
-    Ok(created)
+    tx.keys_changed();
+    Ok(control::Key {
+        key: Some(secret.to_owned()),
+        ..shown(key.id, service, &key.scopes, mode.to_string(), tx.now.into())
+    })
 }
 
 /// Finds the key with this secret, whose organization it names.
 pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiError> {
+    find_hash(reader, hash(secret.as_bytes()))
+}
+
+fn find_hash(reader: Reader<'_>, hash: Hash) -> Result<Option<Key>, ApiError> {
     let sql = "SELECT id, organization, service, scopes FROM api_key WHERE hash = ?1";
-    Ok(reader.find(sql, [hash(secret.as_bytes())], |row| {
+    Ok(reader.find(sql, [hash], |row| {
         Ok(Key {
             id: row.get(0)?,
             organization: row.get(1)?,
@@ -140,28 +128,16 @@ pub(crate) fn find(reader: Reader<'_>, secret: &str) -> Result<Option<Key>, ApiE
 
 /// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
 /// the transaction commits.
-pub(crate) fn delete(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    id: String,
-    organization: i64,
-) -> Result<bool, ApiError> {
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<bool, ApiError> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
-    let deleted = tx.execute(sql, (&id, organization))?;
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.remove(&id));
-    Ok(deleted > 0)
+    tx.keys_changed();
+    Ok(tx.execute(sql, (id, organization))? > 0)
 }
 
 /// Deletes all keys of an organization.
-pub(crate) fn delete_all(
-    tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
-    organization: i64,
-) -> Result<(), ApiError> {
+pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiError> {
     tx.execute("DELETE FROM api_key WHERE organization = ?1", [organization])?;
-    let keys = Arc::clone(keys);
-    tx.after_commit(move || keys.remove_organization(organization));
+    tx.keys_changed();
     Ok(())
 }
 

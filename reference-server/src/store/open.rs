@@ -86,16 +86,6 @@ pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Resul
          CREATE TEMP TRIGGER keep_messages AFTER INSERT ON main.message WHEN NEW.email IS NULL BEGIN
              DELETE FROM message WHERE email IS NULL AND id <= (SELECT id FROM message
                  WHERE email IS NULL ORDER BY id DESC LIMIT 1 OFFSET {keep});
-         END;
-         CREATE TEMP TRIGGER drop_sources AFTER DELETE ON main.message WHEN OLD.source IS NOT NULL BEGIN
-             DELETE FROM body WHERE id = OLD.source
-                 AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.source)
-                 AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.source);
-         END;
-         CREATE TEMP TRIGGER drop_shared AFTER DELETE ON main.delivery WHEN OLD.shared IS NOT NULL BEGIN
-             DELETE FROM body WHERE id = OLD.shared
-                 AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.shared)
-                 AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.shared);
          END;"
     ))
 }

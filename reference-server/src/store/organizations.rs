@@ -2,7 +2,7 @@
 
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::store::{NO_ORGANIZATION, Reader, Tx, bodies, meta};
+use crate::store::{NO_ORGANIZATION, Reader, Tx, meta};
 
 /// The name of the seeded organization.
 pub(crate) const SANDBOX: &str = "Sandbox";
@@ -70,7 +70,7 @@ pub(crate) fn delete_data(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiE
     for table in OWNED {
         tx.execute(&format!("DELETE FROM {table} WHERE organization = ?1"), [organization])?;
     }
-    bodies::delete_unused(tx)
+    Ok(())
 }
 
 /// Deletes the data of all organizations, the organizations and their keys, and the state
@@ -79,7 +79,7 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>) -> Result<(), ApiError> {
     for table in OWNED.into_iter().chain(["api_key", "organization"]) {
         tx.execute(&format!("DELETE FROM {table}"), [])?;
     }
-    bodies::delete_unused(tx)?;
+    tx.keys_changed();
     meta::delete_clock(tx)?;
     // Wakes all clients that wait for a message: the organizations have other numbers now.
     tx.message_stored(NO_ORGANIZATION, "");

@@ -111,12 +111,10 @@ CREATE TABLE email (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX email_organization ON email (organization, id);
 
--- `links` has the targets of the links of a tracked email, as a JSON array.
 CREATE TABLE email_content (
     email TEXT PRIMARY KEY REFERENCES email ON DELETE CASCADE,
     headers TEXT,
     attachments TEXT,
-    links TEXT,
     html TEXT,
     text TEXT
 ) STRICT, WITHOUT ROWID;
@@ -158,7 +156,7 @@ CREATE INDEX message_email ON message (email) WHERE email IS NOT NULL;
 CREATE INDEX message_source ON message (source) WHERE source IS NOT NULL;
 
 CREATE TABLE webhook (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     service TEXT NOT NULL,
     url TEXT NOT NULL,
@@ -166,7 +164,8 @@ CREATE TABLE webhook (
     active INTEGER NOT NULL,
     secret TEXT NOT NULL,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
 -- One event for one webhook, which may have been deleted since. The bytes of its body are `head`,
@@ -244,3 +243,15 @@ CREATE TABLE fault (
     times INTEGER NOT NULL,
     hits TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Bytes that nothing refers to any more are deleted.
+CREATE TRIGGER message_body AFTER DELETE ON message WHEN OLD.source IS NOT NULL BEGIN
+    DELETE FROM body WHERE id = OLD.source
+        AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.source)
+        AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.source);
+END;
+CREATE TRIGGER delivery_body AFTER DELETE ON delivery WHEN OLD.shared IS NOT NULL BEGIN
+    DELETE FROM body WHERE id = OLD.shared
+        AND NOT EXISTS (SELECT 1 FROM message WHERE source = OLD.shared)
+        AND NOT EXISTS (SELECT 1 FROM delivery WHERE shared = OLD.shared);
+END;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
@@ -69,6 +70,7 @@ pub(super) struct Effects {
     messages: Vec<(i64, String)>,
     /// For the clients that watch.
     notifications: RefCell<Vec<New>>,
+    has_changed_keys: bool,
     after_commit: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -170,6 +172,11 @@ impl<'a> Tx<'a> {
         self.effects.messages.push((organization, recipient.to_owned()));
     }
 
+    /// The keys have changed: copies of them are not valid after the commit.
+    pub(super) fn keys_changed(&mut self) {
+        self.effects.has_changed_keys = true;
+    }
+
     /// Whether a client watches what changes.
     pub(super) fn is_watched(&self) -> bool {
         self.notifications.is_watched()
@@ -195,10 +202,14 @@ impl Effects {
         self.due.extend(later.due);
         self.messages.extend(later.messages);
         self.notifications.get_mut().extend(later.notifications.into_inner());
+        self.has_changed_keys |= later.has_changed_keys;
         self.after_commit.extend(later.after_commit);
     }
 
     pub(super) fn apply(self, wake: &Wake) {
+        if self.has_changed_keys {
+            wake.key_changes.fetch_add(1, Ordering::SeqCst);
+        }
         for action in self.after_commit {
             action();
         }
@@ -229,6 +240,8 @@ pub(crate) struct Wake {
     pub(crate) messages: broadcast::Sender<Arc<Vec<(i64, String)>>>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
+    /// How often the keys have changed.
+    pub(super) key_changes: AtomicU64,
 }
 
 impl Default for Wake {
@@ -238,6 +251,7 @@ impl Default for Wake {
             notify: Notify::new(),
             messages: broadcast::Sender::new(256),
             notifications: Arc::default(),
+            key_changes: AtomicU64::new(0),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An attachment of 10 MiB from a path: peak live memory above idle, and CPU time.
+//! An attachment of 10 MiB, from a path and from memory: peak live memory above idle, and CPU time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -28,6 +28,7 @@ pub async fn print(only: Option<&str>) {
     let file = tempfile::NamedTempFile::new().expect("create a temporary file");
     std::fs::write(file.path(), vec![0xa5; SIZE]).expect("write the file");
     let path = file.path();
+    let content = Bytes::from(vec![0xa5; SIZE]);
     let server = MockServer::start(ACCEPTED);
     let url = format!("{}/api/v1/emails", server.url);
     let uri: hyper::Uri = url.parse().expect("valid URI");
@@ -45,6 +46,13 @@ pub async fn print(only: Option<&str>) {
         table
             .measure("svc", async || {
                 let email = email().attachment(Attachment::from_path(path).expect("open the file"));
+                client.emails().send(&email).await.expect("accepted");
+            })
+            .await;
+        table
+            .measure("svc, from memory", async || {
+                let content = content.clone();
+                let email = email().attachment(Attachment::from_bytes("a.bin", content));
                 client.emails().send(&email).await.expect("accepted");
             })
             .await;

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{Duration, Instant, timeout_at};
+use url::Url;
 
 use super::body::{body, length};
 use super::payload::{JSON, Options, Payload, Request};
@@ -55,7 +56,7 @@ impl Failed {
     }
 }
 
-/// Builds the request headers, which are the same for every attempt of a call.
+/// The headers of a request, without the key and what hooks add.
 pub(super) fn headers(shared: &Shared, request: &Request, options: &Options) -> HeaderMap {
     let mut headers = shared.headers.clone();
     match &request.payload {
@@ -86,14 +87,14 @@ pub(super) fn headers(shared: &Shared, request: &Request, options: &Options) -> 
 pub(super) async fn attempt(
     shared: &Shared,
     request: &Request,
-    headers: &HeaderMap,
-    key: HeaderValue,
+    options: &Options,
+    url: &Url,
+    key: &HeaderValue,
     end: Instant,
 ) -> Result<Success, Failed> {
     let http = shared.http.current().map_err(Failed::permanent)?;
-    let url = shared.url(&request.path);
     let mut outgoing = reqwest::Request::new(request.method.clone(), url.clone());
-    *outgoing.headers_mut() = headers.clone();
+    *outgoing.headers_mut() = headers(shared, request, options);
     if !shared.hooks.is_empty() {
         let headers = outgoing.headers_mut();
         let length = headers.get(CONTENT_LENGTH).cloned();
@@ -103,7 +104,7 @@ pub(super) async fn attempt(
         headers.remove(CONTENT_LENGTH);
         headers.extend(length.map(|length| (CONTENT_LENGTH, length)));
     }
-    outgoing.headers_mut().insert(&shared.key_header, key);
+    outgoing.headers_mut().insert(&shared.key_header, key.clone());
     *outgoing.body_mut() = match &request.payload {
         Payload::Empty => None,
         Payload::Bytes(bytes, _) => Some(bytes.clone().into()),
@@ -111,7 +112,7 @@ pub(super) async fn attempt(
     };
     let sent = timeout_at(end, http.execute(outgoing)).await.map_err(|_| Failed::timed_out())?;
     let mut response = sent.map_err(classify_error)?;
-    if *response.url() != url {
+    if response.url() != url {
         // The application's own HTTP client followed a redirect, perhaps with another method.
         let headers = std::mem::take(response.headers_mut());
         let error = Error::new(ErrorKind::Redirected, Outcome::Unknown);

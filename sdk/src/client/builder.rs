@@ -16,9 +16,7 @@ use super::connections::{HttpClients, HttpConfig, ProxyChoice};
 use super::guard::{ActiveGuard, RecipientGuard};
 use super::observer::{Attempt, HeaderHook, Observer};
 use super::send::MAX_TIMEOUT;
-use super::shared::{
-    BackOff, BatchShape, KeySource, Pauses, Settings, Shared, fixed_key, key_value,
-};
+use super::shared::{BackOff, BatchShape, Key, KeyProvider, Pauses, Settings, Shared, key_value};
 use crate::error::Error;
 use crate::operation::Service;
 use crate::scope::Scope;
@@ -56,7 +54,8 @@ use crate::secret::Secret;
 #[must_use = "call `build` to create the client"]
 pub struct ClientBuilder<C> {
     base: String,
-    key: KeySource,
+    key: Secret,
+    key_provider: Option<KeyProvider>,
     pub(crate) key_header: String,
     pub(crate) key_prefix: String,
     headers: Vec<(String, String)>,
@@ -336,7 +335,7 @@ impl<C> ClientBuilder<C> {
     /// An empty or invalid key fails the call with
     /// [`ErrorKind::Config`](crate::ErrorKind::Config); nothing is sent then.
     pub fn key_provider(mut self, provide: impl Fn() -> Secret + Send + Sync + 'static) -> Self {
-        self.key = Arc::new(provide);
+        self.key_provider = Some(Arc::new(provide));
         self
     }
 }
@@ -345,7 +344,8 @@ impl<C> ClientBuilder<C> {
     pub(crate) fn new(base: String, key: Secret) -> Self {
         Self {
             base,
-            key: fixed_key(key),
+            key,
+            key_provider: None,
             key_header: AUTHORIZATION.as_str().to_owned(),
             key_prefix: "Bearer ".to_owned(),
             headers: Vec::new(),
@@ -385,7 +385,13 @@ impl<C> ClientBuilder<C> {
                  leave it out"
             )));
         }
-        key_value(&self.key_prefix, &(self.key)())?;
+        let key = match self.key_provider {
+            None => Key::Fixed(key_value(&self.key_prefix, &self.key)?),
+            Some(provide) => {
+                key_value(&self.key_prefix, &provide())?;
+                Key::Provided(provide)
+            }
+        };
         let key_header = HeaderName::try_from(&self.key_header).map_err(|_| {
             Error::config(format!("{:?} is not a valid header name", self.key_header))
         })?;
@@ -407,7 +413,7 @@ impl<C> ClientBuilder<C> {
             headers,
             key_header,
             key_prefix: self.key_prefix,
-            key: self.key,
+            key,
             settings: self.settings,
             pauses: Arc::new(Pauses::default()),
             observers: self.observers,

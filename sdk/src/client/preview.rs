@@ -38,8 +38,7 @@ impl RequestPreview {
                 headers.push((name.as_str().to_owned(), shown(value)));
             }
         }
-        let key = format!("{}{}", shared.key_prefix, mask((shared.key)().expose()));
-        headers.push((shared.key_header.as_str().to_owned(), key));
+        headers.push((shared.key_header.as_str().to_owned(), masked_key(shared)));
         if has_body {
             headers.push(("content-length".to_owned(), request.payload.length().to_string()));
         }
@@ -69,9 +68,12 @@ impl RequestPreview {
 }
 
 /// Keeps only the documented prefix of the key.
-fn mask(key: &str) -> String {
+fn masked_key(shared: &Shared) -> String {
+    let value = shared.current_key();
+    let value = value.as_ref().ok().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = value.strip_prefix(&shared.key_prefix).unwrap_or_default();
     let known = ["sk_live_", "sk_test_"].into_iter().find(|prefix| key.starts_with(prefix));
-    format!("{}***", known.unwrap_or_default())
+    format!("{}{}***", shared.key_prefix, known.unwrap_or_default())
 }
 
 fn shown(value: &HeaderValue) -> String {

@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
+use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object, read_plain};
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
 use crate::list::{List, read_list};
 use crate::names::debug_fields;
@@ -162,15 +162,11 @@ impl Received {
     /// Decides about a resource without an id. An update, for example, may have an empty
     /// response; a creation without an id or a read without any known field is not a success.
     fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        if self.operation.is_some_and(Operation::creates) {
-            let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
-            return Err(match self.fails() {
-                true => error.with(|error| error.report = ErrorReport::read(&self.body)),
-                false => error,
-            });
-        }
         if is_blank && self.fails() {
             return Err(self.reported_failure());
+        }
+        if self.operation.is_some_and(Operation::creates) {
+            return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
         }
         if is_blank && self.is_read {
             return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));
@@ -206,6 +202,9 @@ pub(crate) trait FromResponse: Sized {
 
 impl<T: Resource> FromResponse for T {
     fn from_response(response: &Received) -> Result<Self, Error> {
+        if let Some(resource) = read_plain(&response.body) {
+            return Ok(resource);
+        }
         let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
         let resource: Self = read_object(&value);
         if !resource.is_identified() {

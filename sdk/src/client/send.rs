@@ -7,10 +7,11 @@
 //! service responded with 429.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderValue, Method};
 use tokio::time::{Duration, Instant, sleep};
+use url::Url;
 
-use super::attempt::{Failed, Failure, Success, attempt, headers};
+use super::attempt::{Failed, Failure, Success, attempt};
 use super::observer::Attempt;
 use super::payload::{Confirmation, Options, Request};
 use super::response::Received;
@@ -34,6 +35,7 @@ pub(super) async fn send(
     let mut call = Progress {
         shared,
         request,
+        url: shared.url(&request.path),
         retry_safe: request.idempotent || honors_key,
         retries: options.retries.unwrap_or(shared.settings.retries),
         timeout,
@@ -77,6 +79,7 @@ fn held_back(end: Instant) -> Error {
 struct Progress<'a> {
     shared: &'a Shared,
     request: &'a Request,
+    url: Url,
     retry_safe: bool,
     retries: u32,
     timeout: Duration,
@@ -93,11 +96,12 @@ impl Progress<'_> {
     async fn run(&mut self, options: &Options) -> Result<(Success, bool), Error> {
         let Self { shared, request, .. } = *self;
         let limit = options.attempt_timeout.or(shared.settings.attempt_timeout);
-        let headers = headers(shared, request, options);
         let mut last_error = None;
         loop {
-            let (key, pause) = shared.current_key()?;
-            if let Err(end) = shared.pauses.wait(pause, self.timeout, self.deadline).await {
+            let key = shared.current_key()?;
+            let longest = shared.settings.max_retry_after;
+            let waited = shared.pauses.wait(&key, self.timeout, self.deadline, longest);
+            if let Err(end) = waited.await {
                 return Err(last_error.unwrap_or_else(|| held_back(end)));
             }
             let start = Instant::now();
@@ -108,7 +112,7 @@ impl Progress<'_> {
             self.attempts += 1;
             let end = limit.and_then(|limit| start.checked_add(limit));
             let end = end.map_or(self.deadline, |end| end.min(self.deadline));
-            let attempt = attempt(shared, request, &headers, key, end);
+            let attempt = attempt(shared, request, options, &self.url, &key, end);
             #[cfg(feature = "tracing")]
             let attempt = super::trace::traced(shared, request, self.attempts, attempt);
             let result = attempt.await;
@@ -128,7 +132,7 @@ impl Progress<'_> {
                 return Ok((gone, true));
             }
             self.may_be_processed |= error.outcome() == Outcome::Unknown;
-            let (error, wait) = self.decide(failure, error, pause);
+            let (error, wait) = self.decide(failure, error, &key);
             self.notify(elapsed, Err((&error, wait)));
             match (wait, &request.confirmation) {
                 // A timer would wait at least a millisecond.
@@ -150,7 +154,12 @@ impl Progress<'_> {
 
     /// Decides whether there is another attempt, and returns the pause before it. The pause
     /// that a 429 asks for is not part of it: all calls with this key wait for that.
-    fn decide(&mut self, failure: Failure, error: Error, key: u64) -> (Error, Option<Duration>) {
+    fn decide(
+        &mut self,
+        failure: Failure,
+        error: Error,
+        key: &HeaderValue,
+    ) -> (Error, Option<Duration>) {
         let settings = &self.shared.settings;
         let now = Instant::now();
         let requested = error.retry_after();
@@ -159,7 +168,7 @@ impl Progress<'_> {
         if invited {
             self.limited += 1;
             let end = requested.and_then(|requested| now.checked_add(requested));
-            if let Some(end) = end.filter(|_| is_possible) {
+            if let Some(end) = end {
                 self.shared.pauses.pause(key, end);
             }
         }
@@ -194,10 +203,10 @@ impl Progress<'_> {
     /// what was asked for.
     async fn confirm(&mut self, confirmation: &Confirmation, options: &Options) -> Option<Success> {
         let Confirmation { request, is_done } = confirmation;
-        let (key, _) = self.shared.current_key().ok()?;
-        let headers: HeaderMap = headers(self.shared, request, options);
+        let (key, url) = (self.shared.current_key().ok()?, self.shared.url(&request.path));
         self.attempts += 1;
-        let response = attempt(self.shared, request, &headers, key, self.deadline).await.ok()?;
+        let attempt = attempt(self.shared, request, options, &url, &key, self.deadline);
+        let response = attempt.await.ok()?;
         is_done(&response.body).then_some(response)
     }
 
@@ -212,11 +221,10 @@ impl Progress<'_> {
                 (error.status(), error.request_id(), Some(error.kind()), wait)
             }
         };
-        let url = self.shared.url(&self.request.path);
         let attempt = Attempt {
             operation: self.request.operation,
             method: self.request.method.as_str(),
-            url: url.as_str(),
+            url: self.url.as_str(),
             number: self.attempts,
             status,
             request_id: id,

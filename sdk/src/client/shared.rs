@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -28,7 +27,7 @@ pub(crate) struct Shared {
     pub(super) headers: HeaderMap,
     pub(super) key_header: HeaderName,
     pub(super) key_prefix: String,
-    pub(super) key: KeySource,
+    pub(super) key: Key,
     pub(crate) settings: Settings,
     pub(super) pauses: Arc<Pauses>,
     pub(super) observers: Vec<Observer>,
@@ -74,7 +73,9 @@ impl Shared {
             "/" => url.set_path(path),
             prefix => url.set_path(&[prefix.trim_end_matches('/'), path].concat()),
         }
-        url.set_query(query);
+        if query.is_some() {
+            url.set_query(query);
+        }
         url
     }
 
@@ -84,9 +85,9 @@ impl Shared {
         if !self.settings.check_scopes {
             return Ok(());
         }
-        match (operation.required_scope(), self.known_scopes()) {
+        match (operation.required_scope(), lock(&self.scopes).as_ref()) {
             (Some(scope), Some(granted)) if !granted.contains(&scope) => {
-                let kind = ErrorKind::missing_scope(Some(scope), Some(granted));
+                let kind = ErrorKind::missing_scope(Some(scope), Some(granted.clone()));
                 Err(Error::new(kind, Outcome::NotSent).with_operation(operation))
             }
             _ => Ok(()),
@@ -103,14 +104,16 @@ impl Shared {
 
     /// A client with another key and everything else shared. Its scopes are unknown.
     pub(crate) fn with_key(&self, key: Secret) -> Result<Arc<Self>, Error> {
-        key_value(&self.key_prefix, &key)?;
-        Ok(Arc::new(Self { key: fixed_key(key), scopes: Arc::default(), ..self.clone() }))
+        let key = Key::Fixed(key_value(&self.key_prefix, &key)?);
+        Ok(Arc::new(Self { key, scopes: Arc::default(), ..self.clone() }))
     }
 
-    /// The value of the key's header for the next attempt, and the number of its pause.
-    pub(super) fn current_key(&self) -> Result<(HeaderValue, u64), Error> {
-        let key = (self.key)();
-        Ok((key_value(&self.key_prefix, &key)?, self.pauses.hasher.hash_one(key.expose())))
+    /// The value of the key's header for the next attempt.
+    pub(super) fn current_key(&self) -> Result<HeaderValue, Error> {
+        match &self.key {
+            Key::Fixed(value) => Ok(value.clone()),
+            Key::Provided(provide) => key_value(&self.key_prefix, &provide()),
+        }
     }
 }
 
@@ -124,12 +127,14 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Returns the API key.
-pub(super) type KeySource = Arc<dyn Fn() -> Secret + Send + Sync>;
-
-pub(super) fn fixed_key(key: Secret) -> KeySource {
-    Arc::new(move || key.clone())
+/// The API key: the value of its header, or a function that is asked before each attempt.
+#[derive(Clone)]
+pub(super) enum Key {
+    Fixed(HeaderValue),
+    Provided(KeyProvider),
 }
+
+pub(super) type KeyProvider = Arc<dyn Fn() -> Secret + Send + Sync>;
 
 /// The value of the header that carries the key.
 pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error> {
@@ -172,37 +177,38 @@ impl BackOff {
     }
 }
 
-/// The pauses that the service asked for, one for each key: whether clones, `with_key` or a key
+/// The pauses that the service asked for, one for each value of the key's header: whether clones, `with_key` or a key
 /// provider use a key, they wait together, and other keys do not.
 #[derive(Default)]
 pub(super) struct Pauses {
-    hasher: RandomState,
-    until: Mutex<HashMap<u64, Instant>>,
+    until: Mutex<HashMap<HeaderValue, Instant>>,
 }
 
 impl Pauses {
-    pub(super) fn pause(&self, key: u64, until: Instant) {
+    pub(super) fn pause(&self, key: &HeaderValue, until: Instant) {
         let mut pauses = lock(&self.until);
         let now = Instant::now();
         pauses.retain(|_, end| *end > now);
-        let end = pauses.entry(key).or_insert(until);
+        let end = pauses.entry(key.clone()).or_insert(until);
         *end = until.max(*end);
     }
 
     /// Waits until the key may be used, and then for a random time, because a service would
     /// refuse most calls that start at the same moment. The less time a call has left of its
     /// `timeout`, the sooner it starts. Returns the end of the pause if it is not before
-    /// `latest`.
+    /// `latest`, or lasts longer than `longest`.
     pub(super) async fn wait(
         &self,
-        key: u64,
+        key: &HeaderValue,
         timeout: Duration,
         latest: Instant,
+        longest: Duration,
     ) -> Result<(), Instant> {
         loop {
-            let end = lock(&self.until).get(&key).copied();
-            let Some(end) = end.filter(|end| *end > Instant::now()) else { return Ok(()) };
-            if end >= latest {
+            let end = lock(&self.until).get(key).copied();
+            let now = Instant::now();
+            let Some(end) = end.filter(|end| *end > now) else { return Ok(()) };
+            if end >= latest || end - now > longest {
                 return Err(end);
             }
             let left = latest - end;

@@ -57,8 +57,8 @@ impl Emails {
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
     ///
     /// Each email is accepted or refused on its own, so check the response even if the call
-    /// succeeds (`docs/email-service/emails.md#batch`). Emails that exceed a documented limit
-    /// are not sent: they are [refused](super::BatchOutcome::Refused) in the response, with
+    /// succeeds (<https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#batch>).
+    /// Emails that exceed a documented limit are not sent: they are [refused](super::BatchOutcome::Refused) in the response, with
     /// the code `invalid_input` and the field. The indices are those of `emails`.
     ///
     /// ```no_run

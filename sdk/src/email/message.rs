@@ -284,7 +284,7 @@ pub(super) fn can_be_address(text: &str) -> bool {
         Some(named) => named.rfind('<').map_or(text, |open| &named[open + 1..]),
         None => text,
     };
-    address.contains('@') && !address.chars().any(|c| c.is_whitespace() || c.is_control())
+    address.contains('@') && !address.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
 }
 
 const NOT_AN_ADDRESS: &str = "not an email address; use `a@b` or `Name <a@b>`";

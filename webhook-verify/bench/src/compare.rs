@@ -251,7 +251,7 @@ impl Figures {
             }
         };
         if size == 200 {
-            at_most(1.05, self.ratio(OURS, PLAIN), PLAIN);
+            at_most(1.10, self.ratio(OURS, PLAIN), PLAIN);
         }
         if size >= 16 * 1024 {
             for peer in self.names.iter().filter(|name| !name.starts_with(OURS)) {

@@ -3,8 +3,8 @@
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
+use crate::app::engine_handle::{Command, State};
 use crate::control::clock::{self, Clock, ClockChange};
-use crate::engine::{Command, State};
 use crate::model::error::ApiError;
 use crate::model::time;
 

@@ -7,7 +7,7 @@ use crate::control::endpoint::Page;
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
-use crate::store::deliveries;
+use crate::store::{deliveries, webhooks};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
@@ -66,7 +66,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Delivery, ApiError> {
 /// Makes one more attempt, with the same ID and body, and with the current URL and secret.
 pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
     let id = call.id();
-    let replayed = call.data.write(move |tx, app, organization| {
+    let replayed = call.data.write(move |tx, _, organization| {
         let delivery = deliveries::find(tx.reader(), &id, organization)?;
         let conflict = |message: &str| Err(ApiError::new(Code::Conflict, message));
         if delivery.state == State::Pending {
@@ -75,7 +75,7 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
         if delivery.attempt_count >= MAX_ATTEMPTS {
             return conflict("the delivery has had 100 attempts, which is the most");
         }
-        let service = match app.webhooks.get(&delivery.webhook) {
+        let service = match webhooks::get(tx.reader(), organization, &delivery.webhook)? {
             None => return conflict("the webhook of the delivery was deleted"),
             Some(webhook) if !webhook.active => {
                 return conflict("the webhook of the delivery is inactive");

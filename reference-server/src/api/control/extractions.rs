@@ -30,9 +30,8 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
     let compatibility = &call.data.app.settings.compatibility;
     let data = data.map_or_else(|| default_data(event, compatibility), Value::Object);
     let data = Part::new(serde_json::to_vec(&data).map_err(ApiError::internal)?);
-    let finished = call.data.write(move |tx, app, organization| {
-        let deliveries =
-            emit(tx, &app.webhooks, organization, event, None, |tx| data.store(tx, b""))?;
+    let finished = call.data.write(move |tx, _, organization| {
+        let deliveries = emit(tx, organization, event, None, |tx| data.store(tx, b""))?;
         let id = deliveries.first().cloned().unwrap_or_else(|| id::new(Prefix::Delivery));
         Ok(Extraction { id, event: event.as_str().to_owned(), deliveries })
     });

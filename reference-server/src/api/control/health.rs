@@ -2,8 +2,8 @@
 
 use svc_sdk::Service;
 
-use crate::api::app::App;
 use crate::api::framework::ControlCall;
+use crate::app::App;
 use crate::control::server::{Health, HealthAddresses, RetryDelays};
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};

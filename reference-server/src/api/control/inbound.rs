@@ -62,7 +62,7 @@ pub(crate) async fn receive(
     let source = Arc::unwrap_or_clone(source);
     let message =
         IncomingMessage { organization: Some(call.data.organization), recipients, results, source };
-    let received = inbound::receive(store, &app.webhooks, message).await?;
+    let received = inbound::receive(store, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";
         return Err(ApiError::field("to", message));

@@ -19,9 +19,9 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, ApiError> {
     let (service, scopes) = call.body.scopes()?;
     let mode = call.body.mode.unwrap_or_default();
-    let created = call.data.write(move |tx, app, organization| {
+    let created = call.data.write(move |tx, _, organization| {
         let secret = keys::new_secret(service, mode)?;
-        keys::create(tx, &app.keys, secret, organization, service, scopes, mode)
+        keys::create(tx, &secret, organization, service, scopes, mode)
     });
     created.await
 }
@@ -54,7 +54,6 @@ pub(crate) async fn list(call: ControlCall) -> Result<Vec<Key>, ApiError> {
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    let deleted =
-        call.data.write(move |tx, app, organization| keys::delete(tx, &app.keys, id, organization));
+    let deleted = call.data.write(move |tx, _, organization| keys::delete(tx, &id, organization));
     if deleted.await? { Ok(()) } else { Err(ApiError::not_found("key")) }
 }

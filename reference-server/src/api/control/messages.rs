@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::api::app::Shared;
 use crate::api::framework::ControlCall;
 use crate::api::framework::control::find_organization;
 use crate::api::framework::route::{ID, Routes};
+use crate::app::Shared;
 use crate::control::endpoint::Page;
 use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, Message, MessageQuery, MessageSummary, WaitQuery,

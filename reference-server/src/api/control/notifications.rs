@@ -13,10 +13,10 @@ use futures_util::stream;
 use http::Response;
 use tokio::time::timeout;
 
-use crate::api::app::Shared;
 use crate::api::framework::ControlCall;
 use crate::api::framework::control::Data;
 use crate::api::framework::route::Routes;
+use crate::app::Shared;
 use crate::control::notifications::{
     self as control, DEFAULT_TIMEOUT, Notification, NotificationPage, Ready, Reset, StreamQuery,
     WaitQuery,

@@ -7,9 +7,9 @@ use svc_sdk::Service;
 
 use super::seed::file::{self, SeedError};
 use super::seed::{check_name, insert_keys};
-use crate::api::app::Shared;
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
+use crate::app::Shared;
 use crate::control::keys::KeyMode;
 use crate::control::organizations::{
     self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
@@ -60,7 +60,7 @@ pub(crate) async fn create_with_keys(
         let email_key = keys::new_secret(Service::Email, KeyMode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, KeyMode::Test)?;
         let number = organization.number;
-        insert_keys(tx, &app.keys, number, email_key.clone(), extraction_key.clone())?;
+        insert_keys(tx, number, &email_key, &extraction_key)?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
         let domain = match domain {
             Some(domain) => domain,

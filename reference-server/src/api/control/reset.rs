@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::seed;
-use crate::api::app::App;
 use crate::api::framework::ControlCall;
+use crate::app::App;
+use crate::app::engine_handle::Command;
 use crate::control::server::Reset;
-use crate::engine::Command;
 use crate::model::error::{ApiError, Code};
 use crate::store::{Location, NO_ORGANIZATION};
 

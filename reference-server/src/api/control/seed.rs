@@ -9,8 +9,8 @@ use std::sync::Arc;
 use svc_sdk::{Scope, Service};
 
 use self::file::SeedError;
-use crate::api::app::App;
 use crate::api::control::dns::publish_records;
+use crate::app::App;
 use crate::control::keys::KeyMode;
 use crate::control::notifications::{Notification, Reset, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
@@ -20,7 +20,6 @@ use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::EMAIL_SCOPES;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
-use crate::store::keys::Keys;
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys};
 
@@ -39,10 +38,10 @@ fn create_keys_and_domain(
     app: &Arc<App>,
     organization: i64,
 ) -> Result<(), ApiError> {
-    keys::delete_all(tx, &app.keys, organization)?;
-    let [email_key, extraction_key] =
-        [&app.settings.email_key, &app.settings.extraction_key].map(|key| key.expose().to_owned());
-    insert_keys(tx, &app.keys, organization, email_key, extraction_key)?;
+    keys::delete_all(tx, organization)?;
+    let settings = &app.settings;
+    let (email_key, extraction_key) = (&settings.email_key, &settings.extraction_key);
+    insert_keys(tx, organization, email_key.expose(), extraction_key.expose())?;
     seed_domain(tx, app, organization)
 }
 
@@ -55,9 +54,8 @@ pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> 
         (Service::Extraction, extraction, vec![Scope::Full]),
     ] {
         let secret = key.expose();
-        if app.keys.find(secret.as_bytes()).is_none() {
-            let secret = secret.to_owned();
-            keys::create(tx, &app.keys, secret, organization, service, scopes, KeyMode::Test)?;
+        if keys::find(tx.reader(), secret)?.is_none() {
+            keys::create(tx, secret, organization, service, scopes, KeyMode::Test)?;
         }
     }
     Ok(())
@@ -74,7 +72,6 @@ pub(crate) fn reset_organization(
     organizations::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
-        context.webhooks.remove_organization(organization);
         context.faults.remove_organization(organization);
         context.requests.clear(Some(organization));
         for owner in owners {
@@ -98,11 +95,8 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.clock.restart();
-        context.keys.clear();
-        context.webhooks.clear();
         context.faults.clear();
         context.requests.clear(None);
-        context.verified.clear();
         context.zone.clear();
     });
     tx.publish(None, || DELETED);
@@ -143,30 +137,21 @@ fn verify_domain(tx: &mut Tx<'_>, app: &App, domain: &mut Domain) -> Result<(), 
         dmarc_verified: true,
         verified: true,
     };
-    domains::set_flags(tx, &app.verified, domain, flags)?;
+    domains::set_flags(tx, domain, flags)?;
     publish_records(tx, &app.zone, domain, &RecordKind::ALL)
 }
 
 /// Inserts a key of each service, with all scopes.
 pub(crate) fn insert_keys(
     tx: &mut Tx<'_>,
-    keys: &Arc<Keys>,
     organization: i64,
-    email_key: String,
-    extraction_key: String,
+    email_key: &str,
+    extraction_key: &str,
 ) -> Result<(), ApiError> {
     let scopes = EMAIL_SCOPES.to_vec();
-    keys::create(tx, keys, email_key, organization, Service::Email, scopes, KeyMode::Test)?;
+    keys::create(tx, email_key, organization, Service::Email, scopes, KeyMode::Test)?;
     let scopes = vec![Scope::Full];
-    keys::create(
-        tx,
-        keys,
-        extraction_key,
-        organization,
-        Service::Extraction,
-        scopes,
-        KeyMode::Test,
-    )?;
+    keys::create(tx, extraction_key, organization, Service::Extraction, scopes, KeyMode::Test)?;
     Ok(())
 }
 

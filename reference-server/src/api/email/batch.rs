@@ -7,14 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::emails::{accept, domain_names, prepare, request_id};
+use super::emails::{Origin, accept, apply_template};
 use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::heavy;
 use crate::model::status::Status;
-use crate::store::domains;
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;
@@ -60,20 +59,16 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
     let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
-        if let Err(error) = prepare(&call, checked).await {
+        if let Err(error) = apply_template(call.app(), call.organization(), checked).await {
             *email = Err(error);
         }
     }
-    let organization = call.organization();
-    let (app, request) = (Arc::clone(call.app()), request_id(&call));
+    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
     call.create(&bytes, move |tx| {
-        let names = domain_names(checked.iter().flatten());
-        let verified = domains::verified_among(tx.reader(), organization, names)?;
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
-            let accepted = email
-                .and_then(|checked| accept(tx, organization, &verified, checked, request.clone()));
+            let accepted = email.and_then(|checked| accept(tx, &origin, checked));
             results.push(match accepted {
                 Ok(email) => Item::Accepted { index, id: email.id, status: email.status },
                 Err(error) if error.code().status().is_server_error() => return Err(error),

@@ -1,7 +1,5 @@
 //! Sending domains and their verification (`docs/email-service/domains.md`).
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -134,10 +132,9 @@ pub(crate) async fn verify(
         dmarc_verified: passed(RecordKind::Dmarc),
         verified: RecordKind::ALL.into_iter().all(passed),
     };
-    let verified = Arc::clone(&call.app().verified);
     let domain = call.app().store.write(move |tx| {
         let mut domain = domains::find(tx.reader(), &id, organization)?;
-        domains::set_flags(tx, &verified, &mut domain, flags)?;
+        domains::set_flags(tx, &mut domain, flags)?;
         Ok(domain)
     });
     Resource::new(call.compatibility(), &view(&domain.await?, Some(&checks)))

@@ -1,7 +1,6 @@
 //! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
 //! `batch`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::header::HOST;
@@ -10,10 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
-use crate::api::app::Shared;
 use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
 use crate::api::tracking;
-use crate::mail::links;
+use crate::app::Shared;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
@@ -35,41 +33,20 @@ pub(crate) async fn send(
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
-    prepare(&call, &mut checked).await?;
-    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    let (app, request) = (Arc::clone(call.app()), request_id(&call));
+    apply_template(call.app(), call.organization(), &mut checked).await?;
+    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
+    let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
-        let names = domain_names([&checked]);
-        let verified = domains::verified_among(tx.reader(), organization, names)?;
-        let email = accept(tx, organization, &verified, checked, request)?;
+        let email = accept(tx, &origin, checked)?;
         tx.after_commit(move || app.metrics.emails(1));
         Created::new(&compatibility, &email.view())
     })
     .await
 }
 
-/// Completes an email outside of the transaction that accepts it.
-pub(super) async fn prepare(call: &Call, checked: &mut Checked) -> Result<(), ApiError> {
-    let (app, organization) = (call.app(), call.organization());
-    apply_template(app, organization, checked).await?;
-    let Some(html) = checked.content.html.take() else { return Ok(()) };
-    let tracking = tracking::for_organization(app, organization, call.input.header(HOST));
-    let clicks = tracking.as_ref().is_some_and(|tracking| tracking.clicks);
-    let bytes = if clicks { html.len() } else { 0 };
-    let find = move || {
-        let links = if clicks { links::targets(&html) } else { Vec::new() };
-        Ok((html, links))
-    };
-    let (html, links) = heavy::run_on(bytes, find).await?;
-    checked.meta.tracking = tracking;
-    checked.content.html = Some(html);
-    checked.content.links = links;
-    Ok(())
-}
-
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/email-service.md#templates`).
-async fn apply_template(
+pub(super) async fn apply_template(
     app: &Shared,
     organization: i64,
     checked: &mut Checked,
@@ -93,30 +70,42 @@ async fn apply_template(
     Ok(())
 }
 
-/// The domains of the senders.
-pub(super) fn domain_names<'a>(checked: impl IntoIterator<Item = &'a Checked>) -> BTreeSet<String> {
-    checked.into_iter().map(|email| email.meta.domain.clone()).collect()
+/// Where an email comes from.
+pub(super) struct Origin {
+    organization: i64,
+    /// The ID of the request, by which the request log finds it.
+    request: Option<String>,
+    /// That of its pixel and links, if it is tracked.
+    base_url: Option<String>,
 }
 
-/// The ID of the request, by which the request log finds it.
-pub(super) fn request_id(call: &Call) -> Option<String> {
-    call.input.parts.extensions.get::<RequestId>().map(|RequestId(id)| id.clone())
+impl Origin {
+    pub(super) fn of(call: &Call) -> Self {
+        let request = call.input.parts.extensions.get::<RequestId>();
+        Self {
+            organization: call.organization(),
+            request: request.map(|RequestId(id)| id.clone()),
+            base_url: tracking::base_url(call.app(), call.input.header(HOST)),
+        }
+    }
 }
 
-/// Stores an email, due now or at its scheduled time. `verified` are the verified domains of the
-/// organization, at least if an email of the request is from them.
+/// Stores an email, due now or at its scheduled time.
 pub(super) fn accept(
     tx: &mut Tx<'_>,
-    organization: i64,
-    verified: &BTreeSet<String>,
+    origin: &Origin,
     checked: Checked,
-    request: Option<String>,
 ) -> Result<Stored, ApiError> {
-    if !verified.contains(&checked.meta.domain) {
-        let domain = &checked.meta.domain;
+    let (organization, mut meta) = (origin.organization, checked.meta);
+    if !domains::is_verified(tx.reader(), organization, &meta.domain)? {
+        let domain = meta.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)
-            .with(|details| details.domain = Some(domain.clone())));
+            .with(|details| details.domain = Some(domain)));
+    }
+    if checked.content.html.is_some() {
+        let base_url = origin.base_url.as_deref();
+        meta.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = Stored {
@@ -127,8 +116,8 @@ pub(super) fn accept(
         scheduled_at: checked.scheduled_at,
         created_at: tx.now,
         updated_at: tx.now,
-        request,
-        meta: checked.meta,
+        request: origin.request.clone(),
+        meta,
         recipients: checked.recipients,
         history: Vec::new(),
     };

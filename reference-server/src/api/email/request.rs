@@ -192,13 +192,7 @@ impl NewEmail {
                 tracking: None,
             },
             recipients: recipients.states,
-            content: Content {
-                html: self.html,
-                text: self.text,
-                headers,
-                attachments,
-                ..Content::default()
-            },
+            content: Content { html: self.html, text: self.text, headers, attachments },
             scheduled_at,
             variables: Value::Object(self.variables.unwrap_or_default()),
         })

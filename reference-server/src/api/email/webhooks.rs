@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use svc_sdk::Service;
 
-use crate::api::app::Shared;
 use crate::api::framework::{
     ApiResponse, Call, Created, IdempotencyKey, IgnoredBody, JsonBody, List, Reply, Resource,
 };
 use crate::api::webhooks::{all, check_events, check_url, register};
+use crate::app::Shared;
 use crate::delivery::payload;
 use crate::delivery::{emit, webhook};
 use crate::model::compatibility::Compatibility;
@@ -125,7 +126,7 @@ pub(crate) async fn update(
             webhook.active = update.active.unwrap_or(webhook.active);
             if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
                 webhook.updated_at = tx.now;
-                webhooks::update(tx, &app.webhooks, &webhook)?;
+                webhooks::update(tx, &webhook)?;
             }
             Resource::new(&app.settings.compatibility, &view(&webhook, false))
         })
@@ -168,8 +169,9 @@ async fn test_once(
     let body = emit::body(Event::TEST, &id, now, &data)?;
     // Like every delivery, it is stored before it is sent; and so is the key, so that it
     // is sent once.
-    let (claimed, stored, stored_body) = (Arc::clone(&key), id.clone(), body.clone());
+    let (claimed, stored) = (Arc::clone(&key), id.clone());
     let (organization, webhook_id) = (webhook.organization, webhook.id.clone());
+    let sent = Bytes::from(body.head.clone());
     let earlier = app.store.write(move |tx| {
         if let Some(key) = &*claimed {
             if let Some(response) = key.stored_response(tx)? {
@@ -184,7 +186,7 @@ async fn test_once(
             service: Service::Email,
             event: Event::TEST,
             email: None,
-            body: &stored_body,
+            body: &body,
         };
         deliveries::insert_under_way(tx, &new)?;
         Ok(None)
@@ -193,14 +195,7 @@ async fn test_once(
         return Ok(response);
     }
     let event = webhook::Event { service: Service::Email, name: Event::TEST, id: &id };
-    let sent = webhook::attempt_once(&app.delivery, &webhook.id, event, &body).await?;
-    let Some(sent) = sent else {
-        let dropped = app.store.write(move |tx| {
-            deliveries::end(tx, deliveries::UNDER_WAY, &id, deliveries::State::Dropped)
-        });
-        dropped.await?;
-        return Err(ApiError::not_found("webhook"));
-    };
+    let sent = webhook::attempt(app, webhook, event, 1, sent).await?;
     // The reference names "the HTTP status code" of the endpoint, but not its field.
     let mut result = Map::new();
     let field = app.settings.compatibility.test_status_field.clone();

@@ -4,13 +4,13 @@
 //! (`docs/undocumented/both-services.md#missing-scope`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use svc_sdk::{Operation, Scope, ScopeRule, Service};
 
-use crate::api::app::{App, TokenBucket};
+use crate::app::{App, TokenBucket};
 use crate::model::error::{ApiError, Code};
 use crate::store::keys::{self, Key};
 use crate::store::lock;
@@ -24,7 +24,7 @@ fn names_this_server(app: &App, parts: &Parts) -> bool {
 }
 
 /// Returns the API key of the request, or 401.
-pub(crate) fn authenticate(
+pub(crate) async fn authenticate(
     app: &App,
     service: Service,
     parts: &Parts,
@@ -56,16 +56,19 @@ pub(crate) fn authenticate(
         value
     };
     let secret = secret.trim_ascii();
-    if keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret)
-        && !names_this_server(app, parts)
-    {
+    let unknown = || unauthorized("the API key is unknown or was revoked");
+    let is_seeded = keys::SEEDED.iter().any(|seeded| seeded.as_bytes() == secret);
+    // An earlier start on loopback may have stored them.
+    if is_seeded && app.settings.is_exposed() {
+        return Err(unknown());
+    }
+    if is_seeded && !names_this_server(app, parts) {
         let message = "the seeded keys of this server work only for requests to localhost or an IP \
                        address; start it with --network trusted to use other names";
         return Err(ApiError::new(Code::WrongHost, message));
     }
-    let key = app.keys.find(secret);
-    key.filter(|key| key.service == service)
-        .ok_or_else(|| unauthorized("the API key is unknown or was revoked"))
+    let key = app.keys.find(&app.store, secret).await?;
+    key.filter(|key| key.service == service).ok_or_else(unknown)
 }
 
 /// The scope that an operation requires, or `None` if any key of the service may call it.
@@ -95,6 +98,10 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
     let Some(rate) = app.settings.rate_limit.map(f64::from) else { return Ok(()) };
     let now = Instant::now();
     let mut buckets = lock(&app.rate_limits);
+    if buckets.len() >= MAX_BUCKETS {
+        // A key that made no request for a second has all of its tokens.
+        buckets.retain(|_, bucket| now.duration_since(bucket.updated) < Duration::from_secs(1));
+    }
     let bucket =
         buckets.entry(key.id.clone()).or_insert_with(|| TokenBucket { tokens: rate, updated: now });
     let since = now.duration_since(bucket.updated).as_secs_f64();
@@ -108,3 +115,6 @@ pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
     let message = format!("the API key exceeded its rate limit of {rate} requests per second");
     Err(ApiError::new(Code::RateLimited, message).retry_after(wait as u64))
 }
+
+/// The number of keys from which those without recent requests are forgotten.
+const MAX_BUCKETS: usize = 1_000;

@@ -8,7 +8,7 @@ use svc_sdk::Operation;
 use super::idempotency::IdempotencyKey;
 use super::input::Input;
 use super::response::ApiResponse;
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::store::Tx;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::body::Described;
 use super::input::{Input, is_name, object};
 use super::response::{ApiResponse, Json};
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::control::endpoint::{Endpoint, Subject, is_nothing};
 use crate::control::query::NoQuery;
 use crate::model::error::ApiError;

@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
-use super::memory::{self, Reserved};
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
+use crate::model::memory::{REQUESTS, Reserved};
 use crate::store::request_log::BodyRecorder;
 
 pub(crate) struct Input {
@@ -83,7 +83,7 @@ impl Input {
         if size.is_some_and(|size| size > limits.max_body_bytes) {
             return Err(too_large());
         }
-        self.memory = memory::reserve_request(size.unwrap_or(limits.max_body_bytes)).await;
+        self.memory = REQUESTS.reserve(size.unwrap_or(limits.max_body_bytes)).await;
         let body = Limited::new(body, limits.max_body_bytes);
         let body = Box::pin(TimeoutBody::new(limits.body_idle_timeout, body)).collect();
         let body = match timeout(limits.body_timeout, body).await.map_err(|_| late())? {

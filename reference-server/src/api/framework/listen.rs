@@ -23,7 +23,7 @@ use tower_service::Service as _;
 
 use super::fault::Cut;
 use super::response;
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};

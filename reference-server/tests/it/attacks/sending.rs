@@ -112,7 +112,7 @@ async fn a_bare_line_break_that_hides_the_end_of_a_message() {
     let message = sandbox.control("GET /_sandbox/messages/wait", "").await.id();
     let source = sandbox.control(&format!("GET /_sandbox/messages/{message}/raw"), "").await.body;
     assert!(!source.replace("\r\n", "").contains(['\r', '\0']), "{source}");
-    assert!(source.contains("one=0D.\r\ntwo=00"), "{source}");
+    assert_eq!(source.matches("Content-Transfer-Encoding: base64").count(), 2, "{source}");
 }
 
 #[cfg(unix)]

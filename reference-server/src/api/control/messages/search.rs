@@ -1,6 +1,6 @@
 //! [`Search`]: what selects messages.
 
-use crate::api::app::Shared;
+use crate::app::Shared;
 use crate::control::messages::MessageSummary;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::error::ApiError;

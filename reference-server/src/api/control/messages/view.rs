@@ -6,8 +6,8 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, H
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 
-use crate::api::app::Shared;
 use crate::api::framework::{ControlCall, memory};
+use crate::app::Shared;
 use crate::control::messages::{
     Authentication, Direction, Message, MessageAttachment, MessageLinks,
 };

@@ -6,9 +6,9 @@ use svc_sdk::Service;
 use toml::Spanned;
 
 use super::{check_name, verify_domain};
-use crate::api::app::App;
 use crate::api::email::contacts::check_contact;
 use crate::api::webhooks::{check_events, check_url};
+use crate::app::App;
 use crate::control::keys::KeyMode;
 use crate::control::templates::NewTemplate;
 use crate::mail::dkim::{self, SigningKey};
@@ -139,7 +139,7 @@ impl Seeding<'_, '_> {
             }
             Some(found) if found.service == service && found.scopes == scopes => return Ok(()),
             Some(found) => {
-                keys::delete(self.tx, &self.app.keys, found.id, self.organization)?;
+                keys::delete(self.tx, &found.id, self.organization)?;
             }
             None => {}
         }
@@ -147,8 +147,7 @@ impl Seeding<'_, '_> {
             SeedMode::Test => KeyMode::Test,
             SeedMode::Live => KeyMode::Live,
         };
-        let (secret, organization) = (secret.clone(), self.organization);
-        keys::create(self.tx, &self.app.keys, secret, organization, service, scopes, mode)?;
+        keys::create(self.tx, secret, self.organization, service, scopes, mode)?;
         Ok(())
     }
 
@@ -259,19 +258,19 @@ impl Seeding<'_, '_> {
             }
         }
         let secret = seed.secret.as_ref().map(|secret| secret.get_ref().clone());
-        let (registry, url) = (&self.app.webhooks, seed.url.get_ref());
+        let url = seed.url.get_ref();
         let known = webhooks::list(self.tx.reader(), self.organization, service)?;
         let mut webhook = match known.into_iter().find(|known| known.url == *url) {
             Some(known) => known,
             None => {
                 let url = url.clone();
-                webhooks::insert(self.tx, registry, self.organization, service, url, Vec::new())?
+                webhooks::insert(self.tx, self.organization, service, url, Vec::new())?
             }
         };
         webhook.events = events;
         webhook.active = seed.active;
         webhook.secret = secret.unwrap_or(webhook.secret);
-        webhooks::update(self.tx, registry, &webhook)?;
+        webhooks::update(self.tx, &webhook)?;
         Ok(())
     }
 }

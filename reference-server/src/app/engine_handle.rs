@@ -29,7 +29,7 @@ pub(crate) struct State {
 }
 
 /// Gets the state after a command.
-pub(super) type Reply = oneshot::Sender<Result<State, ApiError>>;
+pub(crate) type Reply = oneshot::Sender<Result<State, ApiError>>;
 
 /// What was sent is done, even if the caller does not wait for it.
 #[derive(Clone, Debug)]

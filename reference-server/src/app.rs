@@ -1,28 +1,31 @@
-//! [`App`]: what the handlers of requests share.
+//! [`App`]: what the parts of a server share.
+
+pub(crate) mod activity;
+pub(crate) mod engine_handle;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use crate::delivery::Delivery;
-use crate::engine::EngineHandle;
-use crate::engine::activity::Activity;
 use crate::mail::dns::{Resolver, Zone};
+use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
 use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
+use crate::model::error::{ApiError, Code};
 use crate::model::limit::Limit;
 use crate::model::metrics::Metrics;
 use crate::model::stop::Stop;
+use crate::net::outbound::Outbound;
 use crate::settings::Settings;
-use crate::store::Store;
-use crate::store::domains::VerifiedDomains;
 use crate::store::faults::Faults;
 use crate::store::keys::Keys;
 use crate::store::request_log::RequestLog;
-use crate::store::webhooks::Webhooks;
+use crate::store::{Store, Tx};
+use activity::Activity;
+use engine_handle::EngineHandle;
 
 pub(crate) type Shared = Arc<App>;
 
@@ -30,16 +33,16 @@ pub(crate) struct App {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<Clock>,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) keys: Keys,
     pub(crate) faults: Arc<Faults>,
     pub(crate) zone: Arc<Zone>,
-    pub(crate) verified: Arc<VerifiedDomains>,
-    pub(crate) resolver: Arc<Resolver>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) resolver: Resolver,
+    pub(crate) outbound: Outbound,
+    /// The SMTP server for outgoing mail, if one is configured.
+    pub(crate) relay: Option<Relay>,
+    pub(crate) metrics: Metrics,
     pub(crate) activity: Arc<Activity>,
     pub(crate) stop: Arc<Stop>,
-    pub(crate) delivery: Arc<Delivery>,
     pub(crate) engine: EngineHandle,
     /// The templates that are rendered or checked at the same time.
     pub(crate) templates: Limit,
@@ -73,4 +76,27 @@ impl App {
             self.settings.compatibility.error_format
         }
     }
+
+    /// Stores what has happened outside of this server, and must not happen again. If the disk is
+    /// full, waits until there is room, or the server stops.
+    pub(crate) async fn record(
+        &self,
+        write: impl Fn(&mut Tx<'_>) -> Result<(), ApiError> + Clone + Send + 'static,
+    ) -> Result<(), ApiError> {
+        loop {
+            match self.store.write_relaxed(write.clone()).await {
+                Err(error)
+                    if matches!(error.code(), Code::StorageFull | Code::Unavailable)
+                        && !self.stop.is_requested() => {}
+                recorded => return recorded,
+            }
+            tracing::warn!("an outcome waits for the database");
+            tokio::select! {
+                () = tokio::time::sleep(RECORD_PAUSE) => {}
+                () = self.stop.requested() => {}
+            }
+        }
+    }
 }
+
+const RECORD_PAUSE: Duration = Duration::from_millis(200);

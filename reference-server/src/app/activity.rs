@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use super::handle::EngineHandle;
+use super::engine_handle::EngineHandle;
 use crate::model::stop::Stop;
 
 /// Counts the requests in progress and the open leases.

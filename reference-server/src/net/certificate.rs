@@ -73,15 +73,15 @@ impl Certificate {
 
 /// Accepts TLS connections with the configured certificate or a generated one.
 #[derive(Debug, Default)]
-pub(super) struct Tls(OnceLock<Certificate>);
+pub(crate) struct Tls(OnceLock<Certificate>);
 
 impl Tls {
-    pub(super) fn with(given: Option<Certificate>) -> Self {
+    pub(crate) fn with(given: Option<Certificate>) -> Self {
         Self(given.map_or_else(OnceLock::new, OnceLock::from))
     }
 
     /// Performs the TLS handshake on an open connection.
-    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let certificate = match self.0.get() {
             Some(certificate) => certificate.clone(),
             None => {
