@@ -83,17 +83,6 @@ impl Context {
         is_json || self.out.has_filter()
     }
 
-    /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
-    pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
-        if is_given && self.selects_json() {
-            return Err(Failure::usage(
-                "--format cannot be combined with --output, --json and --jq",
-            )
-            .hint("remove --format to get JSON"));
-        }
-        Ok(())
-    }
-
     /// A context for one command.
     pub fn new(
         settings: Settings,
