@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     pub(crate) idempotent: bool,
     /// Whether the call is idempotent, or has an idempotency key that the service honors.
     pub(crate) retry_safe: bool,
-    /// Whether the service asked for a pause that ends after the deadline, so nothing was sent.
+    /// Whether the pause that the service asked for is too long for this call, so nothing was sent.
     pub(crate) held_back: bool,
 }
 
@@ -99,12 +99,16 @@ impl Error {
     /// assert!(error.is_timeout());
     /// ```
     pub fn new(kind: ErrorKind, outcome: Outcome) -> Self {
+        let mut report = ErrorReport::default();
+        if let ErrorKind::InvalidInput(invalid) | ErrorKind::RecipientGuard(invalid) = &kind {
+            report.fields.push(FieldProblem::from(invalid));
+        }
         Self(Arc::new(Inner {
             kind,
             outcome,
             operation: None,
             status: None,
-            report: ErrorReport::default(),
+            report,
             request_id: None,
             retry_after: None,
             attempts: 0,
@@ -168,7 +172,10 @@ impl Error {
     }
 
     /// The problems of individual fields of the request, reported by the service or, for
-    /// [`InvalidInput`](ErrorKind::InvalidInput), by this client.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) and
+    /// [`RecipientGuard`](ErrorKind::RecipientGuard), by this client. Their names are those of the
+    /// reporter: this client says `to[0]`, in a batch `emails[0].to[0]`, a service perhaps `to` or
+    /// `/to/0`.
     pub fn fields(&self) -> &[FieldProblem] {
         &self.0.report.fields
     }
@@ -292,9 +299,7 @@ impl Error {
 
 impl From<InvalidInput> for Error {
     fn from(invalid: InvalidInput) -> Self {
-        let fields = vec![FieldProblem::from(&invalid)];
         Self::new(ErrorKind::InvalidInput(invalid), Outcome::NotSent)
-            .with(|error| error.report.fields = fields)
     }
 }
 
@@ -326,7 +331,9 @@ impl fmt::Display for Error {
         }
         let mut fields: Vec<&str> = self.fields().iter().filter_map(FieldProblem::shown).collect();
         fields.dedup();
-        if self.is_invalid_input() && fields.len() == 1 {
+        let is_own =
+            matches!(self.0.kind, ErrorKind::InvalidInput(_) | ErrorKind::RecipientGuard(_));
+        if is_own && fields.len() == 1 {
             // The kind names it.
             fields.clear();
         }
@@ -372,7 +379,7 @@ impl fmt::Display for Error {
 }
 
 const HELD_BACK: &str =
-    "; not sent, because the service asked for a pause that ends after the deadline";
+    "; not sent, because the pause that the service asked for is too long for this call";
 
 const UNDOCUMENTED_SCOPE: &str = "; the scope that the operation requires is not documented, see the \
                                   service's message";

@@ -118,7 +118,8 @@ impl<D: Database> Inbox<D> {
     ///
     /// The error of the database, or [`Unavailable`](ErrorKind::Unavailable) after 5 seconds.
     pub async fn accept(&self, delivery: &Delivery) -> Result<Accepted, Error> {
-        let rows = self.query(queue::INSERT, self.entry(delivery)).await?;
+        let rows = self.query(queue::INSERT, self.entry(delivery)).await;
+        let rows = rows.inspect_err(|error| tracing::error!(%error, "a webhook was not stored"))?;
         let accepted = queue::accepted(&rows);
         if accepted == Accepted::New {
             self.wake();

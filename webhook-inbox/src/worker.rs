@@ -156,7 +156,8 @@ impl<D: Database> Worker<D> {
     /// Sets how long a handled delivery stays in the table. Default: 30 days.
     ///
     /// Then it is deleted and not remembered: the retention must be longer than the period over
-    /// which the sender retries. Dead letters are kept.
+    /// which the sender retries, and not shorter than the receiver's `max_age` (24 hours by default),
+    /// or a replay is handled again. Dead letters are kept.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self

@@ -35,7 +35,7 @@ pub struct Delivery {
     /// Position of `data` in the body.
     data: Option<Range<usize>>,
     body: Bytes,
-    matched_secret: usize,
+    matched_secret: Option<usize>,
     pub(crate) tenant: Option<Arc<str>>,
     /// How long after `created` a receiver accepts this delivery.
     pub(crate) accepted_for: Option<Duration>,
@@ -86,7 +86,7 @@ impl Delivery {
             key: key.into(),
             data: envelope.data.map(|data| range_in(data.get(), &body)),
             body,
-            matched_secret,
+            matched_secret: Some(matched_secret),
             tenant: None,
             accepted_for: None,
         })
@@ -116,7 +116,7 @@ impl Delivery {
             key: key.into(),
             data: envelope.data.map(|data| range_in(data.get(), &body)),
             body,
-            matched_secret: 0,
+            matched_secret: None,
             tenant: None,
             accepted_for: None,
         }
@@ -205,8 +205,9 @@ impl Delivery {
         &self.body
     }
 
-    /// Index of the secret that produced the signature. 0 is the newest.
-    pub fn matched_secret(&self) -> usize {
+    /// Index of the secret that produced the signature. 0 is the newest. `None` for a delivery
+    /// from storage, such as an inbox: there, it is known only when the delivery is accepted.
+    pub fn matched_secret(&self) -> Option<usize> {
         self.matched_secret
     }
 

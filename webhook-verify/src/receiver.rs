@@ -255,6 +255,7 @@ impl Receiver {
             })
         };
         let received = received.await;
+        let path = LogText(head.path);
         match &received {
             // An unsigned event is not logged.
             Ok(delivery) => tracing::debug!(
@@ -267,6 +268,7 @@ impl Receiver {
             Err(rejection) => tracing::warn!(
                 status = rejection.status(),
                 reason = %rejection,
+                ?path,
                 "webhook delivery rejected"
             ),
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Rejection {
     /// The request has no signature header of a service that the verifier has a secret of: 401.
-    #[error("the signature header is missing")]
+    #[error("the signature header is missing: `Mail-Signature` or `X-Service-Signature`")]
     MissingSignature,
     /// The request has more than one signature header: 401.
     #[error("there is more than one signature header")]

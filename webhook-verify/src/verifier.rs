@@ -83,7 +83,8 @@ impl Verifier {
         Ok(Self::from_keys(keys))
     }
 
-    /// Verifies the deliveries of both services, for one endpoint that receives both.
+    /// Verifies the deliveries of both services, for one endpoint that receives both. The result has
+    /// a copy of the secrets: [`replace`](Self::replace) them in it, not in what it was made of.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl Verifier {
     }
 
     /// Replaces the secrets of a service, the newest first, in this verifier and all its clones:
-    /// a rotation without a restart.
+    /// a rotation without a restart. A service that had no secret is accepted from then on.
     ///
     /// # Errors
     ///

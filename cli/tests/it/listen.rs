@@ -267,7 +267,10 @@ fn the_body_of_an_unsigned_request_is_not_read() {
     support::limit_time(&stream);
     stream.read_exact(&mut response).expect("a response");
     assert_eq!(&response, b"HTTP/1.1 401");
-    assert_eq!(listening.next()["problem"], "the signature header is missing");
+    assert_eq!(
+        listening.next()["problem"],
+        "the signature header is missing: `Mail-Signature` or `X-Service-Signature`"
+    );
 }
 
 /// `nohup svc listen &` outlives its terminal.

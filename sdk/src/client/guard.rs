@@ -106,6 +106,8 @@ impl RecipientGuard {
     /// number, or if `SVC_MAX_RECIPIENTS_PER_HOUR` is set, a limit that only `svc` keeps; the
     /// error names the variable.
     pub fn from_env() -> Result<Option<Self>, Error> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        check_names(names)?;
         Self::from_variables(&|name| std::env::var(name))
     }
 
@@ -159,6 +161,26 @@ impl RecipientGuard {
     fn split_rules(text: &str) -> impl Iterator<Item = String> {
         let parts = text.split(|c: char| c == ',' || c.is_whitespace());
         parts.filter(|part| !part.is_empty()).map(str::to_owned)
+    }
+}
+
+const VARIABLES: [&str; 4] = [
+    "SVC_ALLOW_RECIPIENTS",
+    "SVC_REDIRECT_RECIPIENTS",
+    "SVC_MAX_RECIPIENTS_PER_RUN",
+    "SVC_MAX_RECIPIENTS_PER_HOUR",
+];
+
+/// A misspelled variable must not allow everyone.
+fn check_names(names: impl Iterator<Item = String>) -> Result<(), Error> {
+    let is_similar = |name: &String| name.starts_with("SVC_") && name.contains("RECIP");
+    match names.filter(is_similar).find(|name| !VARIABLES.contains(&name.as_str())) {
+        Some(name) => Err(Error::config(format!(
+            "the environment variable {name} is none of the recipient guard, which are {}; \
+             rename or unset it",
+            VARIABLES.join(", ")
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -289,6 +311,17 @@ mod tests {
     use std::env::VarError;
 
     use super::*;
+
+    #[test]
+    fn a_misspelled_variable_is_an_error() {
+        let check = |name: &str| check_names([name.to_owned()].into_iter());
+        for name in ["SVC_ALLOWED_RECIPIENTS", "SVC_ALLOW_RECIPIENT", "SVC_ALLOW_RECIPENTS"] {
+            assert!(check(name).unwrap_err().to_string().contains(name));
+        }
+        for name in ["SVC_ALLOW_RECIPIENTS", "SVC_EMAIL_KEY", "RECIPIENTS"] {
+            check(name).unwrap();
+        }
+    }
 
     #[test]
     fn the_environment_sets_a_guard_and_an_empty_variable_is_an_error() {

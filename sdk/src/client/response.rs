@@ -162,15 +162,11 @@ impl Received {
     /// Decides about a resource without an id. An update, for example, may have an empty
     /// response; a creation without an id or a read without any known field is not a success.
     fn check_unidentified(&self, noun: &str, is_blank: bool) -> Result<(), Error> {
-        if self.operation.is_some_and(Operation::creates) {
-            let error = self.error(ErrorKind::MissingId, Outcome::Unknown);
-            return Err(match self.fails() {
-                true => error.with(|error| error.report = ErrorReport::read(&self.body)),
-                false => error,
-            });
-        }
         if is_blank && self.fails() {
             return Err(self.reported_failure());
+        }
+        if self.operation.is_some_and(Operation::creates) {
+            return Err(self.error(ErrorKind::MissingId, Outcome::Unknown));
         }
         if is_blank && self.is_read {
             return Err(self.decode_error(DecodeError(format!("the body does not contain {noun}"))));

@@ -99,7 +99,9 @@ impl Progress<'_> {
         let mut last_error = None;
         loop {
             let key = shared.current_key()?;
-            if let Err(end) = shared.pauses.wait(&key, self.timeout, self.deadline).await {
+            let longest = shared.settings.max_retry_after;
+            let waited = shared.pauses.wait(&key, self.timeout, self.deadline, longest);
+            if let Err(end) = waited.await {
                 return Err(last_error.unwrap_or_else(|| held_back(end)));
             }
             let start = Instant::now();
@@ -166,7 +168,7 @@ impl Progress<'_> {
         if invited {
             self.limited += 1;
             let end = requested.and_then(|requested| now.checked_add(requested));
-            if let Some(end) = end.filter(|_| is_possible) {
+            if let Some(end) = end {
                 self.shared.pauses.pause(key, end);
             }
         }

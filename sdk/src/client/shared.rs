@@ -196,17 +196,19 @@ impl Pauses {
     /// Waits until the key may be used, and then for a random time, because a service would
     /// refuse most calls that start at the same moment. The less time a call has left of its
     /// `timeout`, the sooner it starts. Returns the end of the pause if it is not before
-    /// `latest`.
+    /// `latest`, or lasts longer than `longest`.
     pub(super) async fn wait(
         &self,
         key: &HeaderValue,
         timeout: Duration,
         latest: Instant,
+        longest: Duration,
     ) -> Result<(), Instant> {
         loop {
             let end = lock(&self.until).get(key).copied();
-            let Some(end) = end.filter(|end| *end > Instant::now()) else { return Ok(()) };
-            if end >= latest {
+            let now = Instant::now();
+            let Some(end) = end.filter(|end| *end > now) else { return Ok(()) };
+            if end >= latest || end - now > longest {
                 return Err(end);
             }
             let left = latest - end;

@@ -160,7 +160,11 @@ impl ErrorReport {
     /// A 403 is about a scope if its code, message or details speak of a scope or a permission.
     fn detect_scope_mention(&mut self, details: Option<&Value>) {
         let details = details.map(Value::to_string);
-        let texts = [self.code.as_deref(), self.message.as_deref(), details.as_deref()];
+        let texts = match self.code.as_deref() {
+            // Its message may speak of a permission to send from the domain.
+            Some("domain_not_verified") => [None; 3],
+            code => [code, self.message.as_deref(), details.as_deref()],
+        };
         self.about_scope |= texts.into_iter().flatten().any(|text| {
             let text = text.to_ascii_lowercase();
             let names_scope =

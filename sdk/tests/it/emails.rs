@@ -310,7 +310,7 @@ async fn start_batch_server() -> (String, Arc<Mutex<Vec<Vec<String>>>>) {
                     batches.lock().unwrap().push(to);
                     let body = format!("[{}]", ids.join(","));
                     let response = crate::mock_server::response(202, &body);
-                    stream.write_all(response.as_bytes()).await.unwrap();
+                    stream.write_all(response.to_string().as_bytes()).await.unwrap();
                 }
             });
         }

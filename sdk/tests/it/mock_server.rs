@@ -1,13 +1,13 @@
-//! A mock server that records complete requests byte by byte and returns prepared
-//! responses. It shares no code with the client.
+//! A mock server that records complete requests and returns prepared responses, and what tests
+//! with a socket of their own need.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A request as received from the socket.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     /// The request line, such as `GET /v1/me HTTP/1.1`.
@@ -26,31 +26,38 @@ impl ReceivedRequest {
 
 #[derive(Clone)]
 pub(crate) struct MockServer {
-    address: String,
+    server: Arc<wiremock::MockServer>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    responses: VecDeque<String>,
+    responses: VecDeque<Response>,
     received: Vec<ReceivedRequest>,
+}
+
+/// A response; its `Display` is the text that goes through a socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    status: u16,
+    /// Lines, each terminated by CRLF.
+    headers: String,
+    body: String,
 }
 
 impl MockServer {
     /// Starts a server that returns these responses in order, and then the last one
     /// forever.
-    pub(crate) async fn start(responses: impl IntoIterator<Item = String>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+    pub(crate) async fn start(responses: impl IntoIterator<Item = Response>) -> Self {
         let responses = responses.into_iter().collect();
         let state = Arc::new(Mutex::new(State { responses, received: Vec::new() }));
-        let server = Self { address, state: Arc::clone(&state) };
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(handle_connection(stream, Arc::clone(&state)));
-            }
-        });
-        server
+        let server = wiremock::MockServer::start().await;
+        let responder = Responder(Arc::clone(&state));
+        wiremock::Mock::given(wiremock::matchers::any())
+            .respond_with(responder)
+            .mount(&server)
+            .await;
+        Self { server: Arc::new(server), state }
     }
 
     /// Starts a server that always returns this status and JSON body.
@@ -59,11 +66,11 @@ impl MockServer {
     }
 
     pub(crate) fn address(&self) -> std::net::SocketAddr {
-        self.address.parse().unwrap()
+        *self.server.address()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.uri()
     }
 
     pub(crate) fn email(&self) -> svc_sdk::EmailClientBuilder {
@@ -96,34 +103,56 @@ impl MockServer {
     }
 }
 
-/// Formats an HTTP response with a JSON body.
-pub(crate) fn response(status: u16, body: &str) -> String {
+struct Responder(Arc<Mutex<State>>);
+
+impl wiremock::Respond for Responder {
+    fn respond(&self, request: &wiremock::Request) -> wiremock::ResponseTemplate {
+        let path = &request.url[url::Position::BeforePath..];
+        let headers = request.headers.iter();
+        let received = ReceivedRequest {
+            line: format!("{} {path} HTTP/1.1", request.method),
+            headers: headers
+                .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+                .collect(),
+            body: String::from_utf8(request.body.clone()).unwrap(),
+        };
+        let mut state = self.0.lock().unwrap();
+        state.received.push(received);
+        let response = match state.responses.len() {
+            0 => panic!("no response to give"),
+            1 => state.responses[0].clone(),
+            _ => state.responses.pop_front().unwrap(),
+        };
+        let template = wiremock::ResponseTemplate::new(response.status);
+        let template = template.set_body_bytes(response.body.clone());
+        response
+            .header_lines()
+            .fold(template, |template, (name, value)| template.append_header(name, value))
+    }
+}
+
+impl Response {
+    fn header_lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.lines().filter_map(|line| line.split_once(": "))
+    }
+}
+
+impl fmt::Display for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, headers, body } = self;
+        let length = body.len();
+        write!(f, "HTTP/1.1 {status} Whatever\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+    }
+}
+
+/// A response with a JSON body.
+pub(crate) fn response(status: u16, body: &str) -> Response {
     response_with_headers(status, "Content-Type: application/json\r\n", body)
 }
 
-/// Formats an HTTP response with these header lines, each terminated by CRLF.
-pub(crate) fn response_with_headers(status: u16, headers: &str, body: &str) -> String {
-    let length =
-        if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    format!("HTTP/1.1 {status} Whatever\r\n{length}{headers}\r\n{body}")
-}
-
-async fn handle_connection(mut stream: TcpStream, state: Arc<Mutex<State>>) {
-    let mut buffer = Vec::new();
-    while let Some(request) = read_request(&mut stream, &mut buffer).await {
-        let response = {
-            let mut state = state.lock().unwrap();
-            state.received.push(request);
-            match state.responses.len() {
-                0 => panic!("no response to give"),
-                1 => state.responses[0].clone(),
-                _ => state.responses.pop_front().unwrap(),
-            }
-        };
-        if stream.write_all(response.as_bytes()).await.is_err() {
-            return;
-        }
-    }
+/// A response with these header lines, each terminated by CRLF.
+pub(crate) fn response_with_headers(status: u16, headers: &str, body: &str) -> Response {
+    Response { status, headers: headers.to_owned(), body: body.to_owned() }
 }
 
 /// Reads one request from the stream; `None` at its end.

@@ -54,7 +54,7 @@ impl LimitedServer {
                         } else {
                             response_with_headers(429, "Retry-After: 1\r\n", "")
                         };
-                        if stream.write_all(response.as_bytes()).await.is_err() {
+                        if stream.write_all(response.to_string().as_bytes()).await.is_err() {
                             return;
                         }
                     }
@@ -128,8 +128,24 @@ async fn a_call_that_cannot_wait_for_the_pause_is_not_sent() {
     assert_eq!((error.kind(), error.outcome()), (&ErrorKind::RateLimited, Outcome::NotSent));
     assert_eq!((error.attempts(), error.retry_after()), (0, Some(ms(10_000))));
     let text = error.to_string();
-    assert!(text.contains("asked for a pause that ends after the deadline"), "{text}");
+    assert!(
+        text.contains("the pause that the service asked for is too long for this call"),
+        "{text}"
+    );
     assert!(error.is_retryable());
+    assert_eq!(server.request_count(), 1);
+}
+
+/// Also if the pause is longer than the client waits for.
+#[tokio::test]
+async fn a_long_pause_holds_back_the_next_calls() {
+    let _clock = Clock::pause();
+    let server = MockServer::start([response_with_headers(429, "Retry-After: 40\r\n", "")]).await;
+    let client = server.email().max_retry_after(ms(1_000)).timeout(ms(120_000)).build().unwrap();
+    let first = client.emails().get("x").await.unwrap_err();
+    assert_eq!((first.attempts(), first.outcome()), (1, Outcome::Refused));
+    let next = client.emails().get("x").await.unwrap_err();
+    assert_eq!((next.attempts(), next.outcome()), (0, Outcome::NotSent));
     assert_eq!(server.request_count(), 1);
 }
 

@@ -71,7 +71,10 @@ async fn forward(
     record(&head);
     let head = String::from_utf8(head).unwrap();
     let Some(target) = head.strip_prefix("CONNECT ") else {
-        client.write_all(response(200, r#"{"id":"by proxy"}"#).as_bytes()).await.ok()?;
+        client
+            .write_all(response(200, r#"{"id":"by proxy"}"#).to_string().as_bytes())
+            .await
+            .ok()?;
         let mut rest = String::new();
         client.read_to_string(&mut rest).await.ok()?;
         return Some(());

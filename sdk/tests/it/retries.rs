@@ -7,9 +7,9 @@ use svc_sdk::email::Email;
 use svc_sdk::{ErrorKind, Outcome};
 
 use crate::clock::{Clock, wait_until};
-use crate::mock_server::{MockServer, response, response_with_headers};
+use crate::mock_server::{MockServer, Response, response, response_with_headers};
 
-fn limited(retry_after: &str) -> String {
+fn limited(retry_after: &str) -> Response {
     let body = r#"{"error":{"code":"rate_limited","message":"slow down"}}"#;
     response_with_headers(429, &format!("Retry-After: {retry_after}\r\n"), body)
 }

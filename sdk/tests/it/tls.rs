@@ -42,7 +42,7 @@ pub(crate) async fn start() -> (String, String) {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut buffer = [0; 4096];
             let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut buffer).await;
-            stream.write_all(response(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
+            stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
             let _ = stream.shutdown().await;
         }
     });

@@ -8,9 +8,9 @@ use svc_sdk::email::EmailStatus;
 use svc_sdk::{ErrorKind, Operation, Poll};
 
 use crate::clock::{Clock, wait_until};
-use crate::mock_server::{MockServer, response, response_with_headers};
+use crate::mock_server::{MockServer, Response, response, response_with_headers};
 
-fn statuses(statuses: &[&str]) -> Vec<String> {
+fn statuses(statuses: &[&str]) -> Vec<Response> {
     let response = |status: &&str| response(200, &format!(r#"{{"id":"e","status":"{status}"}}"#));
     statuses.iter().map(response).collect()
 }

@@ -69,8 +69,9 @@ fn in_a_process_of_its_own() {
     for expected in [
         "status=401 reason=the signature does not match",
         "status=400 reason=the body is not JSON (line 1, column 1)",
-        "status=401 reason=the signature header is missing",
+        "status=401 reason=the signature header is missing: `Mail-Signature` or `X-Service-Signature`",
         "header_differs=true",
+        " path=",
         r#"event=Some("a\nb\u{1b}[2J")"#,
         "longlong\"…",
         "failed to end the claim of a webhook delivery; retrying until its lease ends",

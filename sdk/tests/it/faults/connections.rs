@@ -69,7 +69,7 @@ async fn does_not_resend_after_a_reused_connection_breaks() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut buffer = Vec::new();
             read_request(&mut stream, &mut buffer).await.unwrap();
-            stream.write_all(response(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
+            stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
             if read_request(&mut stream, &mut buffer).await.is_some() {
                 count.fetch_add(1, Ordering::SeqCst);
             }

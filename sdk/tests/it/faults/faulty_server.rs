@@ -191,7 +191,7 @@ async fn respond_normally<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, coun
         counts.heads.fetch_add(1, Ordering::SeqCst);
         counts.complete.fetch_add(1, Ordering::SeqCst);
         let response = response(200, r#"{"id":"x","status":200}"#);
-        if stream.write_all(response.as_bytes()).await.is_err() {
+        if stream.write_all(response.to_string().as_bytes()).await.is_err() {
             return;
         }
     }

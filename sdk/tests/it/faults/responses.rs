@@ -96,7 +96,7 @@ async fn the_default_size_limit_is_16_mib() {
         let chunked = format!(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
         );
-        for text in [response(200, &body), chunked] {
+        for text in [response(200, &body).to_string(), chunked] {
             let server = FaultyServer::start(Fault::Responds(text), 1).await;
             let response = server.client().raw("GET", "/x").await;
             assert_eq!(response.as_ref().is_ok_and(|response| response.body.len() == length), fits);
@@ -164,7 +164,8 @@ async fn discards_an_unsolicited_second_response() {
 /// If the server closes an idle connection, no request fails.
 #[tokio::test]
 async fn does_not_reuse_a_connection_closed_while_idle() {
-    let server = FaultyServer::start(Fault::Responds(response(200, r#"{"id":"x"}"#)), 5).await;
+    let server =
+        FaultyServer::start(Fault::Responds(response(200, r#"{"id":"x"}"#).to_string()), 5).await;
     let client = server.client();
     for connections in 1..=5 {
         let sent = client.emails().send(email()).with_response().await.unwrap();

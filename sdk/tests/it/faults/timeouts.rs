@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::faulty_server::{Fault, FaultyServer};
 use crate::clock::{Clock, wait_until};
-use crate::mock_server::{MockServer, read_request, response, response_with_headers};
+use crate::mock_server::{MockServer, Response, read_request, response, response_with_headers};
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -168,7 +168,7 @@ async fn a_zero_timeout_sends_nothing() {
     assert_eq!((error.attempts(), server.request_count()), (0, 0));
 }
 
-fn limited(retry_after: &str) -> String {
+fn limited(retry_after: &str) -> Response {
     response_with_headers(429, &format!("Retry-After: {retry_after}\r\n"), "")
 }
 
@@ -341,7 +341,7 @@ async fn an_attempt_has_all_the_time_that_is_left() {
     read_request(&mut stream, &mut Vec::new()).await.unwrap();
     clock.advance(seconds(29)).await;
     assert!(!call.is_finished());
-    stream.write_all(response(200, r#"{"id":"x"}"#).as_bytes()).await.unwrap();
+    stream.write_all(response(200, r#"{"id":"x"}"#).to_string().as_bytes()).await.unwrap();
     assert_eq!(call.await.unwrap().unwrap(), 1);
 }
 
