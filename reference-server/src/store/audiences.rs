@@ -1,17 +1,22 @@
 //! The table `audience`.
 
 use rusqlite::Row;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
+/// A list of contacts.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Audience {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// Maximum number of audiences of an organization: a list has all of them
@@ -36,7 +41,7 @@ pub(crate) fn insert(
         let message = "belongs to an audience of another organization";
         return Err(ApiError::new(Code::Conflict, message));
     }
-    Ok(Audience { id, name, created_at: tx.now, updated_at: tx.now })
+    Ok(Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() })
 }
 
 /// Lists the audiences of an organization, oldest first.
@@ -54,9 +59,7 @@ pub(crate) fn page(
     let sql = format!(
         "SELECT {COLUMNS} FROM audience WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
     );
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((organization, after, limit), read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(&sql, (organization, after, limit), read)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Audience, ApiError> {
