@@ -1,15 +1,31 @@
 //! Turns events into deliveries. A delivery is stored with its exact bytes in the transaction that
 //! causes the event, so that neither exists without the other.
 
-use super::payload::Body;
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
+use crate::model::schema;
 use crate::model::time::{self, Millis};
 use crate::store::Tx;
 use crate::store::bodies::{self, NewBody};
 use crate::store::deliveries::{self, NewDelivery};
 use crate::store::webhooks;
+
+/// The body of a delivery.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{D}Delivery")]
+pub(crate) struct Body<'a, D> {
+    pub(crate) event: &'a str,
+    /// The same for every attempt and every replay.
+    #[schemars(extend("format" = "uuid"))]
+    pub(crate) id: &'a str,
+    #[schemars(with = "schema::Time")]
+    pub(crate) created: String,
+    pub(crate) data: D,
+}
 
 /// Stores a delivery of an event for every active webhook that subscribes to it. `email` is the ID
 /// of the email that it is about. Calls `data` only if there is a webhook. Returns the IDs of the

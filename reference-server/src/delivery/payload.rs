@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub(crate) use super::emit::Body;
 use super::inbound::ReceivedEmail;
 use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
@@ -15,19 +16,6 @@ use crate::model::schema;
 use crate::model::status::RecipientState;
 use crate::model::time::{self, Millis};
 use crate::store::emails::Stored;
-
-/// The body of a delivery.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "{D}Delivery")]
-pub(crate) struct Body<'a, D> {
-    pub(crate) event: &'a str,
-    /// The same for every attempt and every replay.
-    #[schemars(extend("format" = "uuid"))]
-    pub(crate) id: &'a str,
-    #[schemars(with = "schema::Time")]
-    pub(crate) created: String,
-    pub(crate) data: D,
-}
 
 /// Data of the events of an outgoing email. Each event is about one recipient.
 #[derive(Serialize, JsonSchema)]
