@@ -30,6 +30,7 @@ mod deliver;
 mod diagnose;
 mod dns;
 mod dry_run;
+mod events;
 mod exit;
 mod failure;
 mod input;

@@ -63,10 +63,10 @@ fn dependencies_between_crates_follow_the_design() {
 }
 
 #[test]
-fn only_the_sdk_and_the_server_depend_on_reqwest() {
+fn only_the_sdk_the_server_and_the_cli_depend_on_reqwest() {
     for (name, dependencies) in workspace_packages() {
         let depends = dependencies.iter().any(|other| other == "reqwest");
-        let may = ["svc-sdk", "svc-reference-server"].contains(&name.as_str());
+        let may = ["svc-sdk", "svc-reference-server", "svc-cli"].contains(&name.as_str());
         assert!(!depends || may, "{name} depends on reqwest");
     }
 }

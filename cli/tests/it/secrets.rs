@@ -303,7 +303,7 @@ fn all_stored_files_are_private_to_their_owner() {
             checked.push(name);
         }
     }
-    for name in ["credentials.toml", "listen-email-", "svc.db"] {
+    for name in ["credentials.toml", "listen.secret", "svc.db"] {
         assert!(checked.iter().any(|seen| seen.starts_with(name)), "no {name} in {checked:?}");
     }
 }
