@@ -361,6 +361,12 @@ impl Context {
         Some(of.fold(format!("{group} list"), |line, of| format!("{line} {of}")))
     }
 
+    /// The words after `svc`.
+    #[cfg(feature = "sandbox")]
+    pub fn typed(&self) -> &[OsString] {
+        &self.typed
+    }
+
     /// The command line of this run.
     pub fn typed_again(&self) -> String {
         command_line::shown(&self.typed)

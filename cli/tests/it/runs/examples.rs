@@ -255,7 +255,8 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");
-    let mut command = Command::new("bash");
+    // With a path, it is started without copying the memory map of this process.
+    let mut command = Command::new("/bin/bash");
     let text = text.trim_end_matches(" &");
     command.args(["-euo", "pipefail", "-c"]).arg(if runs_on {
         format!("exec {text}")
