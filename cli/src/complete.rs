@@ -16,8 +16,8 @@ use clap_complete::engine::{
 use svc_sdk::{Operation, Scope};
 
 use crate::command_spec;
-use crate::commands::trigger::EVENTS;
 use crate::context::Context;
+use crate::events::EVENTS;
 use crate::input::duration;
 use crate::output::{Format, Printer, Streams, one_line};
 use crate::process::Process;

@@ -11,10 +11,11 @@ mod tests;
 
 use std::borrow::Cow;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
 use webhook_verify::Service;
 
+use crate::signing::tag;
+
+pub use body::spaced;
 pub use mistake::{Hint, Mistake};
 
 /// A delivery to diagnose: the header, body and secret exactly as the receiver has them, untrimmed.
@@ -105,10 +106,3 @@ impl Diagnosis {
 /// value in the [`Case`]. `None` if it is that value.
 type Candidate<T> = (Option<Mistake>, T);
 type BodyCandidate<'a> = Candidate<Cow<'a, [u8]>>;
-
-/// HMAC-SHA256, also with keys that `webhook_verify` refuses.
-fn tag(key: &[u8], body: &[u8]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
-    mac.update(body);
-    mac.finalize().into_bytes().into()
-}

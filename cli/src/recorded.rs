@@ -1,21 +1,21 @@
 //! Webhook deliveries that `svc listen` received, stored for `svc replay`: one file per delivery,
 //! with mode 0600.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use hyper::header::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::deliver::Delivery;
 use crate::failure::{Failure, Kind};
 use crate::input::json_problem;
 use crate::private;
-
-pub mod session_secret;
 
 /// How long a delivery is stored.
 const RETENTION: TimeDelta = TimeDelta::days(30);
@@ -34,30 +34,34 @@ pub struct RecordedDelivery {
     /// The `id` in the body, which is the same for every attempt.
     #[serde(default)]
     pub event_id: Option<String>,
-    /// The headers, unchanged.
+    /// The headers. Each character of a value stands for one byte (ISO 8859-1).
     pub headers: Vec<(String, String)>,
     /// The exact bytes of the body, in Base64.
     body: String,
     /// The URL to which the delivery was forwarded.
     pub forwarded_to: Option<String>,
-    /// The file with the secret that verified the delivery.
+    /// The file of `--secret-file`, if the delivery was verified with it.
     pub secret_file: Option<PathBuf>,
 }
 
 impl RecordedDelivery {
-    pub fn new(
-        service: &str,
-        event: Option<String>,
-        headers: Vec<(String, String)>,
-        body: &[u8],
-    ) -> Self {
+    pub fn new(service: &str, event: Option<String>, headers: &HeaderMap, body: &[u8]) -> Self {
+        let header = |value: &[u8]| value.iter().copied().map(char::from).collect();
+        let headers =
+            headers.iter().map(|(name, value)| (name.to_string(), header(value.as_bytes())));
+        let event_id = match serde_json::from_slice::<Value>(body).unwrap_or_default()["id"].take()
+        {
+            Value::String(id) => Some(id),
+            Value::Number(id) => Some(id.to_string()),
+            _ => None,
+        };
         Self {
             id: format!("rec_{}", Uuid::now_v7().simple()),
-            received_at: Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
+            received_at: Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
             service: service.to_owned(),
             event,
-            event_id: event_id(body),
-            headers,
+            event_id,
+            headers: headers.collect(),
             body: STANDARD.encode(body),
             forwarded_to: None,
             secret_file: None,
@@ -69,6 +73,14 @@ impl RecordedDelivery {
         STANDARD
             .decode(&self.body)
             .map_err(|_| Failure::other(format!("the record {} is corrupt", self.id)))
+    }
+
+    /// The delivery as it was received, for another URL.
+    pub fn to_delivery(&self, url: &str) -> Result<Delivery, Failure> {
+        let byte = |character| u8::try_from(character).ok();
+        let value = |value: &String| value.chars().filter_map(byte).collect::<Vec<_>>();
+        let headers = self.headers.iter().map(|(name, text)| (name, value(text)));
+        Ok(Delivery::new(url, headers, self.body()?))
     }
 }
 
@@ -85,8 +97,11 @@ impl Records {
 
     /// Stores a delivery.
     pub fn store(&self, record: &RecordedDelivery) -> Result<(), Failure> {
-        let text = serde_json::to_vec(record).map_err(|e| Failure::other(e.to_string()))?;
-        write_private(&self.path(&record.id), &text)
+        let path = self.path(&record.id);
+        serde_json::to_vec(record)
+            .map_err(std::io::Error::other)
+            .and_then(|text| private::replace(&path, &text))
+            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
     }
 
     /// The delivery with this record id, or the newest one with this event id.
@@ -96,55 +111,26 @@ impl Records {
             return self.read(id);
         }
         // A corrupt record does not hide the others.
-        for record in ids.iter().rev().filter_map(|record| self.read(record).ok()) {
-            if record.event_id.as_deref() == Some(id) {
-                return Ok(record);
-            }
-        }
-        Err(Failure::new(
-            Kind::NotFound,
-            format!("there is no recorded delivery with the id `{id}`"),
-        )
-        .hint("svc listen records deliveries and prints their ids"))
+        let mut newest_first = ids.iter().rev().filter_map(|record| self.read(record).ok());
+        newest_first.find(|record| record.event_id.as_deref() == Some(id)).ok_or_else(|| {
+            Failure::new(
+                Kind::NotFound,
+                format!("there is no recorded delivery with the id `{id}`"),
+            )
+            .hint("svc listen records deliveries and prints their ids")
+        })
     }
 
-    /// The deliveries received since an instant, oldest first, and the failures to read the others.
-    /// Of several attempts to deliver one event, only the newest.
-    pub fn since(&self, instant: DateTime<Utc>) -> Result<Since, Failure> {
-        let mut since = Since::default();
-        let mut seen = HashSet::new();
-        for id in self.ids()?.iter().rev() {
-            // A corrupt file still has the time in its name.
-            if created(id).is_some_and(|at| at < instant.timestamp()) {
-                break;
-            }
-            let record = match self.read(id) {
-                Ok(record) => record,
-                Err(failure) => {
-                    since.corrupt.push((id.clone(), failure));
-                    continue;
-                }
-            };
-            let at = DateTime::parse_from_rfc3339(&record.received_at);
-            if at.is_ok_and(|at| at < instant) {
-                continue;
-            }
-            let event = record.event_id.clone().map(|event| (record.service.clone(), event));
-            if event.is_some_and(|event| !seen.insert(event)) {
-                since.repeated += 1;
-            } else {
-                since.records.push(record);
-            }
-        }
-        since.records.reverse();
-        since.corrupt.reverse();
-        Ok(since)
-    }
-
-    /// Every delivery, oldest first: the record, or why it cannot be read.
-    pub fn all(&self) -> Result<Vec<Entry>, Failure> {
-        let ids = self.ids()?.into_iter();
-        Ok(ids.map(|id| (id.clone(), self.read(&id))).collect())
+    /// All deliveries, or those since an instant, oldest first.
+    pub fn since(&self, instant: Option<DateTime<Utc>>) -> Result<Vec<Entry>, Failure> {
+        let entries = self.ids()?.into_iter().map(|id| {
+            let record = self.read(&id);
+            (id, record)
+        });
+        let is_since = |entry: &Entry| {
+            instant.is_none_or(|instant| received_at(entry).is_some_and(|at| at >= instant))
+        };
+        Ok(entries.filter(is_since).collect())
     }
 
     /// The newest deliveries, newest first, to complete their ids. Corrupt records are skipped.
@@ -155,12 +141,10 @@ impl Records {
 
     /// Removes records older than [`RETENTION`].
     pub fn remove_expired(&self) -> Result<(), Failure> {
-        let oldest = (Utc::now() - RETENTION).timestamp();
-        for id in self.ids()? {
-            if created(&id).is_some_and(|seconds| seconds < oldest) {
-                // Another session may have removed it first.
-                let _ = fs::remove_file(self.path(&id));
-            }
+        let oldest = Utc::now() - RETENTION;
+        for id in self.ids()?.iter().filter(|id| created(id).is_some_and(|at| at < oldest)) {
+            // Another session may have removed it first.
+            let _ = fs::remove_file(self.path(id));
         }
         Ok(())
     }
@@ -193,39 +177,27 @@ impl Records {
     }
 }
 
-/// The deliveries that [`Records::since`] found.
-#[derive(Default)]
-pub struct Since {
-    pub records: Vec<RecordedDelivery>,
-    /// The ids of records that cannot be read.
-    pub corrupt: Vec<(String, Failure)>,
-    /// How many earlier attempts of the same events were left out.
-    pub repeated: usize,
-}
-
-/// The time in the id of a record, in seconds since the epoch.
-pub fn created(id: &str) -> Option<i64> {
-    let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
-    i64::try_from(id.get_timestamp()?.to_unix().0).ok()
-}
-
-/// Atomically writes a file with mode 0600.
-pub fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    private::replace(path, content)
-        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))
-}
-
-fn event_id(body: &[u8]) -> Option<String> {
-    match serde_json::from_slice::<serde_json::Value>(body).ok()?.get("id")? {
-        serde_json::Value::String(id) => Some(id.clone()),
-        serde_json::Value::Number(id) => Some(id.to_string()),
-        _ => None,
+/// When a delivery was received. The id of a corrupt record still has its time.
+pub fn received_at((id, record): &Entry) -> Option<DateTime<Utc>> {
+    match record {
+        Ok(record) => DateTime::parse_from_rfc3339(&record.received_at).ok().map(Into::into),
+        Err(_) => created(id),
     }
+}
+
+fn created(id: &str) -> Option<DateTime<Utc>> {
+    let id = id.strip_prefix("rec_").and_then(|id| Uuid::try_parse(id).ok())?;
+    let (seconds, nanoseconds) = id.get_timestamp()?.to_unix();
+    DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn email(body: &[u8]) -> RecordedDelivery {
+        RecordedDelivery::new("email", None, &HeaderMap::new(), body)
+    }
 
     #[test]
     fn bodies_round_trip_byte_for_byte_in_order_of_time() {
@@ -233,35 +205,33 @@ mod tests {
         let records = Records::in_dir(dir.path());
         let bodies: [&[u8]; 3] = [b"{\"a\": 1}\r\n", &[0, 159, 146, 150], b""];
         for body in bodies {
-            records.store(&RecordedDelivery::new("email", None, Vec::new(), body)).expect("stored");
+            records.store(&email(body)).expect("stored");
         }
-        let found = records.since(DateTime::UNIX_EPOCH).expect("read").records;
-        let read = found.iter().map(|r| r.body().expect("bytes")).collect::<Vec<_>>();
+        let found = records.since(None).expect("read").into_iter();
+        let read = found.map(|(_, record)| record.and_then(|r| r.body()).expect("bytes"));
+        let read = read.collect::<Vec<_>>();
         assert_eq!(read, bodies.map(<[u8]>::to_vec));
-        let later = records.since(Utc::now() + TimeDelta::hours(1)).expect("read");
-        assert!(later.records.is_empty());
+        let later = records.since(Some(Utc::now() + TimeDelta::hours(1))).expect("read");
+        assert!(later.is_empty());
     }
 
     #[test]
-    fn corrupt_records_are_reported_and_events_are_returned_once() {
+    fn corrupt_records_are_reported_and_do_not_hide_others() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let event = |service, id| {
-            let body = format!("{{\"id\":\"{id}\"}}");
-            RecordedDelivery::new(service, None, Vec::new(), body.as_bytes())
-        };
-        let broken = event("email", "broken");
-        let first = event("email", "one");
-        let (other, last) = (event("extraction", "one"), event("email", "one"));
-        for record in [&first, &broken, &other, &last] {
+        let (good, broken) = (email(b"{\"id\": 1}"), email(b"{}"));
+        for record in [&good, &broken] {
             records.store(record).expect("stored");
         }
         fs::write(records.path(&broken.id), "{").expect("written");
-        let since = records.since(DateTime::UNIX_EPOCH).expect("read");
-        assert_eq!(since.corrupt.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&broken.id]);
-        assert_eq!((since.records.len(), since.repeated), (2, 1));
-        assert_eq!(since.records[1].id, last.id);
-        assert_eq!(records.get("one").expect("found").id, last.id);
+        let an_hour_ago = Utc::now() - TimeDelta::hours(1);
+        let since = records.since(Some(an_hour_ago)).expect("read");
+        assert_eq!(
+            since.iter().map(|(_, record)| record.is_ok()).collect::<Vec<_>>(),
+            [true, false]
+        );
+        assert!(since.iter().all(|entry| received_at(entry) >= Some(an_hour_ago)));
+        assert_eq!(records.get("1").expect("found").id, good.id);
     }
 
     #[test]
@@ -278,7 +248,7 @@ mod tests {
     fn lookup_by_event_id_returns_the_newest_record() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let record = || RecordedDelivery::new("email", None, Vec::new(), b"{\"id\":\"e1\"}");
+        let record = || email(b"{\"id\":\"e1\"}");
         let (first, second) = (record(), record());
         for record in [&first, &second] {
             records.store(record).expect("stored");
@@ -291,10 +261,10 @@ mod tests {
     fn expired_records_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let mut old = RecordedDelivery::new("email", None, Vec::new(), b"{}");
+        let mut old = email(b"{}");
         let then = uuid::Timestamp::from_unix(uuid::NoContext, 1_700_000_000, 0);
         old.id = format!("rec_{}", Uuid::new_v7(then).simple());
-        let new = RecordedDelivery::new("email", None, Vec::new(), b"{}");
+        let new = email(b"{}");
         records.store(&old).expect("stored");
         records.store(&new).expect("stored");
         records.remove_expired().expect("removed");
@@ -307,7 +277,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a directory");
         let records = Records::in_dir(dir.path());
-        let record = RecordedDelivery::new("email", None, Vec::new(), b"{}");
+        let record = email(b"{}");
         records.store(&record).expect("stored");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&records.path(&record.id)), mode(&records.0)), (0o600, 0o700));

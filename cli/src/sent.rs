@@ -8,7 +8,7 @@ use chrono::Utc;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::output::Printer;
-use crate::recorded::write_private;
+use crate::private;
 use crate::settings::Settings;
 
 /// Maximum number of ids to store.
@@ -36,7 +36,7 @@ impl SentEmails {
         lines.extend(ids.into_iter().filter(one_word).map(|id| format!("{id} {now}")));
         let first = lines.len().saturating_sub(MAX_IDS);
         let text = lines[first..].iter().map(|line| format!("{line}\n")).collect::<String>();
-        let _ = write_private(&self.0, text.as_bytes());
+        let _ = private::replace(&self.0, text.as_bytes());
     }
 
     /// The ids with the time of each, newest first.

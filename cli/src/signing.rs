@@ -1,7 +1,17 @@
-//! Signatures of deliveries, as both services write them.
+//! Signatures of deliveries, as both services write them, and the secrets that make them.
 
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::Sha256;
 use svc_sdk::Service;
+use uuid::Uuid;
 use webhook_verify::{Secret, Signature};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::private;
 
 /// The service in the terms of the verification.
 pub fn scheme(service: Service) -> webhook_verify::Service {
@@ -15,4 +25,63 @@ pub fn scheme(service: Service) -> webhook_verify::Service {
 pub fn sign(service: Service, secret: &Secret, body: &[u8]) -> (&'static str, String) {
     let scheme = scheme(service);
     (scheme.signature_header(), Signature::sign(scheme, secret, body).to_string())
+}
+
+/// HMAC-SHA256, also with keys that are not usable as secrets.
+pub fn tag(key: &[u8], body: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts keys of any length");
+    mac.update(body);
+    mac.finalize().into_bytes().into()
+}
+
+/// Reads the secret of an option. A line break at the end of the file is not part of the secret.
+pub fn read_secret(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    context.inputs.bytes(&context.out, option, path).map(without_line_end)
+}
+
+/// Checks the secret of an option; an empty one is not usable, for example.
+pub fn usable(option: &str, secret: &[u8]) -> Result<Secret, Failure> {
+    Secret::new(secret).map_err(|error| Failure::input(format!("{option}: {error}")))
+}
+
+/// The secret of `--secret-file`, or else that of the profile.
+pub fn given_or_profile_secret(context: &Context, given: Option<&Path>) -> Result<Secret, Failure> {
+    const OPTION: &str = "--secret-file";
+    match given {
+        Some(path) => usable(OPTION, &read_secret(context, OPTION, path)?),
+        None => usable("the secret of `svc listen`", profile_secret(context)?.1.as_bytes()),
+    }
+}
+
+/// Removes a line break at the end.
+pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
+    if secret.last() == Some(&b'\n') {
+        secret.pop();
+        if secret.last() == Some(&b'\r') {
+            secret.pop();
+        }
+    }
+    secret
+}
+
+/// The secret with which `svc listen`, `svc trigger` and `svc replay` sign for an application of
+/// this profile, and its file, which only its owner reads. Created when it is first needed.
+pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
+    let settings = &context.settings;
+    let profile = utf8_percent_encode(&settings.profile.value, NON_ALPHANUMERIC);
+    let path = match settings.sandbox {
+        true => settings.sandbox_dir.join("listen.secret"),
+        false => settings.data_dir.join(format!("listen-{profile}.secret")),
+    };
+    let failed = |error: &std::io::Error| Failure::other(format!("{}: {error}", path.display()));
+    match std::fs::read_to_string(&path) {
+        Ok(secret) => Ok((path, secret)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let (one, two) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
+            let secret = format!("whsec_{one}{two}");
+            private::replace(&path, secret.as_bytes()).map_err(|error| failed(&error))?;
+            Ok((path, secret))
+        }
+        Err(error) => Err(failed(&error)),
+    }
 }

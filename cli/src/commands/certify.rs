@@ -7,14 +7,14 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::Service;
 use tokio::time::Instant;
 
 use self::checks::{CHECKS, Check, Severity, is_timeout_documented};
-use self::exam::{Exam, Finding, Verdict};
-use self::keys::other_keys;
-use self::request::{Sender, shown_url};
-use super::verify::{ServiceName, read_secret, secret_in, usable, usable_as};
+use self::exam::{Exam, Finding, Seen, Timings, Verdict};
+use super::verify::ServiceName;
+use crate::command_line::shell_quoted;
 use crate::command_spec::changes;
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -22,14 +22,16 @@ use crate::deliver::{Deliverer, DeliveryError, RESPONSE_TIMEOUT};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{of, one_of};
+use crate::private;
 use crate::settings::Source;
-use crate::urls::{check_url, is_loopback, parse_url};
+use crate::signing::{read_secret, usable};
+use crate::urls::{check_url, is_loopback, parse_url, without_password};
 
 mod checks;
 mod exam;
 mod judge;
-mod keys;
-mod request;
+#[cfg(test)]
+mod tests;
 
 /// Time limit for all checks, unless --timeout sets another one.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -41,6 +43,7 @@ const VIEW: View = View(&[
     Column::prose("EXPECTED", "/expected").droppable(),
     Column::prose("RECEIVED", "/received"),
     Column::new("REPRODUCE", "/reproduce", Show::BelowRow),
+    Column::new("BODY", "/body_file", Show::BelowRow),
 ]);
 
 const LIST: View = View(&[
@@ -58,13 +61,14 @@ const LIST: View = View(&[
 /// accepts a forged delivery or does not accept a correct one, and with --strict also if there is
 /// advice.
 ///
-/// The examination ends after 5 minutes, or after the time in --timeout. Sending to another machine
-/// needs a confirmation or --yes.
+/// The body of a request that was not passed is stored in a file, which is named beside the command
+/// that repeats the check. The examination ends after 5 minutes, or after the time in --timeout.
+/// Sending to another machine needs a confirmation or --yes.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "svc certify [OPTIONS] --service <email|extraction> --secret-file <PATH>\n                   <URL>\n       svc certify --list"
 )]
-#[command(add = changes(&[], || { one_of(&[of::<Shown>, of::<Vec<Listed>>]) }).with_scope("none (sends to the receiver only)"))]
+#[command(add = changes(&[], || one_of(&[of::<Examination>, of::<Vec<Listed>>])).with_scope("none (sends to the receiver only)"))]
 #[command(after_long_help = "\
 Examples:
   svc certify http://localhost:3000/hooks --service email \\
@@ -96,21 +100,14 @@ pub struct Certify {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     old_secret_file: Option<PathBuf>,
     /// Run only this check; repeatable
-    #[arg(long, value_name = "CHECK", value_parser = names(), hide_possible_values = true)]
+    #[arg(long, value_name = "CHECK", value_parser = PossibleValuesParser::new(CHECKS.iter().map(|check| check.name)), hide_possible_values = true)]
     only: Vec<String>,
-    /// Leave out this check; repeatable
-    #[arg(long, value_name = "CHECK", value_parser = names(), hide_possible_values = true)]
-    skip: Vec<String>,
     /// Fail if there is advice
     #[arg(long)]
     strict: bool,
     /// List the checks, and send nothing
     #[arg(long)]
     list: bool,
-}
-
-fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(CHECKS.iter().map(|check| check.name))
 }
 
 impl Certify {
@@ -127,50 +124,36 @@ impl Certify {
             return Err(Failure::usage("URL, --service and --secret-file are required"));
         };
         check_url("URL", url)?;
-        let secret = read_secret(context, secret_file)?;
-        let other_keys = other_keys(&secret);
-        let old_secret = match &self.old_secret_file {
-            Some(path) => {
-                const OPTION: &str = "--old-secret-file";
-                let old_secret = secret_in(context, OPTION, path)?;
-                if old_secret == secret {
-                    // Every receiver would pass the check.
-                    return Err(Failure::input(format!(
-                        "{OPTION}: the same secret as in --secret-file"
-                    ))
-                    .hint("give the secret that the receiver had before"));
-                }
-                Some(usable_as(OPTION, &old_secret)?)
-            }
-            None => None,
+        let read = |option: &str, path: &PathBuf| {
+            let secret = read_secret(context, option, path)?;
+            usable(option, &secret).map(|_| secret)
         };
-        let secret = usable(&secret)?;
-        let shown = |path: &PathBuf| match path.to_string_lossy() {
-            path if path == "-" => "secret.txt".to_owned(),
-            path => path.into_owned(),
-        };
-        let sender = Sender {
+        let secret = read("--secret-file", secret_file)?;
+        const OLD: &str = "--old-secret-file";
+        let old_secret = self.old_secret_file.as_ref().map(|path| read(OLD, path)).transpose()?;
+        if old_secret.as_ref() == Some(&secret) {
+            // Every receiver would pass the check.
+            return Err(Failure::input(format!("{OLD}: the same secret as in --secret-file"))
+                .hint("give the secret that the receiver had before"));
+        }
+        let exam = Exam {
             service,
             url: url.clone(),
             secret,
             old_secret,
-            other_keys,
-            secret_file: shown(secret_file),
-            old_secret_file: self.old_secret_file.as_ref().map(shown).unwrap_or_default(),
-            ca_bundle: ca_bundle(context, url),
+            deliverer: Deliverer::to(context, [url.as_str()])?,
+            timings: Timings::REAL,
+            seen: Seen::default(),
         };
-        let deliverer = Deliverer::to(context, [url.as_str()])?;
-        let exam = Exam::new(sender, deliverer);
         if context.settings.dry_run {
-            return context.out.value(&requests(&exam, &checks));
+            return context.out.value(&previews(&exam, &checks));
         }
         if !parse_url(url).as_ref().is_some_and(is_loopback) {
-            let question = format!("Send test deliveries to {}?", shown_url(url));
+            let question = format!("Send test deliveries to {}?", without_password(url));
             confirm(context, &question).await?;
         }
-        exam.deliverer.try_connect(url, RESPONSE_TIMEOUT).await?;
-        let report = examine(context, &exam, &checks).await;
-        report.show(context, &exam)?;
+        let report = examine(context, &exam, &checks).await?;
+        report.show(context, &exam, |check| self.again(context, url, check))?;
         report.result(self.strict, &exam)
     }
 
@@ -179,22 +162,35 @@ impl Certify {
         let is_selected = |check: &&Check| {
             service.is_none_or(|service| check.services.contains(&service))
                 && (self.only.is_empty() || self.only.iter().any(|name| name == check.name))
-                && !self.skip.iter().any(|name| name == check.name)
         };
         let checks = CHECKS.iter().filter(is_selected).collect::<Vec<_>>();
         if checks.is_empty() {
-            return Err(Failure::usage("--only and --skip leave no check of this service")
-                .hint("svc certify --list"));
+            return Err(
+                Failure::usage("--only names no check of this service").hint("svc certify --list")
+            );
         }
         Ok(checks)
     }
-}
 
-/// The certificates for the shell commands. Other programs read `SSL_CERT_FILE` too.
-fn ca_bundle(context: &Context, url: &str) -> Option<String> {
-    let bundle = context.settings.ca_bundle.as_ref()?;
-    let is_needed = url.starts_with("https:") && !matches!(bundle.source, Source::Environment(_));
-    is_needed.then(|| bundle.value.display().to_string())
+    /// The command line that repeats a check.
+    fn again(&self, context: &Context, url: &str, check: &str) -> String {
+        let url = without_password(url);
+        let path = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
+        let bundle = context.settings.ca_bundle.as_ref();
+        // Read from the environment by the next run, too.
+        let bundle = bundle.filter(|bundle| !matches!(bundle.source, Source::Environment(_)));
+        let options = [
+            ("--service", self.service.map(|service| Service::from(service).to_string())),
+            ("--secret-file", path(&self.secret_file)),
+            ("--old-secret-file", path(&self.old_secret_file)),
+            ("--ca-bundle", bundle.map(|bundle| bundle.value.display().to_string())),
+            ("--only", Some(check.to_owned())),
+        ];
+        let options = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        options.fold(format!("svc certify {}", shell_quoted(&url)), |line, (name, value)| {
+            format!("{line} {name} {}", shell_quoted(&value))
+        })
+    }
 }
 
 /// A check, with --list.
@@ -218,31 +214,19 @@ fn listed(check: &Check, service: Option<Service>) -> Listed {
     }
 }
 
-/// A request of a check, for `--dry-run`.
-#[derive(Serialize)]
-struct Preview {
-    check: &'static str,
-    method: &'static str,
-    url: String,
-    /// A list, because a header can occur twice.
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-fn requests(exam: &Exam, checks: &[&'static Check]) -> Vec<Preview> {
-    let requests = checks.iter().flat_map(|check| {
-        (check.requests)(exam).into_iter().map(|request| {
-            let delivery = exam.sender.delivery(check.name, &request);
-            Preview {
-                check: check.name,
-                method: "POST",
-                url: shown_url(&delivery.url),
-                body: String::from_utf8_lossy(&delivery.body).into_owned(),
-                headers: delivery.headers,
-            }
-        })
+/// The requests, for `--dry-run`.
+fn previews(exam: &Exam, checks: &[&Check]) -> Vec<Value> {
+    let requests = checks
+        .iter()
+        .flat_map(|check| exam.requests(check).into_iter().map(move |each| (check, each)));
+    let previews = requests.map(|(check, request)| {
+        let mut shown = request.delivery.to_json();
+        shown["check"] = check.name.into();
+        // Not parsed, because the check may be about its notation.
+        shown["body"] = String::from_utf8_lossy(&request.delivery.body).into();
+        shown
     });
-    requests.collect()
+    previews.collect()
 }
 
 /// The findings of an examination.
@@ -254,36 +238,40 @@ struct Report<'a> {
     lost: Option<(&'a str, DeliveryError)>,
 }
 
-async fn examine<'a>(context: &Context, exam: &Exam, checks: &[&'a Check]) -> Report<'a> {
+/// Examines the receiver. Fails if it cannot be reached at all.
+async fn examine<'a>(
+    context: &Context,
+    exam: &Exam,
+    checks: &[&'a Check],
+) -> Result<Report<'a>, Failure> {
     let timeout = &context.settings.timeout;
     let limit = if timeout.source == Source::Default { DEADLINE } else { timeout.value };
     let deadline = Instant::now() + limit;
     let progress = context.out.progress("examining");
     let mut report = Report { findings: Vec::new(), is_cut_off: false, lost: None };
     for (index, check) in checks.iter().enumerate() {
-        progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
-        context.out.trace(&format!("{}: {}", check.name, check.sent(Some(exam.service()))));
         if report.lost.is_some() {
             let why = "not sent: the receiver cannot be reached any more";
             report.findings.push((check, Finding::skipped(why)));
             continue;
         }
-        let requests = (check.requests)(exam);
-        let found = check.judge.examine(exam, check.name, &requests);
-        let found = tokio::time::timeout_at(deadline, found).await.unwrap_or_else(|_| {
+        progress.set_text(format!("{}/{} {}", index + 1, checks.len(), check.name));
+        context.out.trace(&format!("{}: {}", check.name, check.sent(Some(exam.service))));
+        let found = tokio::time::timeout_at(deadline, judge::examine(exam, check)).await;
+        let mut found = found.unwrap_or_else(|_| {
             report.is_cut_off = true;
             Finding::skipped(format!("not finished within {} s", limit.as_secs_f64()))
         });
-        if exam.is_lost.take() {
-            let connected = exam.deliverer.try_connect(&exam.sender.url, RESPONSE_TIMEOUT).await;
-            report.lost = connected.err().map(|error| (check.name, error));
+        if let Some(error) = exam.seen.lost.take() {
+            if index == 0 && !exam.seen.has_accepted.get() {
+                return Err(error.into());
+            }
+            found = Finding::skipped(&error);
+            report.lost = Some((check.name, error));
         }
-        report.findings.push(match &report.lost {
-            Some((_, error)) => (check, Finding::skipped(error.to_string())),
-            None => (check, found),
-        });
+        report.findings.push((check, found));
     }
-    report
+    Ok(report)
 }
 
 impl Report<'_> {
@@ -295,21 +283,40 @@ impl Report<'_> {
         findings.map(|(check, _)| check.name).collect()
     }
 
-    fn show(&self, context: &Context, exam: &Exam) -> Result<(), Failure> {
+    fn show(
+        &self,
+        context: &Context,
+        exam: &Exam,
+        again: impl Fn(&str) -> String,
+    ) -> Result<(), Failure> {
         let failures = self.not_passed(Severity::Failure).len();
         let advice = self.not_passed(Severity::Advice).len();
         let skipped = self.findings.iter().filter(|(_, found)| found.verdict == Verdict::Skipped);
         let skipped = skipped.count();
-        let service = exam.service();
-        let checks = self.findings.iter().map(|(check, finding)| row(service, check, finding));
+        let service = exam.service;
+        let dir = context.settings.data_dir.join("certify");
+        let stored = |name: &str, body: &[u8]| {
+            let file = dir.join(format!("{name}.body"));
+            private::replace(&file, body).ok().map(|()| file.display().to_string())
+        };
+        let checks = self.findings.iter().map(|(check, finding)| CheckResult {
+            check: check.name,
+            severity: check.severity,
+            result: Grade::of(check, finding),
+            sent: check.sent(Some(service)),
+            expected: check.expected(Some(service)),
+            received: &finding.received,
+            reproduce: Some(again(check.name)),
+            body_file: finding.body.as_ref().and_then(|body| stored(check.name, body)),
+        });
         let checks = checks.collect::<Vec<_>>();
         // People need the command only for what they have to change.
         let mut rows = checks.clone();
         for row in &mut rows {
             row.reproduce.take_if(|_| matches!(row.result, Grade::Passed | Grade::Skipped));
         }
-        let report = Shown {
-            url: shown_url(&exam.sender.url),
+        let report = Examination {
+            url: without_password(&exam.url),
             service: service.into(),
             timeout_seconds: RESPONSE_TIMEOUT.as_secs(),
             timeout_documented: is_timeout_documented(service),
@@ -341,7 +348,7 @@ impl Report<'_> {
             if let Some((check, _)) = &self.lost {
                 message += &format!("; it cannot be reached any more since {check}");
             }
-            let hint = match exam.has_accepted.get() {
+            let hint = match exam.seen.has_accepted.get() {
                 true => "repeat each with the command below it, or in `reproduce` of the JSON",
                 false => {
                     "it accepted no delivery at all: check the URL, --service and --secret-file"
@@ -373,7 +380,7 @@ impl Report<'_> {
 /// The output of an examination.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Shown<'a> {
+pub struct Examination<'a> {
     url: String,
     service: ServiceName,
     timeout_seconds: u64,
@@ -382,20 +389,22 @@ pub struct Shown<'a> {
     failures: usize,
     advice: usize,
     skipped: usize,
-    checks: Vec<Row<'a>>,
+    checks: Vec<CheckResult<'a>>,
 }
 
 #[derive(Clone, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Row<'a> {
+struct CheckResult<'a> {
     check: &'static str,
     severity: Severity,
     result: Grade,
     sent: String,
     expected: String,
     received: &'a str,
-    /// A shell command that repeats the request.
-    reproduce: Option<&'a str>,
+    /// The command that repeats the check.
+    reproduce: Option<String>,
+    /// The file with the body of the request that was not passed.
+    body_file: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
@@ -407,20 +416,13 @@ enum Grade {
     Skipped,
 }
 
-fn row<'a>(service: Service, check: &Check, finding: &'a Finding) -> Row<'a> {
-    let result = match (finding.verdict, check.severity) {
-        (Verdict::Passed, _) => Grade::Passed,
-        (Verdict::Skipped, _) => Grade::Skipped,
-        (Verdict::NotPassed, Severity::Failure) => Grade::Failed,
-        (Verdict::NotPassed, Severity::Advice) => Grade::Advice,
-    };
-    Row {
-        check: check.name,
-        severity: check.severity,
-        result,
-        sent: check.sent(Some(service)),
-        expected: check.expected(Some(service)),
-        received: &finding.received,
-        reproduce: finding.reproduce.as_deref(),
+impl Grade {
+    fn of(check: &Check, finding: &Finding) -> Self {
+        match (finding.verdict, check.severity) {
+            (Verdict::Passed, _) => Self::Passed,
+            (Verdict::Skipped, _) => Self::Skipped,
+            (Verdict::NotPassed, Severity::Failure) => Self::Failed,
+            (Verdict::NotPassed, Severity::Advice) => Self::Advice,
+        }
     }
 }

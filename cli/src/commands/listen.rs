@@ -15,48 +15,54 @@ use svc_sdk::Operation::{
 use svc_sdk::Service;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use webhook_verify::Secret;
 
 use self::check::Check;
 pub use self::receive::Report;
 use self::receive::{Receiver, Route};
-use super::trigger::EVENTS;
-use super::verify::{ServiceName, read_secret, usable};
+use self::session::Session;
+use super::verify::ServiceName;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
+use crate::events::{EVENTS, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::output_schema::{of, one_of};
 use crate::recorded::Records;
-use crate::recorded::session_secret::{self, SessionSecret};
+use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::check_url;
 use crate::webhook;
 
 mod check;
-mod leftover;
 mod receive;
 mod session;
 
 /// Time limit for deleting the session's webhook at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Events that the email service reports only if it rewrites the links and adds a picture to the
+/// emails.
+const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
+
 /// Receive webhooks locally, verify and forward them
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
-/// --sandbox or --public-url, a webhook is created for the session and deleted at its end. If a
-/// session was killed, the next one offers to delete its webhook; --yes deletes it.
+/// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
+/// a session that was killed is deleted by the next one. Its deliveries are signed again for the
+/// application, with a secret that stays the same: --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
-/// `svc replay` (kept for 30 days) and forwarded with its exact bytes and headers. The application's
-/// response is returned to the service. If the application does not listen, as while it restarts, it
-/// is tried again for 6 seconds, and then the response is 502; if it does not respond in 10 seconds,
-/// 504. The service then retries.
+/// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
+/// returned to the service, in less than the 10 seconds that a service waits. If the application
+/// does not listen, as while it restarts, it is tried again for 6 seconds, and then the response is
+/// 502; if it does not respond within 9 seconds, 504. The service then retries.
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
+#[command(add = changes(&[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
@@ -74,17 +80,23 @@ pub struct Listen {
     /// events go to --forward-to.
     #[arg(long, value_name = "EVENT=URL", value_parser = receive::parse_route, add = Values::Route.candidates())]
     route: Vec<Route>,
-    /// Service that sends the deliveries
-    #[arg(
-        long,
-        value_name = "email|extraction",
-        hide_possible_values = true,
-        default_value = "email"
-    )]
+    /// Service that sends: email or extraction
+    #[arg(long, value_name = "SERVICE", hide_possible_values = true, default_value = "email")]
     service: ServiceName,
-    /// File with the signing secret
-    #[arg(long, value_name = "PATH", conflicts_with = "public_url", value_hint = ValueHint::FilePath)]
+    /// Events to subscribe to; repeatable
+    ///
+    /// Of the session's webhook. By default all but email.opened and email.clicked, for which the service rewrites the links
+    /// in emails, and with --route those that have a target.
+    #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = crate::input::event::parse, add = Values::Event.candidates())]
+    events: Vec<String>,
+    /// File with the application's signing secret
+    ///
+    /// Without --sandbox and --public-url, it also verifies the deliveries.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
+    /// Print the application's secret, and exit
+    #[arg(long, conflicts_with_all = ["secret_file", "insecure", "public_url"])]
+    print_secret: bool,
     /// Public URL of this machine
     ///
     /// A webhook with this URL is created for the session.
@@ -96,22 +108,27 @@ pub struct Listen {
     /// Largest body to accept, in MiB
     #[arg(long, hide_short_help = true, value_name = "MIB", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_body: u16,
-    /// Listen port on 127.0.0.1; 0 picks a free port
+    /// Listen port; 0 picks a free one
     #[arg(long, value_name = "N", default_value = "0")]
     port: u16,
 }
 
-/// How deliveries are verified, and the file of the secret.
+/// How deliveries are verified and signed.
 struct Checking {
     /// `None` with `--insecure`.
     check: Option<Check>,
+    /// Signs what is forwarded, if the session has a webhook.
+    signer: Option<Secret>,
+    /// The file of the application's secret.
     secret_file: Option<PathBuf>,
-    /// The same file, if it is the session's own.
-    session_secret: Option<SessionSecret>,
 }
 
 impl Listen {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.print_secret {
+            let (_, secret) = profile_secret(context)?;
+            return context.out.done(&secret, &PrintedSecret { secret: &secret });
+        }
         let service = Service::from(self.service);
         self.check_routes(context)?;
         if context.settings.dry_run {
@@ -119,7 +136,6 @@ impl Listen {
         }
         let records = Records::in_dir(&context.settings.data_dir);
         records.remove_expired()?;
-        session_secret::remove_expired(&context.settings.data_dir);
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
             .await
             .map_err(|error| {
@@ -128,30 +144,20 @@ impl Listen {
                     .hint("choose another with --port, or leave --port out to use a free one")
             })?;
         let base_url = format!("http://{}", listener.local_addr()?);
-        let session_url = self.session_url(context, &base_url);
-        if session_url.is_some() {
-            leftover::clean_up(context, service).await?;
-        }
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
-        let session = match session_url {
-            Some(url) => {
-                Some(session::register(context, service, &url, &self.events(service)).await?)
-            }
+        let session = match self.session_url(context, &base_url) {
+            Some(url) => Some(Session::start(context, service, &url, &self.events(service)).await?),
             None => None,
         };
         let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
         let ended = ended.await;
         let left = match &session {
-            Some(session) => {
-                let removal =
-                    tokio::time::timeout(SHUTDOWN_TIMEOUT, session::remove(context, session));
-                tokio::select! {
-                    removed = removal => removed
-                        .unwrap_or_else(|_| Err(session.not_deleted(context, "the service did not respond in time"))),
-                    _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
-                }
-            }
+            Some(session) => tokio::select! {
+                removed = tokio::time::timeout(SHUTDOWN_TIMEOUT, session.end(context)) => removed
+                    .unwrap_or_else(|_| Err(session.not_deleted(context, "the service did not respond in time"))),
+                _ = stop.recv() => Err(session.not_deleted(context, "interrupted")),
+            },
             None => Ok(()),
         };
         match (ended?, left) {
@@ -196,14 +202,20 @@ impl Listen {
         Ok(())
     }
 
-    /// The events to subscribe to: those with a target.
+    /// The events to subscribe to.
     fn events(&self, service: Service) -> Vec<String> {
+        if !self.events.is_empty() {
+            return self.events.clone();
+        }
         let everything = self.forward_to.is_some() || self.route.is_empty();
-        let of_service = EVENTS.iter().filter(|event| {
-            (service == Service::Extraction) == event.starts_with("extraction.")
-                && (everything || self.route.iter().any(|route| route.matches(event)))
-        });
-        of_service.map(|event| (*event).to_owned()).collect()
+        let is_default = |event: &&str| {
+            let tracking = TRACKING.contains(event);
+            let routed =
+                |route: &Route| route.event == **event || (!tracking && route.matches(event));
+            service_of(event) == service
+                && ((everything && !tracking) || self.route.iter().any(routed))
+        };
+        EVENTS.into_iter().filter(is_default).map(str::to_owned).collect()
     }
 
     async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {
@@ -220,8 +232,7 @@ impl Listen {
 
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        let on_its_own = self.secret_file.is_none() && !self.insecure;
-        let here = (context.settings.sandbox && on_its_own).then(|| base_url.to_owned());
+        let here = (context.settings.sandbox && !self.insecure).then(|| base_url.to_owned());
         self.public_url.clone().or(here)
     }
 
@@ -231,13 +242,12 @@ impl Listen {
         context: &Context,
         listener: TcpListener,
         base_url: &str,
-        session: Option<&session::Session>,
+        session: Option<&Session>,
         records: Records,
         stop: &mut StopSignal,
     ) -> Result<Stop, Failure> {
         let service = Service::from(self.service);
-        let Checking { check, secret_file, session_secret } =
-            self.check(context, service, session)?;
+        let Checking { check, signer, secret_file } = self.check(context, service, session)?;
         let (report, mut deliveries) = mpsc::unbounded_channel();
         let busy = Arc::default();
         let urls = self.forward_to.iter().chain(self.route.iter().map(|route| &route.url));
@@ -249,8 +259,8 @@ impl Listen {
             routes: self.route.clone(),
             deliverer: Deliverer::to(context, urls.map(String::as_str))?,
             records,
-            secret_file: secret_file.clone(),
-            session_secret,
+            secret_file: secret_file.clone().filter(|_| self.secret_file.is_some()),
+            signer,
             report,
             busy: Arc::clone(&busy),
             max_body: usize::from(self.max_body) << 20,
@@ -286,43 +296,44 @@ impl Listen {
         &self,
         context: &Context,
         service: Service,
-        session: Option<&session::Session>,
+        session: Option<&Session>,
     ) -> Result<Checking, Failure> {
         if self.insecure {
-            let check = None;
-            return Ok(Checking { check, secret_file: None, session_secret: None });
+            return Ok(Checking { check: None, signer: None, secret_file: None });
         }
+        let given = self.secret_file.as_deref();
+        // Recorded for `svc replay`, which needs a UTF-8 path.
+        let file = given.filter(|path| path.as_os_str() != "-");
+        let file = file.and_then(|path| std::path::absolute(context.settings.path(path)).ok());
+        let mut secret_file = file.filter(|full| full.to_str().is_some());
         if let Some(session) = session {
             let secret = session.secret.as_ref().ok_or_else(|| {
                 Failure::other("the response to the creation of the webhook has no signing secret")
             })?;
-            let secret = secret.expose().as_bytes();
-            let check = Some(Check::new(service, usable(secret)?, secret));
-            let stored =
-                SessionSecret::store(&context.settings.data_dir, service.as_str(), secret)?;
-            let secret_file = Some(stored.path().to_owned());
-            return Ok(Checking { check, secret_file, session_secret: Some(stored) });
+            if given.is_none() {
+                secret_file = Some(profile_secret(context)?.0);
+            }
+            return Ok(Checking {
+                check: Some(Check::new(service, secret.expose().into())?),
+                signer: Some(given_or_profile_secret(context, given)?),
+                secret_file,
+            });
         }
-        let Some(path) = &self.secret_file else {
+        let Some(path) = given else {
             return Err(Failure::usage("deliveries cannot be verified without a secret").hint(
                 "give --secret-file, or --public-url to create a webhook for the session\n\
                  or --insecure to skip verification",
             ));
         };
-        let secret = read_secret(context, path)?;
-        let absolute = std::path::absolute(context.settings.path(path)).ok();
-        // Recorded for `svc replay`, which needs a UTF-8 path.
-        let secret_file =
-            absolute.filter(|full| path.as_os_str() != "-" && full.to_str().is_some());
-        let check = Some(Check::new(service, usable(&secret)?, &secret));
-        Ok(Checking { check, secret_file, session_secret: None })
+        let check = Check::new(service, read_secret(context, "--secret-file", path)?).map(Some)?;
+        Ok(Checking { check, signer: None, secret_file })
     }
 
     fn announce(
         &self,
         context: &Context,
         base_url: &str,
-        session: Option<&session::Session>,
+        session: Option<&Session>,
         secret_file: Option<&PathBuf>,
     ) -> Result<(), Failure> {
         let listening = Listening {
@@ -347,7 +358,7 @@ impl Listen {
         context.out.event(&line, &listening)?;
         if let (Some(session), Some(path)) = (session, secret_file) {
             context.out.hint(&format!(
-                "created webhook {} for the session; its signing secret is in {}",
+                "created webhook {} for the session; the secret for the application is in {}",
                 session.id,
                 path.display()
             ));
@@ -393,4 +404,11 @@ pub struct Listening<'a> {
     /// The id of the webhook of the session.
     webhook: Option<&'a str>,
     secret_file: Option<String>,
+}
+
+/// With `--print-secret`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PrintedSecret<'a> {
+    secret: &'a str,
 }

@@ -1,18 +1,16 @@
 //! The `svc replay` command.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
-use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, ValueHint};
-use hyper::http::Extensions;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::Service;
+use webhook_verify::Secret;
 
-use super::trigger::verdict;
-use super::verify::{usable, without_line_end};
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
@@ -21,7 +19,8 @@ use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{any_of, of};
-use crate::recorded::{RecordedDelivery, Records, Since, created};
+use crate::recorded::{Entry, RecordedDelivery, Records, received_at};
+use crate::signing::{given_or_profile_secret, usable, without_line_end};
 use crate::urls::check_url;
 
 const VIEW: View = View(&[
@@ -75,102 +74,101 @@ pub struct Replay {
     /// URL of the application [default: the original one]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Signing secret file [default: the original one]
+    /// Signing secret file [default: that of `svc listen`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
 }
 
 impl Replay {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.list || self.show {
-            return self.show(context);
-        }
-        if self.ids.is_empty() && self.since.is_none() {
-            return Err(Failure::usage("nothing to replay is named")
-                .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
-        }
         if let Some(to) = &self.to {
             check_url("--to", to)?;
         }
+        if self.ids.is_empty() && self.since.is_none() && !self.list && !self.show {
+            return Err(Failure::usage("nothing to replay is named")
+                .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
+        }
         let records = Records::in_dir(&context.settings.data_dir);
-        let since = match &self.since {
-            Some(since) => records.since(since_when(context, since)?.with_timezone(&Utc))?,
-            None => Since {
-                records: self.ids.iter().map(|id| records.get(id)).collect::<Result<_, _>>()?,
-                ..Since::default()
-            },
+        let mut entries = match self.ids.as_slice() {
+            [] => records.since(self.instant(context)?)?,
+            ids => ids
+                .iter()
+                .map(|id| records.get(id).map(|record| (record.id.clone(), Ok(record))))
+                .collect::<Result<_, _>>()?,
         };
-        if since.repeated > 0 {
-            let attempts = if since.repeated == 1 { "attempt" } else { "attempts" };
-            context.out.note(&format!(
-                "{} earlier {attempts} of the same events left out; each event is delivered once",
-                since.repeated
-            ));
+        if self.list || self.show {
+            return self.show(context, &entries);
         }
-        let (found, corrupt) = (since.records, since.corrupt);
-        let given = self
-            .secret_file
-            .as_deref()
-            .map(|path| super::verify::read_secret(context, path))
-            .transpose()?;
-        let total = found.len() + corrupt.len();
+        if self.since.is_some() {
+            remove_repeated(context, &mut entries);
+        }
+        self.replay(context, entries).await
+    }
+
+    /// The time of `--since`. Deliveries are recorded with this machine's time.
+    fn instant(&self, context: &Context) -> Result<Option<DateTime<Utc>>, Failure> {
+        let Some(since) = &self.since else { return Ok(None) };
+        let now = Utc::now().with_timezone(&context.settings.zone()?);
+        let instant = at::parse(since, &now, Direction::Past)
+            .map_err(|error| Failure::usage(format!("--since: {error}")))?;
+        if instant > now {
+            let shown = context.out.local_time(&instant.to_rfc3339());
+            return Err(Failure::usage(format!("--since: {shown} is in the future"))
+                .hint("give a time in the past, or a duration before now: --since 10m"));
+        }
+        Ok(Some(instant.into()))
+    }
+
+    async fn replay(&self, context: &Context, entries: Vec<Entry>) -> Result<(), Failure> {
+        let total = entries.len();
+        let prepared = entries.into_iter().map(|(id, record)| {
+            let prepared = record.and_then(|record| Ok((self.prepare(context, &record)?, record)));
+            (id, prepared)
+        });
+        let mut prepared = prepared.collect::<Vec<_>>();
+        let deliveries = prepared.iter().filter_map(|(_, each)| Some(&each.as_ref().ok()?.0));
+        let is_dry = context.settings.dry_run;
+        if is_dry {
+            context.out.value(&deliveries.clone().map(Delivery::to_json).collect::<Vec<_>>())?;
+        }
+        let deliverer = Deliverer::to(context, deliveries.map(|delivery| delivery.url.as_str()))?;
+        // With --since, one that cannot be delivered does not stop the others.
+        if let Some(index) = prepared.iter().position(|(_, each)| each.is_err())
+            && (is_dry || self.since.is_none())
+        {
+            return prepared.swap_remove(index).1.map(drop);
+        }
+        if is_dry {
+            return Ok(());
+        }
         let (mut results, mut failed) = (Vec::new(), Vec::new());
-        let (mut records, mut deliveries) = (Vec::new(), Vec::new());
-        for (id, failure) in corrupt {
-            results.push(Replayed::failed(&id, &failure));
-            failed.push(failure);
-        }
-        for record in &found {
-            match self.prepare(record, given.as_deref()) {
-                Ok(delivery) => {
-                    records.push(record);
-                    deliveries.push(delivery);
+        for (id, prepared) in prepared {
+            let mut result = Replayed { id, ..Replayed::default() };
+            let outcome = match prepared {
+                Err(failure) => Err(failure),
+                Ok((delivery, record)) => {
+                    (result.event, result.event_id) = (record.event, record.event_id);
+                    let progress = context.out.progress(format!("delivering {}", result.id));
+                    let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await;
+                    drop(progress);
+                    result.to = Some(delivery.url);
+                    response.map_err(Failure::from)
                 }
-                // One that cannot be delivered does not stop the others.
-                Err(failure) if self.since.is_some() => {
-                    results.push(Replayed::failed(&record.id, &failure));
-                    failed.push(failure);
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-        if context.settings.dry_run {
-            let shown = deliveries.iter().map(Delivery::to_json).collect::<Vec<_>>();
-            context.out.value(&shown)?;
-            return failed.into_iter().next().map_or(Ok(()), Err);
-        }
-        if context.out.format() == Format::Ndjson {
-            results.drain(..).try_for_each(|result| context.out.one(&result, VIEW))?;
-        }
-        let urls = deliveries.iter().map(|delivery| delivery.url.as_str());
-        let deliverer = Deliverer::to(context, urls)?;
-        for (record, delivery) in records.iter().zip(&deliveries) {
-            let progress = context.out.progress(format!("delivering {}", record.id));
-            let response = deliverer.post(delivery, RESPONSE_TIMEOUT).await;
-            drop(progress);
-            let mut result = Replayed {
-                id: record.id.clone(),
-                event: record.event.clone(),
-                event_id: record.event_id.clone(),
-                to: Some(delivery.url.clone()),
-                ..Replayed::default()
             };
-            match response {
+            match outcome {
                 Ok(response) => {
                     result.status = Some(response.status);
                     result.duration_ms = Some(response.duration.as_millis() as u64);
-                    failed.extend(verdict(&response).err());
+                    failed.extend(response.verdict().err());
                 }
-                // A failed delivery does not stop the others.
-                Err(none) => {
-                    result.problem = Some(none.to_string());
-                    failed.push(none.into());
+                Err(failure) => {
+                    result.problem = Some(failure.details().message.clone());
+                    failed.push(failure);
                 }
             }
-            if context.out.format() == Format::Ndjson {
-                context.out.one(&result, VIEW)?;
-            } else {
-                results.push(result);
+            match context.out.format() {
+                Format::Ndjson => context.out.one(&result, VIEW)?,
+                _ => results.push(result),
             }
         }
         if context.out.format() != Format::Ndjson {
@@ -186,59 +184,7 @@ impl Replay {
         }
     }
 
-    /// Prints recorded deliveries: one line for each, or all of it.
-    fn show(&self, context: &Context) -> Result<(), Failure> {
-        let records = Records::in_dir(&context.settings.data_dir);
-        let mut found = match self.ids.as_slice() {
-            [] => records.all()?,
-            ids => {
-                let get = |id: &String| Ok((id.clone(), Ok(records.get(id)?)));
-                ids.iter().map(get).collect::<Result<_, Failure>>()?
-            }
-        };
-        if let Some(since) = &self.since {
-            let instant = since_when(context, since)?;
-            found.retain(|(id, record)| match record {
-                Ok(record) => {
-                    DateTime::parse_from_rfc3339(&record.received_at).is_ok_and(|at| at >= instant)
-                }
-                // The file name of a corrupt record still has its time.
-                Err(_) => created(id).is_some_and(|at| at >= instant.timestamp()),
-            });
-        }
-        let corrupt = found.iter().filter(|(_, record)| record.is_err()).count();
-        if self.show && context.out.is_table() && !found.is_empty() {
-            for (index, (id, record)) in found.iter().enumerate() {
-                context.out.raw(if index > 0 { "\n" } else { "" })?;
-                match record {
-                    Ok(record) => show_message(context, record)?,
-                    Err(failure) => {
-                        context.out.one(&Recorded::unreadable(id, failure), RECORDED)?;
-                    }
-                }
-            }
-        } else {
-            let shown = found.iter().map(|(id, record)| match record {
-                Ok(record) if self.show => Recorded::with_message(record),
-                Ok(record) => Ok(Recorded::from(record)),
-                Err(failure) => Ok(Recorded::unreadable(id, failure)),
-            });
-            let shown = shown.collect::<Result<Vec<_>, _>>()?;
-            let none = "no deliveries are recorded; svc listen records them";
-            context.out.list(&shown, RECORDED, none)?;
-        }
-        if corrupt > 0 {
-            let records = if corrupt == 1 { "record" } else { "records" };
-            context.out.warning(&format!("{corrupt} {records} cannot be read"));
-        }
-        Ok(())
-    }
-
-    fn prepare(
-        &self,
-        record: &RecordedDelivery,
-        given: Option<&[u8]>,
-    ) -> Result<Delivery, Failure> {
+    fn prepare(&self, context: &Context, record: &RecordedDelivery) -> Result<Delivery, Failure> {
         let to = self.to.as_ref().or(record.forwarded_to.as_ref()).ok_or_else(|| {
             Failure::usage(format!("{} was not forwarded: give the URL with --to", record.id))
         })?;
@@ -246,19 +192,73 @@ impl Replay {
             "extraction" => Service::Extraction,
             _ => Service::Email,
         };
-        let secret = match given {
-            Some(secret) => secret.to_vec(),
-            None => recorded_secret(record)?,
+        let secret = match &record.secret_file {
+            Some(path) if self.secret_file.is_none() => recorded_secret(record, path)?,
+            _ => given_or_profile_secret(context, self.secret_file.as_deref())?,
         };
-        let mut delivery = Delivery {
-            url: to.clone(),
-            headers: record.headers.clone(),
-            body: record.body()?.into(),
-            extensions: Extensions::new(),
-        };
-        delivery.sign(service, &usable(&secret)?);
+        let mut delivery = record.to_delivery(to)?;
+        delivery.sign(service, &secret);
         Ok(delivery)
     }
+
+    /// Prints recorded deliveries: one line for each, or all of it.
+    fn show(&self, context: &Context, entries: &[Entry]) -> Result<(), Failure> {
+        if self.show && context.out.is_table() && !entries.is_empty() {
+            for (index, entry) in entries.iter().enumerate() {
+                context.out.raw(if index > 0 { "\n" } else { "" })?;
+                context.out.one(&Recorded::of(entry), RECORDED)?;
+                if let (_, Ok(record)) = entry {
+                    show_message(context, record)?;
+                }
+            }
+        } else {
+            let mut shown = entries.iter().map(Recorded::of).collect::<Vec<_>>();
+            if self.show {
+                for (shown, (_, record)) in shown.iter_mut().zip(entries) {
+                    shown.message = record.as_ref().ok().map(Message::of).transpose()?;
+                }
+            }
+            let none = "no deliveries are recorded; svc listen records them";
+            context.out.list(&shown, RECORDED, none)?;
+        }
+        match entries.iter().filter(|(_, record)| record.is_err()).count() {
+            0 => {}
+            1 => context.out.warning("1 record cannot be read"),
+            corrupt => context.out.warning(&format!("{corrupt} records cannot be read")),
+        }
+        Ok(())
+    }
+}
+
+/// Keeps the newest attempt of each event.
+fn remove_repeated(context: &Context, entries: &mut Vec<Entry>) {
+    let (before, mut seen) = (entries.len(), HashSet::new());
+    entries.reverse();
+    entries.retain(|(_, record)| match record {
+        Ok(RecordedDelivery { event_id: Some(event), service, .. }) => {
+            seen.insert((service.clone(), event.clone()))
+        }
+        _ => true,
+    });
+    entries.reverse();
+    let repeated = before - entries.len();
+    if repeated > 0 {
+        let attempts = if repeated == 1 { "attempt" } else { "attempts" };
+        context.out.note(&format!(
+            "{repeated} earlier {attempts} of the same events left out; each event is delivered once"
+        ));
+    }
+}
+
+/// The secret that verified the delivery.
+fn recorded_secret(record: &RecordedDelivery, path: &std::path::Path) -> Result<Secret, Failure> {
+    let secret = std::fs::read(path).map(without_line_end).map_err(|error| {
+        let id = &record.id;
+        let path = path.display();
+        Failure::input(format!("the signing secret of {id} cannot be read: {path}: {error}"))
+            .hint("give the signing secret of the application: --secret-file PATH")
+    })?;
+    usable("--secret-file", &secret)
 }
 
 /// The result of a delivery.
@@ -279,20 +279,12 @@ pub struct Replayed {
     problem: Option<String>,
 }
 
-impl Replayed {
-    /// The result of a delivery that cannot be sent.
-    fn failed(id: &str, failure: &Failure) -> Self {
-        let problem = Some(failure.details().message.clone());
-        Self { id: id.to_owned(), problem, ..Self::default() }
-    }
-}
-
 /// A record, with --list or --show.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Recorded<'a> {
     id: &'a str,
-    received_at: Option<Cow<'a, str>>,
+    received_at: Option<String>,
     #[schemars(extend("enum" = ["email", "extraction", null]))]
     service: Option<&'a str>,
     event: Option<&'a str>,
@@ -313,74 +305,39 @@ struct Message<'a> {
     body: Value,
 }
 
-impl<'a> From<&'a RecordedDelivery> for Recorded<'a> {
-    fn from(record: &'a RecordedDelivery) -> Self {
-        Self {
-            id: &record.id,
-            received_at: Some(Cow::Borrowed(&record.received_at)),
-            service: Some(&record.service),
-            event: record.event.as_deref(),
-            event_id: record.event_id.as_deref(),
-            to: record.forwarded_to.as_deref(),
-            ..Self::default()
+impl<'a> Recorded<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        let at = received_at(entry).map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true));
+        let common = Self { id: &entry.0, received_at: at, ..Self::default() };
+        match &entry.1 {
+            Ok(record) => Self {
+                service: Some(&record.service),
+                event: record.event.as_deref(),
+                event_id: record.event_id.as_deref(),
+                to: record.forwarded_to.as_deref(),
+                ..common
+            },
+            Err(failure) => Self { problem: Some(&failure.details().message), ..common },
         }
     }
 }
 
-impl<'a> Recorded<'a> {
-    fn with_message(record: &'a RecordedDelivery) -> Result<Self, Failure> {
+impl<'a> Message<'a> {
+    fn of(record: &'a RecordedDelivery) -> Result<Self, Failure> {
         let body = record.body()?;
         let body =
             serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
-        let message = Some(Message { headers: &record.headers, body });
-        Ok(Self { message, ..Self::from(record) })
-    }
-
-    /// A record that cannot be read. Its id has the time of receipt.
-    fn unreadable(id: &'a str, failure: &'a Failure) -> Self {
-        let at = created(id).and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-        let received_at = at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
-        Self { id, received_at, problem: Some(&failure.details().message), ..Self::default() }
+        Ok(Self { headers: &record.headers, body })
     }
 }
 
-/// Prints a record, and its headers and body as in an HTTP message.
+/// Prints the headers and the body as in an HTTP message.
 fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Failure> {
-    context.out.one(&Recorded::from(record), RECORDED)?;
-    let headers = record.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
-    let body = record.body()?;
-    let body = match serde_json::from_slice::<Value>(&body) {
-        Ok(json) => format!("{json:#}"),
-        Err(_) => String::from_utf8_lossy(&body).into_owned(),
+    let Message { headers, body } = Message::of(record)?;
+    let headers = headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+    let body = match body {
+        Value::String(text) => text,
+        json => format!("{json:#}"),
     };
     context.out.raw_data(&format!("\n{}\n{body}\n", headers.collect::<String>()))
-}
-
-/// The time of `--since`. Deliveries are recorded with this machine's time.
-fn since_when(context: &Context, since: &str) -> Result<DateTime<FixedOffset>, Failure> {
-    let now = Utc::now().with_timezone(&context.settings.zone()?);
-    let instant = at::parse(since, &now, Direction::Past)
-        .map_err(|error| Failure::usage(format!("--since: {error}")))?;
-    if instant > now {
-        let shown = context.out.local_time(&instant.to_rfc3339());
-        return Err(Failure::usage(format!("--since: {shown} is in the future"))
-            .hint("give a time in the past, or a duration before now: --since 10m"));
-    }
-    Ok(instant)
-}
-
-fn recorded_secret(record: &RecordedDelivery) -> Result<Vec<u8>, Failure> {
-    let hint = "give the signing secret of the application: --secret-file PATH";
-    let Some(path) = &record.secret_file else {
-        let message = format!("{} was recorded without the file of its signing secret", record.id);
-        return Err(Failure::input(message).hint(hint));
-    };
-    std::fs::read(path).map(without_line_end).map_err(|error| {
-        Failure::input(format!(
-            "the signing secret of {} cannot be read: {}: {error}",
-            record.id,
-            path.display()
-        ))
-        .hint(hint)
-    })
 }

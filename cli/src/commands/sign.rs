@@ -6,12 +6,12 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::verify::{ServiceName, read_secret, usable};
+use super::verify::ServiceName;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output_schema::of;
-use crate::signing;
+use crate::signing::{read_secret, sign, usable};
 
 /// Sign a body as a service would and print the header
 #[derive(Args, Debug)]
@@ -41,9 +41,10 @@ pub struct Sign {
 
 impl Sign {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let secret = usable(&read_secret(context, &self.secret_file)?)?;
+        let secret = read_secret(context, "--secret-file", &self.secret_file)?;
+        let secret = usable("--secret-file", &secret)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
-        let (header, signature) = signing::sign(self.service.into(), &secret, &body);
+        let (header, signature) = sign(self.service.into(), &secret, &body);
         let line = format!("{header}: {signature}");
         context.out.done(&line, &Output { header, signature: &signature, line: &line })
     }

@@ -3,29 +3,20 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use hyper::http::Extensions;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::Service;
 
-use super::verify::{read_secret, usable};
 use crate::command_spec::changes;
 use crate::context::Context;
-use crate::deliver::{Deliverer, Delivery, DeliveryResponse, RESPONSE_TIMEOUT};
+use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
+use crate::events::{self, EVENTS};
 use crate::failure::Failure;
 use crate::input::json_or_text;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::recorded::session_secret;
+use crate::signing::given_or_profile_secret;
 use crate::urls::check_url;
-
-pub(super) mod payload;
-
-pub use payload::EVENTS;
-
-/// Signs test deliveries without a configured secret.
-const TEST_SECRET: &str = "svc_test_secret";
 
 const VIEW: View = View(&[
     Column::id("ID", "/id"),
@@ -38,9 +29,8 @@ const VIEW: View = View(&[
 
 /// Send a signed test event to an application
 ///
-/// Works without a service. Without --secret-file, the delivery is signed with the secret of the
-/// last `svc listen` session, or else with `svc_test_secret`. The exit code is 10 if the response is
-/// not 2xx.
+/// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
+/// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -54,7 +44,7 @@ Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received, extraction.completed, extraction.failed")]
 pub struct Trigger {
     /// Event to send
-    #[arg(value_parser = payload::EVENTS)]
+    #[arg(value_parser = EVENTS)]
     event: String,
     /// URL of the application
     #[arg(long, value_name = "URL")]
@@ -72,23 +62,19 @@ pub struct Trigger {
 impl Trigger {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         check_url("--to", &self.to)?;
-        let service = service_of(&self.event);
-        let mut body = payload::of(&self.event);
+        let service = events::service_of(&self.event);
+        let mut body = events::sample(&self.event);
         for change in &self.set {
             set(&mut body, change)?;
         }
         let id = body.get("id").cloned().unwrap_or_default();
-        let mut delivery = Delivery {
-            url: self.to.clone(),
-            headers: payload::headers(service, &body),
-            body: body.to_string().into(),
-            extensions: Extensions::new(),
-        };
-        let secret = match &self.secret_file {
-            Some(path) => read_secret(context, path)?,
-            None => session_or_test_secret(context, service),
-        };
-        delivery.sign(service, &usable(&secret)?);
+        let headers = events::headers(service, &body);
+        let mut delivery = Delivery::new(&self.to, headers, body.to_string());
+        if self.secret_file.is_none() {
+            context.out.note("signed with the secret of `svc listen --print-secret`");
+        }
+        let secret = given_or_profile_secret(context, self.secret_file.as_deref())?;
+        delivery.sign(service, &secret);
         if context.settings.dry_run {
             return context.out.value(&delivery.to_json());
         }
@@ -112,7 +98,7 @@ impl Trigger {
             duration_ms: response.duration.as_millis() as u64,
         };
         context.out.one(&triggered, VIEW)?;
-        verdict(&response)
+        response.verdict()
     }
 }
 
@@ -125,43 +111,6 @@ pub struct Triggered<'a> {
     to: &'a str,
     status: u16,
     duration_ms: u64,
-}
-
-/// Fails unless the response of the application is 2xx.
-pub(super) fn verdict(response: &DeliveryResponse) -> Result<(), Failure> {
-    if (200..300).contains(&response.status) {
-        return Ok(());
-    }
-    let body = String::from_utf8_lossy(&response.body);
-    let line = body.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
-    let failure = Failure::check(format!(
-        "the application responded with {}, which is not 2xx",
-        response.status
-    ))
-    .code("endpoint_answered_error");
-    Err(match (line.is_empty(), response.status) {
-        (false, _) => failure.hint(format!("response body: {line}")),
-        (true, 401) => failure.hint("give the application's signing secret with --secret-file"),
-        (true, _) => failure,
-    })
-}
-
-fn service_of(event: &str) -> Service {
-    if event.starts_with("extraction.") { Service::Extraction } else { Service::Email }
-}
-
-fn session_or_test_secret(context: &Context, service: Service) -> Vec<u8> {
-    let path = session_secret::newest(&context.settings.data_dir, service.as_str());
-    match path.and_then(|path| std::fs::read(path).ok()) {
-        Some(secret) => {
-            context.out.note("signed with the secret of the last `svc listen`");
-            secret
-        }
-        None => {
-            context.out.note(&format!("signed with the test secret `{TEST_SECRET}`"));
-            TEST_SECRET.as_bytes().to_vec()
-        }
-    }
 }
 
 /// Sets one value. A pointer that matches nothing is an error.

@@ -1,19 +1,19 @@
 //! The `svc verify` command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Service;
-use webhook_verify::{Rejection, Secret, Signature, Verifier};
+use webhook_verify::{Rejection, Signature, Verifier};
 
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::diagnose::{Case, Diagnosis, Mistake};
 use crate::failure::Failure;
 use crate::output_schema::of;
-use crate::signing::scheme;
+use crate::signing::{read_secret, scheme, usable};
 
 /// Verify the signature of a webhook delivery
 ///
@@ -97,11 +97,11 @@ pub struct Output {
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let service = scheme(self.service.into());
-        let secret = read_secret(context, &self.secret_file)?;
-        let verifier = Verifier::with_secrets(service, [usable(&secret)?])
+        let secret = read_secret(context, "--secret-file", &self.secret_file)?;
+        let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
             .map_err(|error| Failure::input(error.to_string()))?;
         let read = |option: &str, paths: &[PathBuf]| -> Result<Vec<_>, Failure> {
-            paths.iter().map(|path| secret_in(context, option, path)).collect()
+            paths.iter().map(|path| read_secret(context, option, path)).collect()
         };
         let old = read("--old-secret-file", &self.old_secret_file)?;
         let other = read("--other-secret-file", &self.other_secret_file)?;
@@ -115,7 +115,7 @@ impl Verify {
                 let case = Case::new(service, value.as_bytes(), &body, &secret)
                     .secrets(Mistake::OldSecret, &old)
                     .secrets(Mistake::OtherSchemeSecret, &other);
-                Err(explained(error, case.diagnose()))
+                Err(explained(error, &case.diagnose()))
             }
         }
     }
@@ -139,56 +139,23 @@ fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&st
 }
 
 /// The failure with its explanation and advice.
-fn explained(error: Rejection, diagnosis: Diagnosis) -> Failure {
-    let failure = Failure::check(error.to_string()).code("signature_mismatch");
-    match diagnosis {
+fn explained(error: Rejection, diagnosis: &Diagnosis) -> Failure {
+    let mut failure = Failure::check(error.to_string()).code("signature_mismatch");
+    let (found, advice): (Vec<_>, Vec<_>) = match diagnosis {
         Diagnosis::Explained(mistakes) => {
-            let mut failure = failure;
-            let fields = mistakes.iter().map(|m| (m.code().to_owned(), m.to_string()));
-            failure.details_mut().fields.extend(fields);
-            let advice = mistakes.iter().map(|m| m.advice()).collect::<Vec<_>>();
-            failure.hint(advice.join("\n"))
+            mistakes.iter().map(|m| ((m.code(), m.to_string()), m.advice())).unzip()
         }
-        Diagnosis::Unexplained(hints) if !hints.is_empty() => {
-            let mut failure = failure;
-            let fields = hints.iter().map(|h| (h.code().to_owned(), h.to_string()));
-            failure.details_mut().fields.extend(fields);
-            let advice = hints.iter().map(|h| h.advice()).collect::<Vec<_>>();
-            failure.hint(advice.join("\n"))
+        Diagnosis::Unexplained(hints) => {
+            hints.iter().map(|h| ((h.code(), h.to_string()), h.advice())).unzip()
         }
-        _ => failure.hint(
-            "either another secret was used (try --old-secret-file and --other-secret-file), \
-             or the body was changed",
-        ),
-    }
-}
-
-/// Reads `--secret-file`. A line break at the end of the file is not part of the secret.
-pub fn read_secret(context: &Context, path: &Path) -> Result<Vec<u8>, Failure> {
-    secret_in(context, "--secret-file", path)
-}
-
-pub fn secret_in(context: &Context, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    context.inputs.bytes(&context.out, option, path).map(without_line_end)
-}
-
-/// Removes a line break at the end.
-pub fn without_line_end(mut secret: Vec<u8>) -> Vec<u8> {
-    if secret.last() == Some(&b'\n') {
-        secret.pop();
-        if secret.last() == Some(&b'\r') {
-            secret.pop();
-        }
-    }
-    secret
-}
-
-/// Checks the secret; an empty one is invalid, for example.
-pub fn usable(secret: &[u8]) -> Result<Secret, Failure> {
-    usable_as("--secret-file", secret)
-}
-
-/// As [`usable`], for the secret of another option.
-pub fn usable_as(option: &str, secret: &[u8]) -> Result<Secret, Failure> {
-    Secret::new(secret).map_err(|error| Failure::input(format!("{option}: {error}")))
+        Diagnosis::Verifies => Default::default(),
+    };
+    let fields = found.into_iter().map(|(code, description)| (code.to_owned(), description));
+    failure.details_mut().fields.extend(fields);
+    failure.hint(match advice.is_empty() {
+        false => advice.join("\n"),
+        true => "either another secret was used (try --old-secret-file and --other-secret-file), \
+                 or the body was changed"
+            .to_owned(),
+    })
 }

@@ -168,6 +168,11 @@ fn escape_non_ascii(json: &str) -> String {
     out
 }
 
+/// JSON as Python writes it by default.
+pub fn spaced(value: &Value) -> String {
+    serialize(value, Spaced).unwrap_or_default()
+}
+
 /// Puts a space after each comma and colon, which is Python's default.
 pub(super) struct Spaced;
 

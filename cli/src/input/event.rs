@@ -1,6 +1,6 @@
 //! Parses the names of events.
 
-use crate::commands::trigger::EVENTS;
+use crate::events::EVENTS;
 use crate::suggest::nearest;
 
 /// Reads an event, as clap's `value_parser`. The service may have undocumented events, so only a name

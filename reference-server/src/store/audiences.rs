@@ -4,7 +4,7 @@ use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
@@ -23,14 +23,24 @@ pub(crate) struct Audience {
 /// (`docs/undocumented/both-services.md#bounds`).
 const MAX_AUDIENCES: usize = 10_000;
 
-pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Audience, ApiError> {
+/// Inserts an audience, by default with a new ID.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    organization: i64,
+    name: String,
+    id: Option<String>,
+) -> Result<Audience, ApiError> {
     tx.limit("audience", organization, MAX_AUDIENCES)?;
-    let id = id::new(Prefix::Audience);
-    tx.execute(
+    let id = id.unwrap_or_else(|| id::new(Prefix::Audience));
+    let inserted = tx.execute(
         "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)
-         VALUES (?1, ?2, ?3, 0, ?4, ?4)",
+         VALUES (?1, ?2, ?3, 0, ?4, ?4) ON CONFLICT DO NOTHING",
         (&id, organization, &name, tx.now),
     )?;
+    if inserted == 0 {
+        let message = "belongs to an audience of another organization";
+        return Err(ApiError::new(Code::Conflict, message));
+    }
     Ok(Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() })
 }
 

@@ -1,34 +1,260 @@
-//! Sends the requests of a check and judges the responses.
+//! Makes the requests of the checks, sends them and keeps what was found.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use hyper::body::Bytes;
 use hyper::header::{LOCATION, RETRY_AFTER};
+use serde_json::{Value, json};
 use svc_sdk::Service;
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::request::{Request, Sender};
-use crate::deliver::{Deliverer, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT};
-
-/// How long a receiver may take until it accepts a repeated delivery.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Responses other than 503 with `Retry-After` after which no attempt is made any more. The email
-/// service makes as many retries.
-const MAX_ERRORS: u32 = 3;
+use super::checks::{Body, Check, Key, Variant};
+use crate::deliver::{Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT};
+use crate::diagnose::spaced;
+use crate::events;
+use crate::signing::{scheme, tag};
 
 /// The examination of one receiver.
 pub(super) struct Exam {
-    pub(super) sender: Sender,
+    pub(super) service: Service,
+    pub(super) url: String,
+    pub(super) secret: Vec<u8>,
+    pub(super) old_secret: Option<Vec<u8>>,
     pub(super) deliverer: Deliverer,
+    pub(super) timings: Timings,
+    pub(super) seen: Seen,
+}
+
+/// How long the checks wait.
+pub(super) struct Timings {
+    /// For a response.
+    pub(super) response: Duration,
+    /// Half of the service's timeout.
+    pub(super) slow: Duration,
+    /// Until a repeated delivery is accepted, with a pause between two attempts.
+    pub(super) patience: Duration,
+    pub(super) pause: Duration,
+    /// Handlers that take less time are not interrupted, because it could not be told whether they
+    /// finished before the disconnection.
+    pub(super) shortest: Duration,
+    /// How exactly the time of a handler is known.
+    pub(super) margin: Duration,
+    /// Between two bytes of a body that arrives slowly, and until the receiver has to give it up.
+    pub(super) drip: Duration,
+    pub(super) dripping: Duration,
+}
+
+impl Timings {
+    pub(super) const REAL: Self = Self {
+        response: RESPONSE_TIMEOUT,
+        slow: Duration::from_secs(5),
+        patience: Duration::from_secs(30),
+        pause: Duration::from_secs(1),
+        shortest: Duration::from_secs(2),
+        margin: Duration::from_millis(500),
+        drip: Duration::from_millis(500),
+        dripping: Duration::from_secs(15),
+    };
+}
+
+/// What was seen in all checks.
+#[derive(Default)]
+pub(super) struct Seen {
     /// The longest time that the receiver took to accept a delivery.
     pub(super) slowest: Cell<Duration>,
-    /// Whether any delivery was accepted.
     pub(super) has_accepted: Cell<bool>,
-    /// Whether a connection failed.
-    pub(super) is_lost: Cell<bool>,
+    /// Why no connection was possible.
+    pub(super) lost: RefCell<Option<DeliveryError>>,
+}
+
+/// A request of a check.
+pub(super) struct Request {
+    /// Tells it from the others of its check.
+    pub(super) name: String,
+    /// The id in the body. Each request has its own, because a receiver may respond with 2xx to one
+    /// that it knows, however it is signed.
+    pub(super) id: String,
+    pub(super) delivery: Delivery,
+    /// The digits of the correct signature.
+    pub(super) digits: String,
+}
+
+impl Exam {
+    /// The requests of a check, without those that the secret makes impossible. Their user agent
+    /// names the check, for the receiver's log.
+    pub(super) fn requests(&self, check: &Check) -> Vec<Request> {
+        let of_variant = |variant: &Variant| match variant.body {
+            Body::EachEvent => {
+                let events = events::EVENTS.into_iter();
+                let events = events.filter(|event| events::service_of(event) == self.service);
+                events.filter_map(|event| self.request(check, variant, event)).collect()
+            }
+            _ => Vec::from_iter(self.request(check, variant, self.event())),
+        };
+        check.variants.iter().flat_map(of_variant).collect()
+    }
+
+    fn request(&self, check: &Check, variant: &Variant, event: &str) -> Option<Request> {
+        let sample = events::sample(event);
+        let body = self.bytes(variant.body, &sample);
+        let signed = match variant.signed {
+            Some(signed) => self.bytes(signed, &sample),
+            None => body.clone(),
+        };
+        let service = match (variant.is_other_service, self.service) {
+            (false, service) => service,
+            (true, Service::Email) => Service::Extraction,
+            (true, _) => Service::Email,
+        };
+        let digits = hex::encode(tag(&self.key(variant.key)?, &signed));
+        let (prefix, other) = match service {
+            Service::Email => ("", "sha256="),
+            _ => ("sha256=", ""),
+        };
+        let signatures = variant.signatures.iter().map(|template| {
+            let value = template.replace("{prefix}", prefix).replace("{other}", other);
+            let value = value.replace("{digits}", &digits).replace("{8}", &digits[..8]);
+            let value = value.replace("{32}", &digits[..32]).replace("{63}", &digits[..63]);
+            let value = value.replace("{DIGITS}", &digits.to_uppercase());
+            (scheme(service).signature_header(), value.replace("{zeros}", &"0".repeat(64)))
+        });
+        let value = self.value(variant.body, &sample);
+        let mut headers = events::headers(self.service, &value);
+        headers[1].1 += &format!(" (certify {})", check.name);
+        let name = if variant.body == Body::EachEvent { event } else { variant.name };
+        Some(Request {
+            name: name.to_owned(),
+            id: value["id"].as_str().unwrap_or_default().to_owned(),
+            digits: hex::encode(tag(&self.secret, &body)),
+            delivery: Delivery::new(&self.url, headers.into_iter().chain(signatures), body),
+        })
+    }
+
+    /// The event of deliveries for which any will do.
+    fn event(&self) -> &'static str {
+        match self.service {
+            Service::Email => "email.sent",
+            _ => "extraction.completed",
+        }
+    }
+
+    fn key(&self, key: Key) -> Option<Vec<u8>> {
+        let secret = self.secret.as_slice();
+        let without_prefix = secret.splitn(2, |byte| *byte == b'_').nth(1);
+        let digits = without_prefix.unwrap_or(secret);
+        match key {
+            Key::Secret => Some(secret.to_vec()),
+            Key::OldSecret => self.old_secret.clone(),
+            Key::Random => Some(Uuid::new_v4().to_string().into_bytes()),
+            Key::Empty => Some(Vec::new()),
+            Key::WithoutPrefix => without_prefix.map(<[u8]>::to_vec),
+            Key::WithPrefix => Some([b"whsec_", secret].concat()),
+            Key::InHex => Some(hex::encode(secret).into_bytes()),
+            Key::FromHex => hex::decode(digits).ok(),
+            Key::FromBase64 => {
+                let text = String::from_utf8_lossy(digits);
+                STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
+            }
+        }
+    }
+
+    fn value(&self, body: Body, sample: &Value) -> Value {
+        let mut value = sample.clone();
+        match body {
+            Body::UnknownEvent => value["event"] = format!("{}.archived", self.service).into(),
+            Body::UnknownField => {
+                value["certify"] = json!({"nested": [1, null]});
+                value["data"]["certify"] = true.into();
+            }
+            Body::NotUtf8 | Body::Decoded => value["data"]["note"] = "price: ~5".into(),
+            Body::SortedKeys => value.sort_all_objects(),
+            Body::Another => value = events::sample(self.event()),
+            Body::Dated(days) => {
+                let created = Utc::now() + TimeDelta::days(days);
+                value["created"] = created.to_rfc3339_opts(SecondsFormat::Millis, true).into();
+            }
+            _ => {}
+        }
+        value
+    }
+
+    fn bytes(&self, body: Body, sample: &Value) -> Vec<u8> {
+        let value = self.value(body, sample);
+        let text = value.to_string();
+        let latin1 = |text: String| {
+            text.bytes().map(|byte| if byte == b'~' { 0xE9 } else { byte }).collect()
+        };
+        match body {
+            Body::Formatted => format!("\n{value:#}\t").into_bytes(),
+            Body::Spaced => spaced(&value).into_bytes(),
+            Body::NotUtf8 => latin1(text),
+            Body::Decoded => text.replace('~', "\u{FFFD}").into_bytes(),
+            Body::Half => text.as_bytes()[..text.len() / 2].to_vec(),
+            _ => text.into_bytes(),
+        }
+    }
+
+    pub(super) async fn send(&self, request: &Request) -> Received {
+        self.send_within(request, self.timings.response).await
+    }
+
+    pub(super) async fn send_within(&self, request: &Request, within: Duration) -> Received {
+        let body = request.delivery.body.clone().into();
+        self.send_body(request, body, within).await
+    }
+
+    /// Sends another body in place of the request's.
+    pub(super) async fn send_body(
+        &self,
+        request: &Request,
+        body: reqwest::Body,
+        within: Duration,
+    ) -> Received {
+        match self.deliverer.post_body(&request.delivery, body, within).await {
+            Ok(response) => {
+                let received = Received(Ok(response));
+                if let (true, Received(Ok(response))) = (received.is_accepted(), &received) {
+                    let slowest = self.seen.slowest.get().max(response.duration);
+                    self.seen.slowest.set(slowest);
+                    self.seen.has_accepted.set(true);
+                }
+                received
+            }
+            Err(error) if error.is_unsent() => {
+                let shown = error.to_string();
+                self.seen.lost.replace(Some(error));
+                Received(Err(DeliveryError::NotSent(shown)))
+            }
+            Err(error) => Received(Err(error)),
+        }
+    }
+
+    /// Delivers until the receiver accepts, as a service does. Returns the last response if it
+    /// never does.
+    pub(super) async fn until_accepted(&self, request: &Request) -> Result<Received, Received> {
+        /// Responses other than 503 with `Retry-After` after which no attempt is made any more.
+        /// The email service makes as many retries.
+        const MAX_ERRORS: u32 = 3;
+        let deadline = Instant::now() + self.timings.patience;
+        let mut errors = 0;
+        loop {
+            let received = self.send(request).await;
+            if received.is_accepted() {
+                return Ok(received);
+            }
+            errors += u32::from(!received.asks_to_retry() && !received.timed_out());
+            if errors == MAX_ERRORS || Instant::now() + self.timings.pause > deadline {
+                return Err(received);
+            }
+            tokio::time::sleep(self.timings.pause).await;
+        }
+    }
 }
 
 /// The result of a check.
@@ -37,8 +263,8 @@ pub(super) struct Finding {
     pub(super) verdict: Verdict,
     /// What the receiver did.
     pub(super) received: String,
-    /// A shell command that repeats the request.
-    pub(super) reproduce: Option<String>,
+    /// The body of the request that did not pass.
+    pub(super) body: Option<Bytes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,94 +275,23 @@ pub(super) enum Verdict {
     Skipped,
 }
 
+impl Finding {
+    pub(super) fn passed(received: impl fmt::Display) -> Self {
+        Self { verdict: Verdict::Passed, received: received.to_string(), body: None }
+    }
+
+    pub(super) fn not_passed(received: impl fmt::Display, request: &Request) -> Self {
+        let body = Some(request.delivery.body.clone());
+        Self { verdict: Verdict::NotPassed, received: received.to_string(), body }
+    }
+
+    pub(super) fn skipped(why: impl fmt::Display) -> Self {
+        Self { verdict: Verdict::Skipped, received: why.to_string(), body: None }
+    }
+}
+
 /// What was received for a request.
 pub(super) struct Received(pub(super) Result<DeliveryResponse, DeliveryError>);
-
-impl Exam {
-    pub(super) fn new(sender: Sender, deliverer: Deliverer) -> Self {
-        Self {
-            sender,
-            deliverer,
-            slowest: Cell::default(),
-            has_accepted: Cell::default(),
-            is_lost: Cell::default(),
-        }
-    }
-
-    pub(super) fn service(&self) -> Service {
-        self.sender.service
-    }
-
-    pub(super) async fn send(&self, check: &str, request: &Request) -> Received {
-        self.send_within(check, request, RESPONSE_TIMEOUT).await
-    }
-
-    pub(super) async fn send_within(
-        &self,
-        check: &str,
-        request: &Request,
-        within: Duration,
-    ) -> Received {
-        let received =
-            Received(self.deliverer.post(&self.sender.delivery(check, request), within).await);
-        if let Received(Ok(response)) = &received
-            && received.is_accepted()
-        {
-            self.slowest.set(self.slowest.get().max(response.duration));
-            self.has_accepted.set(true);
-        }
-        if !received.is_connected() {
-            self.is_lost.set(true);
-        }
-        received
-    }
-
-    /// Delivers until the receiver accepts, as a service does. Returns the last response if it
-    /// never does.
-    pub(super) async fn until_accepted(
-        &self,
-        check: &str,
-        request: &Request,
-    ) -> Result<Received, Received> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut errors = 0;
-        loop {
-            let received = self.send(check, request).await;
-            if received.is_accepted() {
-                return Ok(received);
-            }
-            errors += u32::from(!received.asks_to_retry() && !received.timed_out());
-            if errors == MAX_ERRORS || Instant::now() + PAUSE > deadline {
-                return Err(received);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    pub(super) fn passed(&self, received: impl fmt::Display, request: &Request) -> Finding {
-        self.finding(Verdict::Passed, received, request)
-    }
-
-    pub(super) fn not_passed(&self, received: impl fmt::Display, request: &Request) -> Finding {
-        self.finding(Verdict::NotPassed, received, request)
-    }
-
-    fn finding(&self, verdict: Verdict, received: impl fmt::Display, request: &Request) -> Finding {
-        let reproduce = Some(self.sender.command(request));
-        Finding { verdict, received: received.to_string(), reproduce }
-    }
-}
-
-impl Finding {
-    pub(super) fn skipped(why: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Skipped, received: why.into(), reproduce: None }
-    }
-
-    /// Replaces the command that reproduces the finding.
-    pub(super) fn reproduced_by(self, line: String) -> Self {
-        Self { reproduce: Some(line), ..self }
-    }
-}
 
 impl Received {
     /// Whether the service would regard the delivery as accepted: a 2xx response.
@@ -151,7 +306,7 @@ impl Received {
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        !matches!(self.0, Err(DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_)))
+        !self.0.as_ref().is_err_and(DeliveryError::is_unsent)
     }
 
     pub(super) fn status(&self) -> Option<u16> {
@@ -178,9 +333,7 @@ impl fmt::Display for Received {
                 return write!(f, "no response within {} s", limit.as_secs_f64());
             }
             Err(DeliveryError::BrokenOff(_)) => return f.write_str("the connection was closed"),
-            Err(DeliveryError::NotSent(why) | DeliveryError::NotTrusted(why)) => {
-                return write!(f, "no connection: {why}");
-            }
+            Err(unsent) => return unsent.fmt(f),
         };
         write!(f, "{}", response.status)?;
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
@@ -189,19 +342,5 @@ impl fmt::Display for Received {
             (503, _) if !self.asks_to_retry() => f.write_str(" without Retry-After"),
             _ => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_receiver_that_can_be_reached_refuses() {
-        let received = |error| Received(Err(error));
-        assert!(received(DeliveryError::BrokenOff(String::new())).is_refused());
-        assert!(received(DeliveryError::TimedOut(PAUSE)).is_refused());
-        assert!(!received(DeliveryError::NotSent(String::new())).is_refused());
-        assert!(!received(DeliveryError::NotTrusted(String::new())).is_refused());
     }
 }

@@ -2,10 +2,11 @@
 
 use hyper::header::HeaderMap;
 use svc_sdk::Service;
-use webhook_verify::{Rejection, Secret, Signature, Verifier};
+use webhook_verify::{Rejection, Signature, Verifier};
 
 use crate::diagnose::{Case, Diagnosis};
-use crate::signing::scheme;
+use crate::failure::Failure;
+use crate::signing::{scheme, usable};
 
 pub(super) struct Check {
     service: webhook_verify::Service,
@@ -15,13 +16,11 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn new(service: Service, usable: Secret, secret: &[u8]) -> Self {
+    pub(super) fn new(service: Service, secret: Vec<u8>) -> Result<Self, Failure> {
         let service = scheme(service);
-        let verifier = match service {
-            webhook_verify::Service::Email => Verifier::email(usable),
-            webhook_verify::Service::Extraction => Verifier::extraction(usable),
-        };
-        Self { service, verifier, secret: secret.to_vec() }
+        let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
+            .map_err(|error| Failure::input(error.to_string()))?;
+        Ok(Self { service, verifier, secret })
     }
 
     /// Checks the headers before the body is read.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::HeaderMap;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -19,22 +19,22 @@ use svc_sdk::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
+use webhook_verify::Secret;
 
 use super::check::Check;
 use crate::deliver::{
-    Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, is_hop_by_hop,
+    Deliverer, Delivery, DeliveryError, DeliveryResponse, RESPONSE_TIMEOUT, remove_hop_by_hop,
 };
-use crate::recorded::session_secret::SessionSecret;
 use crate::recorded::{RecordedDelivery, Records};
 use crate::signing::scheme;
 
 /// Maximum number of connections at a time. More wait until one is closed.
 const MAX_CONNECTIONS: usize = 64;
-/// Time limit for a body, which arrives before its signature can be verified.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit from the head of a request to the response: less than the sender waits.
+const ANSWER_WITHIN: Duration = Duration::from_secs(9);
 /// How long connecting is retried, for an application that restarts.
 const RESTART_LIMIT: Duration = Duration::from_secs(6);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -77,8 +77,10 @@ pub(super) struct Receiver {
     pub(super) routes: Vec<Route>,
     pub(super) deliverer: Deliverer,
     pub(super) records: Records,
+    /// The file of `--secret-file`, if it verifies.
     pub(super) secret_file: Option<PathBuf>,
-    pub(super) session_secret: Option<SessionSecret>,
+    /// Signs what is forwarded, in place of the service's signature.
+    pub(super) signer: Option<Secret>,
     pub(super) report: UnboundedSender<Report>,
     /// Locked for reading while a request is in flight.
     pub(super) busy: Arc<RwLock<()>>,
@@ -168,7 +170,6 @@ async fn serve(stream: TcpStream, receiver: Arc<Receiver>) {
     });
     let connection = http1::Builder::new()
         .keep_alive(false)
-        .preserve_header_case(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
@@ -192,72 +193,65 @@ impl Receiver {
             let problem = format!("expected POST, received {}", request.method());
             return Err((StatusCode::METHOD_NOT_ALLOWED, problem));
         }
+        let answer_by = Instant::now() + ANSWER_WITHIN;
         let (head, body) = request.into_parts();
         // The body of an unsigned request is not read.
         let unauthorized = |why| (StatusCode::UNAUTHORIZED, why);
-        self.check
-            .as_ref()
-            .map_or(Ok(()), |check| check.admits(&head.headers))
-            .map_err(unauthorized)?;
-        let body = self.body(body).await?;
-        self.check
-            .as_ref()
-            .map_or(Ok(()), |check| check.verify(&head.headers, &body))
-            .map_err(unauthorized)?;
-
-        let headers = head
-            .headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), latin1(value.as_bytes())))
-            .collect::<Vec<_>>();
+        if let Some(check) = &self.check {
+            check.admits(&head.headers).map_err(unauthorized)?;
+        }
+        let body = self.body(body, answer_by).await?;
+        if let Some(check) = &self.check {
+            check.verify(&head.headers, &body).map_err(unauthorized)?;
+        }
         let event = self.event(&head.headers, &body);
         let target = self.target(event.as_deref());
-        let mut record =
-            RecordedDelivery::new(self.service.as_str(), event.clone(), headers, &body);
+        let service = self.service.as_str();
+        let mut record = RecordedDelivery::new(service, event.clone(), &head.headers, &body);
         record.forwarded_to = target.cloned();
         record.secret_file.clone_from(&self.secret_file);
-        let touched = self.session_secret.as_ref().map_or(Ok(()), SessionSecret::touch);
-        let kept = touched.and_then(|()| self.records.store(&record)).err();
-        let kept = kept.map(|failure| failure.details().message.clone());
+        let stored = self.records.store(&record);
         let mut report = Report {
-            at: record.received_at.clone(),
+            at: record.received_at,
             id: Some(record.id),
             event,
             verified: self.check.is_some(),
             status: 200,
             forwarded_to: target.cloned(),
             duration_ms: 0,
-            problem: kept,
+            problem: stored.err().map(|failure| failure.details().message.clone()),
             body: serde_json::from_slice(&body).unwrap_or_default(),
         };
         let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
-        let delivery = Delivery {
-            url: url.clone(),
-            headers: record.headers,
-            body,
-            extensions: head.extensions,
-        };
+        let mut headers = head.headers;
+        remove_hop_by_hop(&mut headers);
+        let mut delivery = Delivery { url: url.clone(), headers, body };
+        if let Some(secret) = &self.signer {
+            delivery.sign(self.service, secret);
+        }
         let started = Instant::now();
-        let forwarded = self.forward(&delivery).await;
+        let forwarded = forward(&self.deliverer, &delivery, answer_by).await;
         report.duration_ms = started.elapsed().as_millis() as u64;
         let response = match forwarded {
-            Ok(answer) => {
-                report.status = answer.status;
-                to_response(answer)
-            }
+            Ok(answer) => to_response(answer),
             Err(none) => {
-                // The service treats this status as a failure and retries.
-                let status = status_for(&none);
-                report.status = status.as_u16();
-                report.problem = Some(none.to_string());
+                // The service treats these statuses as failures and retries.
+                let (status, problem) = match none {
+                    DeliveryError::TimedOut(_) => {
+                        (StatusCode::GATEWAY_TIMEOUT, too_late("the application did not respond"))
+                    }
+                    other => (StatusCode::BAD_GATEWAY, other.to_string()),
+                };
+                report.problem = Some(problem);
                 empty(status)
             }
         };
+        report.status = response.status().as_u16();
         Ok((report, response))
     }
 
     /// The body, within limits, because anybody who reaches this port can send one.
-    async fn body(&self, body: Incoming) -> Result<Bytes, (StatusCode, String)> {
+    async fn body(&self, body: Incoming, by: Instant) -> Result<Bytes, (StatusCode, String)> {
         let too_large = || {
             let limit = self.max_body >> 20;
             let problem = format!("the body is larger than {limit} MiB (--max-body)");
@@ -266,31 +260,13 @@ impl Receiver {
         if body.size_hint().lower() > self.max_body as u64 {
             return Err(too_large());
         }
-        let read = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, self.max_body).collect());
-        match read.await {
+        match timeout_at(by, Limited::new(body, self.max_body).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             Ok(Err(_)) => {
                 Err((StatusCode::BAD_REQUEST, "the connection broke within the body".to_owned()))
             }
-            Err(_) => {
-                let problem = format!("the body did not arrive within {BODY_TIMEOUT:?}");
-                Err((StatusCode::REQUEST_TIMEOUT, problem))
-            }
-        }
-    }
-
-    /// Retries while there is no connection, because the application may be restarting. Nothing was
-    /// delivered then, so a retry cannot deliver twice.
-    async fn forward(&self, delivery: &Delivery) -> Result<DeliveryResponse, DeliveryError> {
-        let deadline = Instant::now() + RESTART_LIMIT;
-        loop {
-            match self.deliverer.post(delivery, RESPONSE_TIMEOUT).await {
-                Err(DeliveryError::NotSent(_)) if Instant::now() < deadline => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                done => return done,
-            }
+            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, too_late("the body did not arrive"))),
         }
     }
 
@@ -316,26 +292,38 @@ impl Receiver {
     }
 }
 
-fn status_for(none: &DeliveryError) -> StatusCode {
-    match none {
-        DeliveryError::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-        DeliveryError::NotSent(_) | DeliveryError::NotTrusted(_) | DeliveryError::BrokenOff(_) => {
-            StatusCode::BAD_GATEWAY
+/// Forwards a delivery, with a response at this time at the latest. Retries while there is no
+/// connection, because the application may be restarting: nothing was delivered then, so a retry
+/// cannot deliver twice.
+async fn forward(
+    deliverer: &Deliverer,
+    delivery: &Delivery,
+    answer_by: Instant,
+) -> Result<DeliveryResponse, DeliveryError> {
+    let give_up = answer_by.min(Instant::now() + RESTART_LIMIT);
+    loop {
+        let left = answer_by.saturating_duration_since(Instant::now());
+        match deliverer.post(delivery, left).await {
+            Err(DeliveryError::NotSent(_)) if Instant::now() + PAUSE < give_up => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            done => return done,
         }
     }
+}
+
+fn too_late(what: &str) -> String {
+    let (within, sender) = (ANSWER_WITHIN.as_secs(), RESPONSE_TIMEOUT.as_secs());
+    format!("{what} within {within} s, and the sender waits no longer than {sender} s")
 }
 
 type Handled = (Report, Response<Full<Bytes>>);
 
 fn to_response(mut answer: DeliveryResponse) -> Response<Full<Bytes>> {
+    remove_hop_by_hop(&mut answer.headers);
     let mut response = Response::new(Full::new(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    let names = answer.headers.keys().filter(|name| is_hop_by_hop(name.as_str()));
-    for name in names.cloned().collect::<Vec<HeaderName>>() {
-        answer.headers.remove(name);
-    }
     *response.headers_mut() = answer.headers;
-    *response.extensions_mut() = answer.extensions;
     response
 }
 
@@ -345,26 +333,27 @@ fn empty(status: StatusCode) -> Response<Full<Bytes>> {
     response
 }
 
-/// Header bytes as text with one character per byte, so that they are forwarded unchanged.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_failed_forward_gets_a_status_that_the_service_retries() {
-        let why = || "why".to_owned();
-        for (none, status) in [
-            (DeliveryError::TimedOut(RESPONSE_TIMEOUT), 504),
-            (DeliveryError::NotSent(why()), 502),
-            (DeliveryError::NotTrusted(why()), 502),
-            (DeliveryError::BrokenOff(why()), 502),
-        ] {
-            assert_eq!(status_for(&none), status, "{none}");
+    /// A sender gives up after 10 seconds: neither a restart nor a slow application delays more.
+    #[tokio::test]
+    async fn a_forward_ends_in_time() {
+        let deliverer = Deliverer::new(None).expect("a client");
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let silent = format!("http://{}", silent.local_addr().expect("an address"));
+        for url in ["http://127.0.0.1:9", &silent] {
+            let delivery = Delivery::new(url, [("a", "b")], "{}");
+            let limit = Duration::from_millis(300);
+            let started = Instant::now();
+            let error = forward(&deliverer, &delivery, started + limit).await.err();
+            let is_late = matches!(error, Some(DeliveryError::TimedOut(_)));
+            assert_eq!(is_late, url == silent, "{error:?}");
+            assert!(is_late || matches!(error, Some(DeliveryError::NotSent(_))), "{error:?}");
+            assert!(started.elapsed() < RESTART_LIMIT, "{:?}", started.elapsed());
         }
+        assert!(ANSWER_WITHIN < RESPONSE_TIMEOUT && RESTART_LIMIT < ANSWER_WITHIN);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn rows() -> Vec<Row> {
             .not_found("replay rec_missing")
             .also("by time", 0, "replay --since 2020-01-01T00:00:00Z --to $application/hooks --secret-file secret.txt")
             .also("no deliveries since then", 0, "replay --since 1h --to $application/hooks")
-            .also("without a secret", 2, "replay evt_1 --to $application/hooks")
+            .also("with the secret of the profile", 0, "replay evt_1 --to $application/hooks")
             .also("without a target", 2, "replay rec_1 --secret-file secret.txt")
             .also("an application that is down", 8, "replay rec_1 --to http://127.0.0.1:9 --secret-file secret.txt")
             .also("an invalid time", 2, "replay --since someday"),

@@ -24,7 +24,7 @@ pub(crate) async fn create(
     let name = required_name(new.name)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&bytes, move |tx| {
-        Created::new(&compatibility, &audiences::insert(tx, organization, name)?)
+        Created::new(&compatibility, &audiences::insert(tx, organization, name, None)?)
     })
     .await
 }

@@ -1,5 +1,5 @@
-//! Sample bodies for the documented events (`docs/email-service/events.md` and
-//! `docs/extraction-service/events.md`).
+//! The documented events of both services, with sample deliveries
+//! (`docs/email-service/events.md` and `docs/extraction-service/events.md`).
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -20,8 +20,13 @@ pub const EVENTS: [&str; 10] = [
     "extraction.failed",
 ];
 
+/// The service that sends an event.
+pub fn service_of(event: &str) -> Service {
+    if event.starts_with("extraction.") { Service::Extraction } else { Service::Email }
+}
+
 /// A body of the event, with a new id and the current time.
-pub fn of(event: &str) -> Value {
+pub fn sample(event: &str) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
         "event": event,
@@ -32,22 +37,19 @@ pub fn of(event: &str) -> Value {
 }
 
 /// The headers of the delivery, without the signature.
-pub fn headers(service: Service, body: &Value) -> Vec<(String, String)> {
-    let text = |key: &str| body[key].as_str().unwrap_or_default();
-    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+pub fn headers(service: Service, body: &Value) -> Vec<(&'static str, String)> {
+    let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
     let mut headers = vec![
-        header("content-type", "application/json"),
-        header("user-agent", concat!("svc/", env!("CARGO_PKG_VERSION"))),
+        ("content-type", "application/json".to_owned()),
+        ("user-agent", concat!("svc/", env!("CARGO_PKG_VERSION")).to_owned()),
     ];
     match service {
-        Service::Extraction => {
-            headers.push(header("X-Service-Event", text("event")));
-        }
-        _ => {
-            headers.push(header("Mail-Event", text("event")));
-            headers.push(header("Mail-Delivery-Id", text("id")));
-            headers.push(header("Mail-Attempt", "1"));
-        }
+        Service::Extraction => headers.push(("x-service-event", text("event"))),
+        _ => headers.extend([
+            ("mail-event", text("event")),
+            ("mail-delivery-id", text("id")),
+            ("mail-attempt", "1".to_owned()),
+        ]),
     }
     headers
 }

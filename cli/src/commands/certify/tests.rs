@@ -1,0 +1,190 @@
+//! A good receiver passes, and each defect of a receiver is found.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use svc_sdk::Service;
+
+use self::receiver::{OLD_SECRET, Receiver, SECRET, WORK};
+use super::checks::{CHECKS, Severity};
+use super::exam::{Exam, Finding, Seen, Timings, Verdict};
+use super::judge;
+use crate::deliver::Deliverer;
+
+#[path = "../../../tests/it/certify/receiver.rs"]
+#[expect(unreachable_pub, dead_code, reason = "shared with the integration tests")]
+mod receiver;
+
+/// Defects, and the checks that they fail, or give advice for.
+const DEFECTS: &[(&str, &[&str])] = &[
+    // Takes longest.
+    ("hang-up-at-timeout", &["hang-up"]),
+    ("good-delivery", &["good-delivery"]),
+    ("unknown-event", &["unknown-event"]),
+    ("unknown-field", &["unknown-field"]),
+    ("upper-case-hex", &["upper-case-hex"]),
+    ("formatted-body", &["formatted-body"]),
+    ("body-not-utf8", &["body-not-utf8"]),
+    // A delivery is repeated in both checks.
+    ("repeated-delivery", &["repeated-delivery", "simultaneous-deliveries"]),
+    ("simultaneous-deliveries", &["simultaneous-deliveries"]),
+    ("missing-signature", &["missing-signature"]),
+    ("empty-signature", &["empty-signature"]),
+    // These differ from a good delivery only in the signature.
+    (
+        "any-signature",
+        &[
+            "wrong-secret",
+            "truncated-signature",
+            "changed-body",
+            "truncated-body",
+            "reserialized-body",
+            "decoded-body",
+        ],
+    ),
+    ("wrong-secret", &["wrong-secret"]),
+    ("without-prefix", &["wrong-secret"]),
+    ("truncated-signature", &["truncated-signature"]),
+    ("compares-8-digits", &["truncated-signature", "extended-signature"]),
+    ("extended-signature", &["extended-signature"]),
+    ("reserialized-body", &["reserialized-body"]),
+    ("decoded-body", &["decoded-body"]),
+    ("other-service", &["other-service"]),
+    ("doubled-header", &["doubled-header"]),
+    ("other-prefix", &["other-prefix"]),
+    ("prefix-letter-case", &["prefix-letter-case"]),
+    ("reveals-signature", &["reveals-signature"]),
+    ("refusal-reason", &["refusal-reason"]),
+    ("refusal-text", &["refusal-reason"]),
+    ("old-delivery", &["old-delivery"]),
+    ("future-delivery", &["future-delivery"]),
+    ("old-secret", &["old-secret"]),
+    ("response-time", &["response-time"]),
+    ("hang-up", &["hang-up"]),
+    ("hang-up-and-refuse", &["hang-up"]),
+    ("size-limit", &["size-limit"]),
+    ("body-deadline", &["body-deadline"]),
+    // These are no defects.
+    ("", &[]),
+    ("busy", &[]),
+    ("waits", &[]),
+    ("repeats-the-work", &[]),
+];
+
+/// Proportions as in reality. A busy machine is slow: checks of short times are examined only by
+/// the tests that are about them.
+const FAST: Timings = Timings {
+    response: Duration::from_millis(2000),
+    slow: Duration::from_millis(550),
+    patience: Duration::from_millis(6000),
+    pause: Duration::from_millis(200),
+    shortest: Duration::from_millis(400),
+    margin: Duration::from_millis(100),
+    drip: Duration::from_millis(50),
+    dripping: Duration::from_millis(3000),
+};
+const TIMED: [&str; 3] = ["response-time", "body-deadline", "hang-up"];
+
+fn examine(
+    receiver: &Receiver,
+    service: Service,
+    is_examined: impl Fn(&str) -> bool,
+) -> Vec<(&'static str, Finding)> {
+    let exam = Exam {
+        service,
+        url: receiver.url.clone(),
+        secret: SECRET.into(),
+        old_secret: Some(OLD_SECRET.into()),
+        deliverer: Deliverer::new(None).expect("a client"),
+        timings: FAST,
+        seen: Seen::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let checks = CHECKS.iter().filter(|check| check.services.contains(&service));
+    let checks = checks.filter(|check| is_examined(check.name));
+    checks.map(|check| (check.name, runtime.block_on(judge::examine(&exam, check)))).collect()
+}
+
+fn not_passed(findings: &[(&'static str, Finding)]) -> Vec<&'static str> {
+    let not_passed = findings.iter().filter(|(_, found)| found.verdict == Verdict::NotPassed);
+    not_passed.map(|(name, _)| *name).collect()
+}
+
+#[test]
+fn each_defect_is_found() {
+    for check in CHECKS {
+        let is_found = DEFECTS.iter().any(|(_, found)| found.contains(&check.name));
+        assert!(is_found, "no receiver fails {}", check.name);
+    }
+    // Most of the time is spent waiting for slow receivers.
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some((defect, found)) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let receiver = Receiver::start("extraction", defect);
+                    let is_slow_handler = ["", "waits", "repeats-the-work"].contains(defect);
+                    let is_examined = |check: &str| {
+                        !TIMED.contains(&check)
+                            || found.contains(&check)
+                            || (check == "hang-up" && is_slow_handler)
+                    };
+                    let findings = examine(&receiver, Service::Extraction, is_examined);
+                    assert_eq!(not_passed(&findings), *found, "{defect}: {findings:#?}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_good_receiver_passes_every_check_of_the_email_service() {
+    let receiver = Receiver::start("email", "");
+    let findings = examine(&receiver, Service::Email, |check| check != "response-time");
+    let passed = findings.iter().filter(|(_, found)| found.verdict == Verdict::Passed).count();
+    assert_eq!(passed, findings.len(), "{findings:#?}");
+    let receiver = Receiver::start("email", "other-prefix");
+    let findings = examine(&receiver, Service::Email, |check| check == "other-prefix");
+    assert_eq!(not_passed(&findings), ["other-prefix"]);
+}
+
+/// A receiver that is too slow may have accepted what was forged.
+#[test]
+fn no_response_is_no_refusal() {
+    let receiver = Receiver::start("email", "silent-when-forged");
+    let findings = examine(&receiver, Service::Email, |check| check == "wrong-secret");
+    let (_, finding) = &findings[0];
+    assert_eq!(finding.verdict, Verdict::Skipped);
+    let received = "cannot tell from outside: a random secret: no response within 2 s";
+    assert_eq!(finding.received, received);
+}
+
+/// The receiver has responded before a sender could disconnect. On a busy machine every handler is
+/// slow.
+#[test]
+fn a_fast_handler_is_not_said_to_survive_a_disconnection() {
+    let receiver = Receiver::start("email", "at-once");
+    for _ in 0..100 {
+        let findings = examine(&receiver, Service::Email, |check| check == "hang-up");
+        let (_, Finding { verdict, received, .. }) = &findings[0];
+        assert_eq!(*verdict, Verdict::Skipped, "{received}");
+        if received.contains("before any sender disconnects") {
+            assert!(received.starts_with("cannot tell from outside: 204 after "), "{received}");
+            return;
+        }
+    }
+    panic!("no run was fast");
+}
+
+/// The times of the tests have the proportions of the real ones.
+#[test]
+fn the_times_fit_the_handlers() {
+    for timings in [FAST, Timings::REAL] {
+        assert!(timings.shortest > timings.margin && timings.slow < timings.response);
+        assert!(timings.patience > timings.response && timings.dripping > timings.response);
+    }
+    assert!(WORK > FAST.shortest && WORK > FAST.slow && WORK * 2 < FAST.response);
+    assert!(CHECKS.iter().any(|check| check.severity == Severity::Advice));
+}
