@@ -103,7 +103,8 @@ fn operation(text: &str) -> Result<Operation, &'static str> {
 
 /// Print each request as it is handled
 ///
-/// Piped, each line is JSON. Ctrl-C or SIGTERM ends the command.
+/// Piped, each line is JSON. Ctrl-C ends the command with
+/// exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
 #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
