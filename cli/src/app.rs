@@ -198,8 +198,9 @@ fn prepare(
     let settings = Settings::resolve(flags, env)?;
     let filter = flags.jq.as_deref().map(Filter::compile).transpose()?;
     let format = settings.format.as_ref().map(|format| format.value);
-    if filter.is_some() && format == Some(Format::Table) && flags.output.is_some() {
-        return Err(Failure::usage("--jq filters JSON and cannot be combined with --output table"));
+    let is_json = |format: Format| format != Format::Table && !format.is_of_dns_records();
+    if filter.is_some() && flags.output.is_some_and(|format| !is_json(format)) {
+        return Err(Failure::usage("--jq filters JSON and cannot be combined with this --output"));
     }
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
     let color = settings.color;

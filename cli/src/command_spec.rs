@@ -7,6 +7,7 @@ use serde_json::Value;
 use svc_sdk::{Operation, ScopeRule};
 
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::settings::{GlobalFlags, Settings, Source};
 
 /// The effect of a command.
@@ -169,6 +170,10 @@ pub(crate) fn check(
     settings: &Settings,
 ) -> Result<(), Failure> {
     check_flags(spec, flags)?;
+    let format = settings.format.as_ref().map(|format| format.value);
+    if format.is_some_and(Format::is_of_dns_records) && spec.path != "domains records" {
+        return Err(Failure::usage("only `svc domains records` has this output format"));
+    }
     // The sandbox uses the recipient guard of the profile, and other commands its output format.
     let is_named = settings.profile.source != Source::Profile;
     let may_be_new = spec.allows_new_profile && !settings.sandbox;

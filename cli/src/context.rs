@@ -83,17 +83,6 @@ impl Context {
         is_json || self.out.has_filter()
     }
 
-    /// Refuses `--format` beside an option that selects or filters JSON, which it would override.
-    pub fn check_format_option(&self, is_given: bool) -> Result<(), Failure> {
-        if is_given && self.selects_json() {
-            return Err(Failure::usage(
-                "--format cannot be combined with --output, --json and --jq",
-            )
-            .hint("remove --format to get JSON"));
-        }
-        Ok(())
-    }
-
     /// A context for one command.
     pub fn new(
         settings: Settings,
@@ -370,6 +359,12 @@ impl Context {
         let list = words.try_fold(&tree, |level, word| level.find_subcommand(word))?;
         let of = list.get_positionals().filter_map(|it| it.get_value_names()?.first());
         Some(of.fold(format!("{group} list"), |line, of| format!("{line} {of}")))
+    }
+
+    /// The words after `svc`.
+    #[cfg(feature = "sandbox")]
+    pub fn typed(&self) -> &[OsString] {
+        &self.typed
     }
 
     /// The command line of this run.

@@ -20,7 +20,7 @@ pub async fn client(context: &Context, organization: Option<&str>) -> Result<Cli
 }
 
 /// The organization that a command is about.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct OfOrganization {
     /// Organization, by name or id [default: Sandbox]
     #[arg(long, value_name = "NAME|ID")]
@@ -31,6 +31,30 @@ impl OfOrganization {
     /// A client of the control interface for this organization.
     pub async fn client(&self, context: &Context) -> Result<Client, Failure> {
         client(context, self.name()).await
+    }
+
+    /// Prints the response to a request as one object.
+    pub async fn show<T: Serialize>(
+        &self,
+        context: &Context,
+        view: View,
+        request: impl FnOnce(&Client) -> Request<T>,
+    ) -> Result<(), Failure> {
+        show(context, request(&self.client(context).await?), view).await
+    }
+
+    /// Prints the response to a request as a list; `none` is the note for an empty one.
+    pub async fn list<T: Serialize>(
+        &self,
+        context: &Context,
+        view: View,
+        none: &str,
+        request: impl FnOnce(&Client) -> Request<Vec<T>>,
+    ) -> Result<(), Failure> {
+        match send(context, request(&self.client(context).await?)).await? {
+            Some(items) => context.out.list(&items, view, none),
+            None => Ok(()),
+        }
     }
 
     /// The name or the id of the organization, if it is given.
@@ -62,19 +86,6 @@ pub async fn show<T: Serialize>(
 ) -> Result<(), Failure> {
     match send(context, request).await? {
         Some(value) => context.out.one(&value, view),
-        None => Ok(()),
-    }
-}
-
-/// Prints the response as a list; `none` is the note for an empty one.
-pub async fn list<T: Serialize>(
-    context: &Context,
-    request: Request<Vec<T>>,
-    view: View,
-    none: &str,
-) -> Result<(), Failure> {
-    match send(context, request).await? {
-        Some(items) => context.out.list(&items, view, none),
         None => Ok(()),
     }
 }

@@ -11,14 +11,14 @@ use crate::output::{Printer, View};
 
 /// A request as it is shown.
 #[derive(Serialize)]
-pub struct Shown {
+pub struct ShownRequest {
     method: String,
     url: String,
     headers: Map<String, Value>,
     body: Option<Value>,
 }
 
-impl Shown {
+impl ShownRequest {
     pub fn new(request: &RequestPreview) -> Result<Self, Failure> {
         let bytes = request.body().map_err(|error| Failure::input(error.to_string()))?;
         let body = (!bytes.is_empty()).then(|| {
@@ -52,7 +52,7 @@ impl Shown {
 
 /// Prints a request instead of sending it.
 pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
-    let shown = Shown::new(request)?;
+    let shown = ShownRequest::new(request)?;
     out.done(shown.text().trim_end(), &shown)?;
     out.hint("dry run: nothing was sent");
     Ok(())
@@ -60,7 +60,7 @@ pub fn show(out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
 
 /// The requests of a dry run.
 #[derive(Default)]
-pub struct Requests(RefCell<Option<Vec<Shown>>>);
+pub struct Requests(RefCell<Option<Vec<ShownRequest>>>);
 
 impl Requests {
     /// Collects the requests of a command that sends any number of them.
@@ -71,7 +71,7 @@ impl Requests {
     /// Prints the request, unless they are collected.
     pub fn show(&self, out: &Printer, request: &RequestPreview) -> Result<(), Failure> {
         match &mut *self.0.borrow_mut() {
-            Some(requests) => requests.push(Shown::new(request)?),
+            Some(requests) => requests.push(ShownRequest::new(request)?),
             None => show(out, request)?,
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Requests {
     pub fn show_collected(&self, out: &Printer) -> Result<(), Failure> {
         let Some(requests) = self.0.take() else { return Ok(()) };
         if out.is_table() {
-            let texts = requests.iter().map(Shown::text).collect::<Vec<_>>();
+            let texts = requests.iter().map(ShownRequest::text).collect::<Vec<_>>();
             out.done(texts.join("\n").trim_end(), &())?;
         } else {
             out.list(&requests, View(&[]), "")?;

@@ -40,6 +40,7 @@ mod output_schema;
 mod private;
 mod process;
 mod recorded;
+mod resource;
 mod sandbox;
 mod sdk_error;
 mod secret_file;

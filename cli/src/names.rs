@@ -3,13 +3,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::Value;
 use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient};
 
 use crate::confirm::confirm;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::one_line;
+use crate::output::{View, one_line, to_value};
 
 /// The error code of a name that several resources have.
 const AMBIGUOUS: &str = "ambiguous_name";
@@ -83,7 +85,7 @@ pub async fn with_id<T>(
     }
     match action(text).await {
         Err(failure) if names.may_be_name(&failure) => match names.find(context, text).await {
-            Ok(Some(target)) if target.id != text => action(&target.id).await,
+            Ok(Some(found)) if found.target.id != text => action(&found.target.id).await,
             Err(ambiguous) if ambiguous.details().code.as_deref() == Some(AMBIGUOUS) => {
                 Err(ambiguous)
             }
@@ -130,7 +132,7 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
         return Ok(Target::unnamed(text));
     }
     match names.find(context, text).await {
-        Ok(found) => Ok(found.unwrap_or_else(|| Target::unnamed(text))),
+        Ok(found) => Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target)),
         Err(failure) if failure.details().code.as_deref() == Some(AMBIGUOUS) => Err(failure),
         // The deletion would fail in the same way, after another wait.
         Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited) => {
@@ -138,6 +140,36 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
         }
         // The deletion itself reports what is wrong.
         Err(_) => Ok(Target::unnamed(text)),
+    }
+}
+
+/// Shows the resource that a text names, of which there is no other operation than the list.
+pub async fn show(
+    context: &Context,
+    names: Names<'_>,
+    text: &str,
+    view: View,
+) -> Result<(), Failure> {
+    if context.settings.dry_run {
+        return names.preview(context).await;
+    }
+    let found = names.find(context, text).await?.ok_or_else(|| names.not_found(text))?;
+    context.out.one(&found.value, view)
+}
+
+/// A resource that a search found.
+pub struct Found {
+    pub target: Target,
+    /// As the service sent it.
+    value: Value,
+    /// Where it is, in a sentence; empty if there is only one list.
+    place: String,
+}
+
+impl Found {
+    fn new<T: Serialize>(id: &str, name: &Option<String>, item: &T) -> Self {
+        let target = Target { id: id.to_owned(), name: name.clone() };
+        Self { target, value: to_value(item), place: String::new() }
     }
 }
 
@@ -172,88 +204,108 @@ impl Names<'_> {
 
     /// The only resource with this id or name.
     pub async fn existing(self, context: &Context, text: &str) -> Result<Target, Failure> {
-        self.find(context, text).await?.ok_or_else(|| {
-            Failure::new(Kind::NotFound, format!("{} `{text}` not found", self.noun()))
-                .code("not_found")
-        })
+        let found = self.find(context, text).await?;
+        found.map(|found| found.target).ok_or_else(|| self.not_found(text))
+    }
+
+    fn not_found(self, text: &str) -> Failure {
+        let message = format!("{} `{text}` not found", self.noun());
+        Failure::new(Kind::NotFound, message).code("not_found")
     }
 
     /// The resource with this id, or the only one with this name.
-    async fn find(self, context: &Context, text: &str) -> Result<Option<Target>, Failure> {
+    async fn find(self, context: &Context, text: &str) -> Result<Option<Found>, Failure> {
         let progress = context.out.progress(format!("looking up {text}"));
         let mut found = self.search(context, text).await?;
         drop(progress);
-        if let Some(same) = found.iter().position(|(target, _)| target.id == text) {
-            return Ok(Some(found.swap_remove(same).0));
+        if let Some(same) = found.iter().position(|found| found.target.id == text) {
+            return Ok(Some(found.swap_remove(same)));
         }
         match found.len() {
-            0 | 1 => Ok(found.pop().map(|(target, _)| target)),
+            0 | 1 => Ok(found.pop()),
             count => Err(self.ambiguous(text, count, &found)),
         }
     }
 
-    /// The resources with this id or name, each with where it is.
-    async fn search(self, context: &Context, text: &str) -> Result<Vec<(Target, String)>, Failure> {
-        let matching = |id: &str, name: &Option<String>| {
+    /// The resources with this id or name.
+    async fn search(self, context: &Context, text: &str) -> Result<Vec<Found>, Failure> {
+        let is_named = |id: &str, name: &Option<String>| {
             let same = name.as_deref().is_some_and(|name| match self {
                 Self::Domain(_) => is_same_domain(name, text),
                 Self::Contact { .. } => name.eq_ignore_ascii_case(text),
                 _ => name == text,
             });
-            let target = || (Target { id: id.to_owned(), name: name.clone() }, String::new());
-            (same || id == text).then(target)
+            same || id == text
         };
+        let Self::Contact { client, audience } = self else {
+            let mut found = self.all(context).await?;
+            found.retain(|found| is_named(&found.target.id, &found.target.name));
+            return Ok(found);
+        };
+        let audiences = match audience {
+            Some(audience) => {
+                vec![Box::pin(Names::Audience(client).existing(context, audience)).await?]
+            }
+            None => {
+                let all = Names::Audience(client).all(context).await?;
+                all.into_iter().map(|found| found.target).collect()
+            }
+        };
+        let mut found = Vec::new();
+        for audience in audiences {
+            let place = format!("in {}", audience.name.as_ref().unwrap_or(&audience.id));
+            let read = contact_pages::for_each(client, &audience.id, None, |contact| {
+                if is_named(&contact.id, &contact.email) {
+                    let one = Found::new(&contact.id, &contact.email, &contact);
+                    found.push(Found { place: place.clone(), ..one });
+                }
+                Ok(())
+            });
+            read.await?;
+        }
+        Ok(found)
+    }
+
+    /// Every resource of the list; of contacts, every audience.
+    pub async fn all(self, context: &Context) -> Result<Vec<Found>, Failure> {
         Ok(match self {
-            Self::Audience(client) => {
+            Self::Audience(client) | Self::Contact { client, .. } => {
                 let list = context.run(client.audiences().list()).await?;
-                list.iter().filter_map(|one| matching(&one.id, &one.name)).collect()
+                list.iter().map(|one| Found::new(&one.id, &one.name, one)).collect()
             }
             Self::Domain(client) => {
                 let list = context.run(client.domains().list()).await?;
-                list.iter().filter_map(|one| matching(&one.id, &one.name)).collect()
+                list.iter().map(|one| Found::new(&one.id, &one.name, one)).collect()
             }
             Self::Webhook(client) => {
                 let list = context.run(client.webhooks().list()).await?;
-                list.iter().filter_map(|one| matching(&one.id, &one.url)).collect()
+                list.iter().map(|one| Found::new(&one.id, &one.url, one)).collect()
             }
             Self::ExtractionWebhook(client) => {
                 let list = context.run(client.webhooks().list()).await?;
-                list.iter().filter_map(|one| matching(&one.id, &one.url)).collect()
-            }
-            Self::Contact { client, audience } => {
-                let audiences = match audience {
-                    Some(audience) => {
-                        let names = Names::Audience(client);
-                        vec![Box::pin(names.existing(context, audience)).await?]
-                    }
-                    None => {
-                        let list = context.run(client.audiences().list()).await?;
-                        let targets = list.iter().map(|audience| Target {
-                            id: audience.id.clone(),
-                            name: audience.name.clone(),
-                        });
-                        targets.collect()
-                    }
-                };
-                let mut found = Vec::new();
-                for audience in audiences {
-                    let place = format!("in {}", audience.name.as_ref().unwrap_or(&audience.id));
-                    let read = contact_pages::for_each(client, &audience.id, None, |contact| {
-                        let known = matching(&contact.id, &contact.email);
-                        found.extend(known.map(|(target, _)| (target, place.clone())));
-                        Ok(())
-                    });
-                    read.await?;
-                }
-                found
+                list.iter().map(|one| Found::new(&one.id, &one.url, one)).collect()
             }
         })
     }
 
-    fn ambiguous(self, text: &str, count: usize, found: &[(Target, String)]) -> Failure {
-        let shown = found.iter().take(MAX_SHOWN).map(|(target, place)| match place.as_str() {
-            "" => target.id.clone(),
-            place => format!("{} ({place})", target.id),
+    /// Shows the request that a search sends first, for `--dry-run`.
+    pub async fn preview(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Audience(client) | Self::Contact { client, .. } => {
+                context.call(client.audiences().list(), "").await.map(drop)
+            }
+            Self::Domain(client) => context.call(client.domains().list(), "").await.map(drop),
+            Self::Webhook(client) => context.call(client.webhooks().list(), "").await.map(drop),
+            Self::ExtractionWebhook(client) => {
+                context.call(client.webhooks().list(), "").await.map(drop)
+            }
+        }
+    }
+
+    fn ambiguous(self, text: &str, count: usize, found: &[Found]) -> Failure {
+        let shown = found.iter().take(MAX_SHOWN).map(|found| match found.place.as_str() {
+            "" => found.target.id.clone(),
+            place => format!("{} ({place})", found.target.id),
         });
         let more = if count > MAX_SHOWN { ", …" } else { "" };
         let mut hint = format!("use an id: {}{more}", shown.collect::<Vec<_>>().join(", "));

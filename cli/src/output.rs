@@ -172,7 +172,7 @@ impl Printer {
             }
             Format::Table => self.rows(items, view),
             Format::Ndjson => items.iter().try_for_each(|item| self.json(&to_value(item))),
-            Format::Json | Format::Yaml | Format::Csv => self.json(&to_value(&items)),
+            _ => self.json(&to_value(&items)),
         })
     }
 
@@ -459,7 +459,7 @@ impl Printer {
             Format::Yaml => yaml::to_yaml(value),
             Format::Csv => csv::to_csv(value),
             Format::Ndjson => format!("{value}\n"),
-            Format::Json | Format::Table => format!("{value:#}\n"),
+            _ => format!("{value:#}\n"),
         };
         match self.format {
             Format::Csv if self.stdout_is_terminal() => text::printable_document(&text).into(),

@@ -70,9 +70,12 @@ pub fn failure(error: &clap::Error) -> Failure {
     for paragraph in paragraphs {
         match paragraph.starts_with("Usage: ") {
             true => usage = paragraph,
-            false => {
-                tips.extend(paragraph.lines().filter_map(|it| it.trim().strip_prefix("tip: ")))
-            }
+            false => tips.extend(
+                paragraph
+                    .lines()
+                    .filter_map(|it| it.trim().strip_prefix("tip: "))
+                    .filter(|it| !it.starts_with("to pass ")),
+            ),
         }
     }
     let path = path(usage);

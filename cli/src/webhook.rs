@@ -112,16 +112,6 @@ pub async fn show_creation(
     }
 }
 
-/// Shows the request that lists the webhooks, for `--dry-run`.
-pub async fn show_list(context: &Context, service: Service) -> Result<(), Failure> {
-    match service {
-        Service::Email => {
-            context.call(context.email_client().await?.webhooks().list(), "").await.map(drop)
-        }
-        _ => context.call(context.extraction_client().await?.webhooks().list(), "").await.map(drop),
-    }
-}
-
 /// Deletes a webhook. One that does not exist any more is not an error.
 pub async fn delete(context: &Context, service: Service, id: &str) -> Result<(), Failure> {
     let deleted = match service {

@@ -46,8 +46,10 @@ function App() {
   const page = { toast, ask: setQuestion };
   return html`<${Page.Provider} value=${page}>
     ${needsToken ? html`<${Token} onDone=${() => setNeedsToken(false)} />` : html`<${Shell} />`}
-    ${question && html`<${FormDialog} title=${question.title} action=${question.action} danger=${question.danger} onClose=${() => setQuestion(null)} onSubmit=${question.run}><p>${question.text}</p><//>`}
-    <div class="toasts" role="status" aria-live="polite">${toasts.map((one) => html`<div key=${one.id} class=${`toast ${one.kind}`}>${one.text}</div>`)}</div>
+    ${question && html`<${FormDialog} title=${question.title} action=${question.action} danger=${question.danger}
+      onClose=${() => setQuestion(null)} onSubmit=${question.run}><p>${question.text}</p><//>`}
+    <div class="toasts" role="status" aria-live="polite">${toasts.map((one) => html`<div key=${one.id}
+      class=${`toast ${one.kind}`}>${one.text}</div>`)}</div>
   <//>`;
 }
 
@@ -66,9 +68,11 @@ function Token({ onDone }) {
   };
   return html`<main class="token"><form onSubmit=${submit}>
     <h1>Control token</h1>
-    <p>Others can reach this server, so its page needs the control token: the <code>control_token</code> of the line that the server printed at its start. This tab keeps it until it is closed.</p>
+    <p>Others can reach this server, so its page needs the control token: the <code>control_token</code> of the line
+      that the server printed at its start. This tab keeps it until it is closed.</p>
     <${Field} label="Control token"><input name="token" type="password" autocomplete="off" required autofocus /><//>
-    ${error && html`<${Failure} error=${error.status === 401 ? { message: 'This is not the control token of this server.' } : error} />`}
+    ${error && html`<${Failure} error=${error.status === 401 ?
+      { message: 'This is not the control token of this server.' } : error} />`}
     <button type="submit" class="button primary"><span>Open</span></button>
   </form></main>`;
 }
@@ -81,7 +85,8 @@ function Shell() {
   const [creating, setCreating] = useState(false);
   const page = useContext(Page);
   const action = useAction();
-  const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' && /^(organizations|reset)$/.test(event.resource));
+  const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' &&
+    /^(organizations|reset)$/.test(event.resource));
   const chosen = route.params.organization ?? null;
   useEffect(() => {
     connect();
@@ -96,7 +101,8 @@ function Shell() {
         return;
       }
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) {
-        if (event.key === 'Escape' && /** @type {HTMLElement} */ (event.target).id === 'search') /** @type {HTMLElement} */ (event.target).blur();
+        if (event.key === 'Escape' &&
+          /** @type {HTMLElement} */ (event.target).id === 'search') /** @type {HTMLElement} */ (event.target).blur();
         return;
       }
       if (event.key === 'Escape') setMenu(false);
@@ -128,7 +134,8 @@ function Shell() {
   }, [organizations.data]);
   const reset = () => page.ask({
     title: `Empty ${name}?`,
-    text: `All emails, messages, deliveries, domains, audiences, templates and faults of ${name} are deleted. Its keys stay valid.`,
+    text: `All emails, messages, deliveries, domains, audiences, templates and faults of ${name} are deleted. `
+      + 'Its keys stay valid.',
     action: 'Delete everything', danger: true,
     run: async () => {
       await api.post('/_sandbox/reset', { organization: chosen ?? 'Sandbox' });
@@ -137,13 +144,17 @@ function Shell() {
   });
   /** @type {[string, string, () => void][]} */
   const commands = [
-    ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () => go(href(id))])),
+    ...VIEWS.map(([id, , label]) => /** @type {[string, string, () => void]} */ ([label, 'Go to', () =>
+      go(href(id))])),
     ...list.map((one) => /** @type {[string, string, () => void]} */ ([
       one.name, 'Organization', () => choose(one === sandbox ? '' : one.id),
     ])),
-    ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }), 'The clock is frozen')],
+    ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }),
+      'The clock is frozen')],
     ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
-    ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) => /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() => api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
+    ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) =>
+      /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() =>
+        api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
     ['New organization', 'Organization', () => setCreating(true)],
     ['Remove all faults', 'Faults', () => action(() => api.del('/_sandbox/faults'), 'All faults were removed')],
     [`Empty ${name}…`, 'Reset', reset],
@@ -152,9 +163,11 @@ function Shell() {
   ];
 
   return html`<div class=${`shell ${menu ? 'menu-open' : ''}`}>
-    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to content</a>
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault();
+      document.getElementById('main')?.focus(); }}>Skip to content</a>
     <header class="bar">
-      <${Button} kind="quiet" icon="menu" label="Navigation" aria-expanded=${menu ? 'true' : 'false'} onClick=${() => setMenu(!menu)} />
+      <${Button} kind="quiet" icon="menu" label="Navigation" aria-expanded=${menu ? 'true' : 'false'} onClick=${() =>
+        setMenu(!menu)} />
       <strong>${title}</strong>
       <${Button} kind="quiet" icon="search" label="Commands" onClick=${() => setPalette(true)} />
     </header>
@@ -172,20 +185,25 @@ function Shell() {
           <option value="new">New organization…</option>
         </select>
       </div>
-      <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon} name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
-      <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ? 'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
+      <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon}
+        name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
+      <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
+        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
       <div class="nav-foot">
         <${Live} />
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
         <${Button} kind="quiet" icon="trash" label=${`Empty ${name}…`} onClick=${reset} />
       </div>
     </nav>
-    <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure} error=${organizations.error} retry=${organizations.reload} />`
+    <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure}
+      error=${organizations.error} retry=${organizations.reload} />`
       : chosen || sandbox ? html`<${View} route=${route} />`
-      : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
+      : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an
+        organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
     ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
-    ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)} onSubmit=${async (/** @type {any} */ values) => {
+    ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)}
+      onSubmit=${async (/** @type {any} */ values) => {
       const created = await api.post('/_sandbox/organizations', { name: values.name });
       await organizations.reload();
       choose(created.id);
@@ -206,7 +224,8 @@ function Palette({ commands, onClose }) {
   const [at, setAt] = useState(0);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const id = text.trim();
-  const view = id.startsWith('msg_') ? 'mailbox' : id.startsWith('eml_') ? 'emails' : id.startsWith('req_') ? 'requests' : /^[0-9a-f-]{36}$/.test(id) ? 'deliveries' : '';
+  const view = id.startsWith('msg_') ? 'mailbox' : id.startsWith('eml_') ? 'emails' : id.startsWith('req_') ?
+    'requests' : /^[0-9a-f-]{36}$/.test(id) ? 'deliveries' : '';
   /** @type {[string, string, () => void][]} */
   const found = view
     ? [[`Open ${id}`, 'Go to', () => go(href(view, id))]]
@@ -232,10 +251,14 @@ function Palette({ commands, onClose }) {
     }
   };
   return html`<${Dialog} title="Commands" onClose=${onClose}>
-    <input class="palette-input" role="combobox" aria-expanded="true" aria-controls="palette" aria-activedescendant=${found[at] ? `command-${at}` : undefined} aria-label="Command or ID"
-      placeholder="A view, an organization, an action, or an ID" value=${text} autofocus onKeyDown=${keys} onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
+    <input class="palette-input" role="combobox" aria-expanded="true" aria-controls="palette"
+      aria-activedescendant=${found[at] ? `command-${at}` : undefined} aria-label="Command or ID"
+      placeholder="A view, an organization, an action, or an ID" value=${text} autofocus onKeyDown=${keys}
+        onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
     <div class="palette" id="palette" role="listbox" aria-label="Commands" tabindex="-1" ref=${list}>
-      ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]} aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() => run(command)}><span>${command[0]}</span><small>${command[1]}</small></div>`)}
+      ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]}
+        aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() =>
+          run(command)}><span>${command[0]}</span><small>${command[1]}</small></div>`)}
     </div>
     ${found.length === 0 && html`<p class="muted">No command matches.</p>`}
   <//>`;
@@ -243,9 +266,11 @@ function Palette({ commands, onClose }) {
 
 /** @param {{onClose: () => void}} props */
 function Help({ onClose }) {
-  const keys = [['j', 'next item'], ['k', 'previous item'], ['Enter', 'open the item'], ['Esc', 'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'], ['?', 'this list']];
+  const keys = [['j', 'next item'], ['k', 'previous item'], ['Enter', 'open the item'], ['Esc',
+    'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'], ['?', 'this list']];
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}>
-    <dl class="shortcuts">${keys.map(([key, meaning]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`)}</dl>
+    <dl class="shortcuts">${keys.map(([key, meaning]) => html`<div
+      key=${key}><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`)}</dl>
   <//>`;
 }
 

@@ -23,5 +23,7 @@ pub(crate) mod notifications;
 pub(crate) mod organizations;
 pub(crate) mod query;
 pub(crate) mod requests;
+#[cfg(feature = "server")]
+pub(crate) mod seed_file;
 pub(crate) mod server;
 pub(crate) mod templates;

@@ -82,11 +82,11 @@ mod store;
 pub use control::organizations::{Organization, OrganizationWebhook};
 #[cfg(feature = "server")]
 pub use {
+    control::seed_file::InvalidSeed,
     mail::relay::InvalidRelay,
     model::addresses::Addresses,
     model::compatibility::InvalidSetting,
     model::network::{InvalidNetwork, Network},
-    model::seed_file::InvalidSeed,
     net::certificate::InvalidCertificate,
     server::organization::CreateOrganizationError,
     server::{Builder, InvalidUrl, Server, StartError},

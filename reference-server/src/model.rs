@@ -39,8 +39,6 @@ pub(crate) mod network;
 #[cfg(feature = "server")]
 pub(crate) mod redact;
 #[cfg(feature = "server")]
-pub(crate) mod seed_file;
-#[cfg(feature = "server")]
 pub(crate) mod stop;
 #[cfg(feature = "server")]
 pub(crate) mod tracking;

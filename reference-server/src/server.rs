@@ -20,7 +20,7 @@ use tokio::time::timeout;
 pub use builder::{Builder, InvalidUrl};
 pub use start_error::StartError;
 
-use crate::api::control::seed::{self, file::SeedError};
+use crate::api::control::seed;
 use crate::api::framework::listen;
 use crate::app::engine_handle::EngineHandle;
 use crate::app::{App, Shared};
@@ -28,7 +28,7 @@ use crate::engine;
 use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::job::Queue;
 use crate::model::limit::Limit;
 use crate::model::metrics::Metrics;
@@ -398,8 +398,6 @@ async fn lock(directory: &std::path::Path, network: Network) -> Result<DataDir, 
 /// with the time when the first is due.
 async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
     let context = Arc::clone(app);
-    let mistake = Arc::new(OnceLock::new());
-    let found = Arc::clone(&mistake);
     let loaded = app
         .store
         .write(move |tx| {
@@ -411,14 +409,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 seed::add_keys(tx, &context)?;
             }
             if let Some(file) = &context.settings.seed_file {
-                seed::file::apply(tx, &context, file, None).map_err(|error| match error {
-                    SeedError::Invalid(mistake) => {
-                        let error = ApiError::new(Code::ValidationFailed, mistake.to_string());
-                        let _ = found.set(mistake);
-                        error
-                    }
-                    SeedError::Failed(error) => error,
-                })?;
+                seed::file::apply(tx, &context, file, None)?;
             }
             deliveries::fail_interrupted(tx)?;
             context.faults.load(tx.reader())?;
@@ -429,9 +420,9 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
             jobs::queues(tx.reader())
         })
         .await;
-    loaded.map_err(|error| match mistake.get() {
-        Some(mistake) => StartError::Seed(mistake.clone()),
-        None => database(&error),
+    loaded.map_err(|error| {
+        let mistake = app.settings.seed_file.as_ref().and_then(|file| file.mistake(&error));
+        mistake.map_or_else(|| database(&error), StartError::Seed)
     })
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use svc_sdk::Secret;
 use url::Url;
 
+use crate::control::seed_file::SeedFile;
 use crate::mail::relay::RelayTarget;
 use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
 use crate::model::network::Network;
-use crate::model::seed_file::SeedFile;
 use crate::net::certificate::Certificate;
 use crate::store::Location;
 use crate::store::keys::SEEDED;

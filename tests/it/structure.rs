@@ -284,7 +284,11 @@ fn imports_are_found() {
         paths("a::b", source),
         ["a::c", "a::c::Y", "a::b::std::io", "d::Z", "d::W", "a", "d::g", "a::c::h"]
     );
-    assert_eq!(imports("a::b", source, &known), ["a", "a::c", "d"].map(str::to_owned).into());
+    let exports = exports("mod a;\npub use a::c::{X, Y};\npub use d::make;\n");
+    let imported = |module: &str, source: &str| imports(module, source, &known, &exports);
+    assert_eq!(imported("a::b", source), ["a", "a::c", "d"].map(str::to_owned).into());
+    let through_root = "use crate::X;\nfn f() { crate::make() }";
+    assert_eq!(imported("a::b", through_root), ["a::c", "d"].map(str::to_owned).into());
     assert_eq!(paths("a", "use b::B;\nuse c;"), ["a::b::B", "a::c"]);
 }
 
@@ -311,20 +315,36 @@ fn modules(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
             }
         }
     }
-    sources.remove("lib");
+    let exports = exports(&sources.remove("lib").expect("a library"));
     sources.remove("main");
     assert!(sources.len() > 100, "found only {} modules", sources.len());
     sources
         .iter()
-        .map(|(module, source)| (module.clone(), imports(module, source, &sources)))
+        .map(|(module, source)| (module.clone(), imports(module, source, &sources, &exports)))
         .collect()
 }
 
+/// The names that the root of a crate exports, each with its path: `crate::command` may be that of
+/// `app`.
+fn exports(lib: &str) -> BTreeMap<String, String> {
+    let statements = lib.split(';').filter_map(|statement| statement.split_once("pub use "));
+    let paths = statements.flat_map(|(_, tree)| leaves(tree));
+    let named = |path: String| (path.rsplit("::").next().unwrap_or(&path).to_owned(), path);
+    paths.map(named).collect()
+}
+
 /// The modules that a module names in its paths, except itself.
-fn imports(module: &str, source: &str, known: &BTreeMap<String, String>) -> BTreeSet<String> {
+fn imports(
+    module: &str,
+    source: &str,
+    known: &BTreeMap<String, String>,
+    exports: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
     paths(module, source)
         .into_iter()
         .filter_map(|path| {
+            let is_export = !known.contains_key(path.split("::").next().unwrap_or_default());
+            let path = exports.get(&path).filter(|_| is_export).cloned().unwrap_or(path);
             let mut name = path.as_str();
             while !known.contains_key(name) {
                 name = name.rsplit_once("::")?.0;

@@ -1,37 +1,75 @@
 //! The `svc audiences` commands: contact lists.
 
 use clap::Args;
-use svc_sdk::Operation::{AudiencesCreate, AudiencesDelete, AudiencesGet, AudiencesList};
+use serde_json::Value;
+use svc_sdk::email::Audience;
+use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 
-use crate::command_spec::{creates, reads, removes};
+use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::failure::Failure;
-use crate::names;
-use crate::names::{Names, Target};
+use crate::names::Names;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{audience, list, of};
-
-/// Table columns of an audience.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::text("NAME", "/name"),
-    Column::new("CREATED", "/createdAt", Show::Time).droppable(),
-]);
+use crate::output_schema::audience;
+use crate::resource::{Delete, Get, ListAll, Resource};
 
 group! {
     pub enum Command {
         Create(Create),
-        List(List),
-        Get(Get),
-        Delete(Delete),
+        List(ListAll<Audience>),
+        Get(Get<Audience>),
+        Delete(Delete<Audience>),
+    }
+}
+
+impl Resource for Audience {
+    type Client = EmailClient;
+    const GROUP: &'static str = "audiences";
+    const NOUN: &'static str = "audience";
+    const TITLE: &'static str = "Audience";
+    const NAMED_BY: &'static str = "name";
+    const SAMPLES: [&'static str; 2] = ["aud_019a", "'Spring offers'"];
+    const CREATE: &'static str = "create NAME";
+    const DELETED_WITH_IT: &'static str = " and all contacts in it";
+    const LISTS: &'static [Operation] = &[Operation::AudiencesList];
+    const GETS: &'static [Operation] = &[Operation::AudiencesGet];
+    const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
+    const COMPLETED: Values = Values::Audience;
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::text("NAME", "/name"),
+        Column::new("CREATED", "/createdAt", Show::Time).droppable(),
+    ]);
+
+    async fn client(context: &Context) -> Result<EmailClient, Failure> {
+        context.email_client().await
+    }
+
+    fn names(client: &EmailClient) -> Names<'_> {
+        Names::Audience(client)
+    }
+
+    fn list(client: &EmailClient) -> Call<List<Self>> {
+        client.audiences().list()
+    }
+
+    fn get(client: &EmailClient, id: &str) -> Option<Call<Self>> {
+        Some(client.audiences().get(id))
+    }
+
+    fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
+        client.audiences().delete(id)
+    }
+
+    fn schema() -> Value {
+        audience()
     }
 }
 
 /// Create an audience
 #[derive(Args, Debug)]
-#[command(add = creates(&[AudiencesCreate], audience))]
+#[command(add = creates(&[Operation::AudiencesCreate], audience))]
 #[command(after_long_help = "\
 Examples:
   svc audiences create Newsletter
@@ -46,78 +84,8 @@ impl Create {
         let client = context.email_client().await?;
         let call = client.audiences().create(self.name);
         if let Some(audience) = context.call(call, "creating").await? {
-            context.out.one(&audience, VIEW)?;
+            context.out.one(&audience, Audience::VIEW)?;
         }
         Ok(())
-    }
-}
-
-/// List all audiences
-#[derive(Args, Debug)]
-#[command(add = reads(&[AudiencesList], || list(audience)))]
-#[command(after_long_help = "\
-Examples:
-  svc audiences list
-  svc audiences list --jq '.[] | select(.name == \"Newsletter\") | .id'")]
-pub struct List {}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        if let Some(list) = context.call(client.audiences().list(), "reading").await? {
-            let none =
-                format!("no audiences; create one: {}", context.svc("audiences create NAME"));
-            context.out.list(&list, VIEW, &none)?;
-        }
-        Ok(())
-    }
-}
-
-/// Show an audience
-#[derive(Args, Debug)]
-#[command(add = reads(&[AudiencesGet], audience))]
-#[command(after_long_help = "\
-Examples:
-  svc audiences get aud_019a
-  svc audiences get Newsletter")]
-pub struct Get {
-    /// Audience id or name
-    #[arg(add = Values::Audience.candidates())]
-    id: String,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let read = async |id: &str| context.call(client.audiences().get(id), "reading").await;
-        let audience = names::with_id(context, Names::Audience(&client), &self.id, read).await?;
-        if let Some(audience) = audience {
-            context.out.one(&audience, VIEW)?;
-        }
-        Ok(())
-    }
-}
-
-/// Delete an audience and all its contacts
-#[derive(Args, Debug)]
-#[command(add = removes(&[AudiencesDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc audiences delete aud_019a
-  svc audiences delete 'Spring offers' --yes")]
-pub struct Delete {
-    /// Audience id or name
-    #[arg(add = Values::Audience.candidates())]
-    id: String,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = Names::Audience(&client);
-        let question =
-            |target: &Target| format!("Delete audience {target} and all contacts in it?");
-        let delete = |id: &str| client.audiences().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -1,6 +1,5 @@
 //! The `svc bulk` commands: an email to each row of a file or each contact of an audience.
 
-mod address;
 mod again;
 mod jobs;
 pub mod manage;
@@ -8,7 +7,6 @@ mod message;
 pub mod outcomes;
 mod people;
 mod plan;
-mod prepare;
 pub mod report;
 pub mod resume;
 mod run;

@@ -35,7 +35,7 @@ const VIEW: View = View(&[
 /// Precedence, highest first: option, environment variable, the file of --env-file, profile,
 /// default.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Vec<Row>>))]
+#[command(add = local(of::<Vec<ShownSetting>>))]
 #[command(after_long_help = show_help())]
 pub struct Show {}
 
@@ -69,17 +69,17 @@ impl Show {
                 _ => None,
             };
             if let Some((key, _)) = key.filter(|_| settings.sandbox) {
-                rows.push(Row::new(setting.name, "the sandbox", "sandbox"));
-                rows.push(Row::new(key, "the sandbox's", "sandbox"));
+                rows.push(ShownSetting::new(setting.name, "the sandbox", "sandbox"));
+                rows.push(ShownSetting::new(key, "the sandbox's", "sandbox"));
                 continue;
             }
             let from = value.map_or(Source::Default, |value| value.source.clone()).to_string();
             rows.push(match (value.map(|value| &value.value), key) {
-                (None, _) => Row::new(setting.name, Value::Null, from),
+                (None, _) => ShownSetting::new(setting.name, Value::Null, from),
                 (Some(SettingValue::Text(url)), Some(_)) => {
-                    Row::new(setting.name, without_password(url), from)
+                    ShownSetting::new(setting.name, without_password(url), from)
                 }
-                (Some(value), _) => Row::new(setting.name, value.to_json(), from),
+                (Some(value), _) => ShownSetting::new(setting.name, value.to_json(), from),
             });
             if let Some((name, service)) = key {
                 rows.push(key_row(context, name, service)?);
@@ -89,23 +89,25 @@ impl Show {
             rows.retain(|row| !row.value.is_null());
         } else {
             let unknown = settings.unknown_entries();
-            rows.extend(unknown.iter().map(|one| Row::new(&one.shown, Value::Null, "unknown")));
+            rows.extend(
+                unknown.iter().map(|one| ShownSetting::new(&one.shown, Value::Null, "unknown")),
+            );
         }
         context.out.list(&rows, VIEW, "")
     }
 }
 
-fn key_row(context: &Context, name: &str, service: Service) -> Result<Row, Failure> {
+fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetting, Failure> {
     let settings = &context.settings;
     Ok(match &settings.key_file {
-        Some(path) => Row::new(name, path.display().to_string(), "--key-file"),
+        Some(path) => ShownSetting::new(name, path.display().to_string(), "--key-file"),
         // Opening the keyring may prompt, so a masked key is not worth it.
         None if settings.is_in_keyring(service)? => {
-            Row::new(name, "(in the system's keyring)", "profile")
+            ShownSetting::new(name, "(in the system's keyring)", "profile")
         }
         None => match settings.stored_key(service)? {
-            Some(key) => Row::new(name, key.value.to_string(), key.source.to_string()),
-            None => Row::new(name, Value::Null, "default"),
+            Some(key) => ShownSetting::new(name, key.value.to_string(), key.source.to_string()),
+            None => ShownSetting::new(name, Value::Null, "default"),
         },
     })
 }
@@ -115,7 +117,7 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<Row, Failu
 /// The entry is written to config.toml, whose comments and other entries are kept. Keys are stored
 /// by `svc login`.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Row>))]
+#[command(add = local(of::<ShownSetting>))]
 #[command(after_long_help = "\
 Examples:
   svc config set retries 5
@@ -156,7 +158,7 @@ impl Set {
         let value = value.to_json();
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let sentence = format!("{} of profile `{profile}` is now {shown}", self.key);
-        let row = Row { setting: self.key, value, from: "profile".to_owned() };
+        let row = ShownSetting { setting: self.key, value, from: "profile".to_owned() };
         context.out.done(&sentence, &row)
     }
 }
@@ -164,13 +166,13 @@ impl Set {
 /// A setting with its source.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Row {
+pub struct ShownSetting {
     setting: String,
     value: Value,
     from: String,
 }
 
-impl Row {
+impl ShownSetting {
     fn new(setting: &str, value: impl Into<Value>, from: impl Into<String>) -> Self {
         Self { setting: setting.to_owned(), value: value.into(), from: from.into() }
     }

@@ -7,7 +7,9 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use svc_sdk::EmailClient;
-use svc_sdk::Operation::{ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate};
+use svc_sdk::Operation::{
+    AudiencesList, ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate,
+};
 use svc_sdk::email::{ContactUpdate, NewContact};
 
 use crate::command_line::shell_quoted;
@@ -36,6 +38,7 @@ group! {
     pub enum Command {
         Create(Create),
         List(List),
+        Get(Get),
         Update(Update),
         Delete(Delete),
         Import(import::Import),
@@ -172,6 +175,32 @@ impl List {
             return Ok(());
         }
         context.out.list(&items, VIEW, NONE)
+    }
+}
+
+/// Show a contact
+///
+/// The service has no operation that reads one: it is searched in the audience, or in all of them.
+#[derive(Args, Debug)]
+#[command(add = reads(&[ContactsList, AudiencesList], contact))]
+#[command(after_long_help = "\
+Examples:
+  svc contacts get con_019a
+  svc contacts get ada@example.org")]
+pub struct Get {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
+}
+
+impl Get {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let client = context.email_client().await?;
+        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        names::show(context, names, &self.id, VIEW).await
     }
 }
 

@@ -5,37 +5,71 @@ pub mod records;
 pub mod verify;
 
 use clap::Args;
-use svc_sdk::Operation::{DomainsCreate, DomainsDelete, DomainsList};
+use serde_json::Value;
+use svc_sdk::email::Domain;
+use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 
-use crate::command_spec::{creates, reads, removes};
+use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::dns::{compare, is_reserved};
 use crate::failure::Failure;
-use crate::names;
-use crate::names::{Names, Target};
+use crate::names::Names;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{domain, list, of};
-
-/// Table columns of a domain.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::text("NAME", "/name"),
-    Column::new("VERIFIED", "/verified", Show::Flag),
-    Column::new("MX", "/mx_verified", Show::Flag).droppable(),
-    Column::new("SPF", "/spf_verified", Show::Flag).droppable(),
-    Column::new("DKIM", "/dkim_verified", Show::Flag).droppable(),
-    Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
-]);
+use crate::output_schema::domain;
+use crate::resource::{Delete, Get, ListAll, Resource};
 
 group! {
     pub enum Command {
         Create(Create),
-        List(List),
+        List(ListAll<Domain>),
+        Get(Get<Domain>),
         Verify(verify::Verify),
         Records(records::Records),
-        Delete(Delete),
+        Delete(Delete<Domain>),
+    }
+}
+
+impl Resource for Domain {
+    type Client = EmailClient;
+    const GROUP: &'static str = "domains";
+    const NOUN: &'static str = "domain";
+    const TITLE: &'static str = "Domain";
+    const NAMED_BY: &'static str = "name";
+    const SAMPLES: [&'static str; 2] = ["dom_019a", "example.com"];
+    const CREATE: &'static str = "create example.com";
+    const DELETED_WITH_IT: &'static str = " and every mailbox under it";
+    const LISTS: &'static [Operation] = &[Operation::DomainsList];
+    const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
+    const COMPLETED: Values = Values::DomainOrName;
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::text("NAME", "/name"),
+        Column::new("VERIFIED", "/verified", Show::Flag),
+        Column::new("MX", "/mx_verified", Show::Flag).droppable(),
+        Column::new("SPF", "/spf_verified", Show::Flag).droppable(),
+        Column::new("DKIM", "/dkim_verified", Show::Flag).droppable(),
+        Column::new("DMARC", "/dmarc_verified", Show::Flag).droppable(),
+    ]);
+
+    async fn client(context: &Context) -> Result<EmailClient, Failure> {
+        context.email_client().await
+    }
+
+    fn names(client: &EmailClient) -> Names<'_> {
+        Names::Domain(client)
+    }
+
+    fn list(client: &EmailClient) -> Call<List<Self>> {
+        client.domains().list()
+    }
+
+    fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
+        client.domains().delete(id)
+    }
+
+    fn schema() -> Value {
+        domain()
     }
 }
 
@@ -43,7 +77,7 @@ group! {
 ///
 /// On a terminal, the current DNS state is shown beside each record.
 #[derive(Args, Debug)]
-#[command(add = creates(&[DomainsCreate], domain))]
+#[command(add = creates(&[Operation::DomainsCreate], domain))]
 #[command(after_long_help = "\
 Examples:
   svc domains create example.com
@@ -63,7 +97,7 @@ impl Create {
         let Some(domain) = context.call(call, "adding").await? else { return Ok(()) };
         let records = domain.dns_records();
         if records.is_empty() || !context.out.is_table() {
-            return context.out.one(&domain, VIEW);
+            return context.out.one(&domain, Domain::VIEW);
         }
         context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
         let dns = self.lookup.dns(context).await?;
@@ -78,51 +112,5 @@ impl Create {
         let follow = context.svc(&format!("domains verify {} --wait", domain.id));
         context.out.hint(&format!("then verify the domain: {follow}"));
         Ok(())
-    }
-}
-
-/// List all sending domains
-#[derive(Args, Debug)]
-#[command(add = reads(&[DomainsList], || list(domain)))]
-#[command(after_long_help = "\
-Examples:
-  svc domains list
-  svc domains list --jq '.[] | select(.verified | not) | .name'")]
-pub struct List {}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        if let Some(list) = context.call(client.domains().list(), "reading").await? {
-            let none =
-                format!("no domains; add one: {}", context.svc("domains create example.com"));
-            context.out.list(&list, VIEW, &none)?;
-        }
-        Ok(())
-    }
-}
-
-/// Delete a domain and every mailbox under it
-#[derive(Args, Debug)]
-#[command(add = removes(&[DomainsDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc domains delete example.com
-  svc domains delete dom_019a --yes")]
-pub struct Delete {
-    /// Domain id or name
-    #[arg(add = Values::DomainOrName.candidates())]
-    id: String,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = Names::Domain(&client);
-        let question = |target: &Target| {
-            format!("Delete domain {target} and every mailbox under it? This cannot be undone.")
-        };
-        let delete = |id: &str| client.domains().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
     }
 }

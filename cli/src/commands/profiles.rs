@@ -34,7 +34,7 @@ const VIEW: View = View(&[
 
 /// List all profiles
 #[derive(Args, Debug)]
-#[command(add = local(of::<Vec<Listed>>))]
+#[command(add = local(of::<Vec<ShownProfile>>))]
 #[command(after_long_help = "\
 Examples:
   svc profiles list")]
@@ -57,7 +57,7 @@ impl List {
                     }
                     Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
                 };
-                Ok(Listed {
+                Ok(ShownProfile {
                     name,
                     active: *name == context.settings.profile.value,
                     email_url: profiles.text(name, "email_url"),
@@ -75,7 +75,7 @@ impl List {
 /// A profile. Its keys are masked.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Listed<'a> {
+pub struct ShownProfile<'a> {
     name: &'a str,
     active: bool,
     email_url: Option<String>,
@@ -87,7 +87,7 @@ pub struct Listed<'a> {
 
 /// Make a profile the default
 #[derive(Args, Debug)]
-#[command(add = local(of::<Used>))]
+#[command(add = local(of::<DefaultProfile>))]
 #[command(after_long_help = "\
 Examples:
   svc profiles use staging")]
@@ -109,13 +109,13 @@ impl Use {
         profiles.set_active(&self.name);
         profiles.save()?;
         let sentence = format!("profile `{}` is now the default", self.name);
-        context.out.done(&sentence, &Used { profile: &self.name })
+        context.out.done(&sentence, &DefaultProfile { profile: &self.name })
     }
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Used<'a> {
+pub struct DefaultProfile<'a> {
     profile: &'a str,
 }
 
@@ -123,7 +123,7 @@ pub struct Used<'a> {
 ///
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Removed>))]
+#[command(add = local(of::<RemovedProfile>))]
 #[command(after_long_help = "\
 Examples:
   svc profiles remove staging --yes")]
@@ -161,13 +161,13 @@ impl Remove {
             profiles.save()?;
         }
         let sentence = format!("removed profile `{}`", self.name);
-        context.out.done(&sentence, &Removed { profile: &self.name, removed: true })
+        context.out.done(&sentence, &RemovedProfile { profile: &self.name, removed: true })
     }
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Removed<'a> {
+pub struct RemovedProfile<'a> {
     profile: &'a str,
     removed: bool,
 }

@@ -14,7 +14,7 @@ pub const LINE: &str = concat!("svc ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Print the version
 #[derive(Args, Debug)]
-#[command(add = local(of::<Output>))]
+#[command(add = local(of::<VersionInfo>))]
 #[command(after_long_help = "\
 Examples:
   svc version
@@ -23,12 +23,12 @@ pub struct Version {}
 
 impl Version {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        context.out.document(LINE, &Output { version: env!("CARGO_PKG_VERSION") })
+        context.out.document(LINE, &VersionInfo { version: env!("CARGO_PKG_VERSION") })
     }
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Output {
+pub struct VersionInfo {
     version: &'static str,
 }

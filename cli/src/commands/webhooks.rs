@@ -3,47 +3,88 @@
 pub mod rotate;
 
 use clap::Args;
-use serde_json::json;
-use svc_sdk::Operation::{
-    WebhooksCreate, WebhooksDelete, WebhooksList, WebhooksTest, WebhooksUpdate,
-};
-use svc_sdk::email::{NewWebhook, WebhookUpdate};
+use serde_json::{Value, json};
+use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
+use svc_sdk::{Call, Deleted, EmailClient, List, Operation, Service};
 
-use crate::command_spec::{changes, creates, reads, removes};
+use crate::command_spec::{changes, creates};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::input::switch;
-use crate::names::{Names, Target};
+use crate::names::Names;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{list, of, webhook, webhook_test};
+use crate::output_schema::{webhook, webhook_test};
+use crate::resource::{Delete, Get, ListAll, Resource};
 use crate::urls::check_url;
 use crate::{names, output};
-
-/// Table columns of a webhook.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::new("ACTIVE", "/active", Show::Flag),
-    Column::text("URL", "/url"),
-    Column::prose("EVENTS", "/events"),
-    Column::id("SIGNING SECRET", "/signingSecret"),
-]);
 
 group! {
     pub enum Command {
         Create(Create),
-        List(List),
+        List(ListAll<Webhook>),
+        Get(Get<Webhook>),
         Update(Update),
-        Rotate(rotate::Rotate),
-        Delete(Delete),
+        Rotate(rotate::Rotate<Webhook>),
+        Delete(Delete<Webhook>),
         Test(Test),
     }
 }
 
+impl Resource for Webhook {
+    type Client = EmailClient;
+    const GROUP: &'static str = "webhooks";
+    const NOUN: &'static str = "webhook";
+    const TITLE: &'static str = "Webhook";
+    const NAMED_BY: &'static str = "URL";
+    const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
+    const CREATE: &'static str = "create URL --event email.delivered";
+    const LISTS: &'static [Operation] = &[Operation::WebhooksList];
+    const DELETES: &'static [Operation] = &[Operation::WebhooksDelete];
+    const COMPLETED: Values = Values::Webhook;
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::new("ACTIVE", "/active", Show::Flag),
+        Column::text("URL", "/url"),
+        Column::prose("EVENTS", "/events"),
+        Column::id("SIGNING SECRET", "/signingSecret"),
+    ]);
+
+    async fn client(context: &Context) -> Result<EmailClient, Failure> {
+        context.email_client().await
+    }
+
+    fn names(client: &EmailClient) -> Names<'_> {
+        Names::Webhook(client)
+    }
+
+    fn list(client: &EmailClient) -> Call<List<Self>> {
+        client.webhooks().list()
+    }
+
+    fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
+        client.webhooks().delete(id)
+    }
+
+    fn schema() -> Value {
+        webhook()
+    }
+}
+
+impl rotate::WithSecret for Webhook {
+    const SERVICE: Service = Service::Email;
+    const SECRET: &'static str = "signingSecret";
+    const ROTATES: &'static [Operation] = &[
+        Operation::WebhooksList,
+        Operation::WebhooksCreate,
+        Operation::WebhooksUpdate,
+        Operation::WebhooksDelete,
+    ];
+}
+
 /// Create a webhook; its signing secret is shown only once
 #[derive(Args, Debug)]
-#[command(add = creates(&[WebhooksCreate], webhook))]
+#[command(add = creates(&[Operation::WebhooksCreate], webhook))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks create https://example.com/hooks --event email.delivered \\
@@ -71,30 +112,8 @@ impl Create {
             if let Some(secret) = &webhook.signing_secret {
                 value["signingSecret"] = secret.expose().into();
             }
-            context.out.one(&value, VIEW)?;
+            context.out.one(&value, Webhook::VIEW)?;
             context.out.hint("store the signing secret now: the service does not show it again");
-        }
-        Ok(())
-    }
-}
-
-/// List all webhooks
-#[derive(Args, Debug)]
-#[command(add = reads(&[WebhooksList], || list(webhook)))]
-#[command(after_long_help = "\
-Examples:
-  svc webhooks list")]
-pub struct List {}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        if let Some(list) = context.call(client.webhooks().list(), "reading").await? {
-            let none = format!(
-                "no webhooks; create one: {}",
-                context.svc("webhooks create URL --event email.delivered")
-            );
-            context.out.list(&list, VIEW, &none)?;
         }
         Ok(())
     }
@@ -102,7 +121,7 @@ impl List {
 
 /// Update, enable or disable a webhook
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksUpdate], webhook))]
+#[command(add = changes(&[Operation::WebhooksUpdate], webhook))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks update whk_019a --active false
@@ -143,7 +162,7 @@ impl Update {
             async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
         let names = Names::Webhook(&client);
         if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
-            context.out.one(&webhook, VIEW)?;
+            context.out.one(&webhook, Webhook::VIEW)?;
         }
         Ok(())
     }
@@ -160,7 +179,7 @@ const TEST: View = View(&[
 ///
 /// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksTest], webhook_test))]
+#[command(add = changes(&[Operation::WebhooksTest], webhook_test))]
 #[command(after_long_help = "\
 Examples:
   svc webhooks test whk_019a")]
@@ -193,28 +212,5 @@ impl Test {
             .code("endpoint_unreachable")
             .hint(format!("check its URL: {}", context.svc("webhooks list")))),
         }
-    }
-}
-
-/// Delete a webhook
-#[derive(Args, Debug)]
-#[command(add = removes(&[WebhooksDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc webhooks delete whk_019a
-  svc webhooks delete https://example.com/hooks --yes")]
-pub struct Delete {
-    /// Webhook id or URL
-    #[arg(add = Values::Webhook.candidates())]
-    id: String,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = Names::Webhook(&client);
-        let question = |target: &Target| format!("Delete webhook {target}?");
-        let delete = |id: &str| client.webhooks().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -30,7 +30,7 @@ const VIEW: View = View(&[
 
 /// Show the organization and scope of the current keys
 #[derive(Args, Debug)]
-#[command(add = reads(&[Me, AudiencesList], of::<Output>).of_new_profile())]
+#[command(add = reads(&[Me, AudiencesList], of::<Identity>).of_new_profile())]
 #[command(after_long_help = "\
 Examples:
   svc whoami
@@ -44,7 +44,7 @@ impl Whoami {
         } else {
             context.settings.profile.value.as_str()
         };
-        let mut who = Output { profile, extraction: None, email: None };
+        let mut who = Identity { profile, extraction: None, email: None };
         let (mut refused, mut is_configured) = (None, false);
         if context.settings.dry_run {
             context.requests.collect();
@@ -113,7 +113,7 @@ impl Whoami {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Output<'a> {
+pub struct Identity<'a> {
     profile: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Extraction")]

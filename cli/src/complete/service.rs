@@ -7,6 +7,7 @@ use svc_sdk::Service;
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
+use crate::names::Names;
 
 /// Maximum number of audiences whose contacts are fetched.
 const MAX_AUDIENCES: usize = 5;
@@ -47,38 +48,35 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     }
     if values == Values::ExtractionWebhook {
         let client = context.extraction_client().await.ok()?;
-        let list = context.run(client.webhooks().list()).await.ok()?;
-        return Some(named(list, |webhook| (webhook.id, webhook.url)));
+        return of_list(context, Names::ExtractionWebhook(&client)).await;
     }
     let client = context.email_client().await.ok()?;
-    Some(match values {
-        Values::Audience => {
-            let list = context.run(client.audiences().list()).await.ok()?;
-            named(list, |audience| (audience.id, audience.name))
-        }
-        Values::Webhook => {
-            let list = context.run(client.webhooks().list()).await.ok()?;
-            named(list, |webhook| (webhook.id, webhook.url))
-        }
+    match values {
+        Values::Audience => of_list(context, Names::Audience(&client)).await,
+        Values::Webhook => of_list(context, Names::Webhook(&client)).await,
         Values::Contact => {
-            let audiences = context.run(client.audiences().list()).await.ok()?;
+            let audiences = Names::Audience(&client).all(context).await.ok()?;
             let pages = audiences.iter().take(MAX_AUDIENCES).map(|audience| {
-                context.run(client.contacts().list(&audience.id).page_size(SHOWN as u64))
+                let id = &audience.target.id;
+                context.run(client.contacts().list(id).page_size(SHOWN as u64))
             });
-            let pages = join_all(pages).await.into_iter().flatten();
-            pages.flat_map(|page| named(page, |contact| (contact.id, contact.email))).collect()
+            let contacts = join_all(pages).await.into_iter().flatten().flatten();
+            Some(named(contacts, |contact| (contact.id, contact.email)))
         }
         _ => {
-            let list = context.run(client.domains().list()).await.ok()?;
-            let ids = named(list, |domain| (domain.id, domain.name));
+            let ids = of_list(context, Names::Domain(&client)).await?;
             let names = ids.iter().map(|(id, name)| (name.clone(), id.clone()));
-            match values {
+            Some(match values {
                 Values::DomainName => names.collect(),
-                Values::DomainOrName => names.chain(ids.iter().cloned()).collect(),
-                _ => ids,
-            }
+                _ => names.chain(ids.iter().cloned()).collect(),
+            })
         }
-    })
+    }
+}
+
+async fn of_list(context: &Context, names: Names<'_>) -> Option<Vec<Found>> {
+    let all = names.all(context).await.ok()?;
+    Some(named(all, |found| (found.target.id, found.target.name)))
 }
 
 #[cfg(feature = "sandbox")]

@@ -84,6 +84,15 @@ impl Inputs {
         Ok(printer.streams().stdin())
     }
 
+    /// A file of any size, or standard input for `-`.
+    pub fn open(&self, printer: &Printer, path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Box::new(self.stdin_stream(printer, "FILE")?));
+        }
+        let file = File::open(self.cwd.join(path));
+        Ok(Box::new(file.map_err(|error| Failure::input(format!("{}: {error}", path.display())))?))
+    }
+
     fn file(&self, option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
         let found = self.cwd.join(path);
         File::open(&found).and_then(read_all).map_err(|error| {

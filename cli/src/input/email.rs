@@ -1,4 +1,4 @@
-//! Email addresses as they are compared.
+//! Email addresses: which text is one, and how they are compared.
 
 use url::Host;
 
@@ -17,6 +17,62 @@ pub fn comparable(address: &str) -> String {
     }
 }
 
+/// Checks `a@b` or `Name <a@b>` and returns the address as it is compared. Text that two programs may
+/// read as different addresses is refused. The error says what is wrong, without the text.
+pub fn check(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() {
+        return Err("the row has no email address");
+    }
+    if text.chars().any(char::is_control) {
+        return Err("the address contains a line end or another control character");
+    }
+    let address = match text.split_once('<') {
+        None => text,
+        Some((name, rest)) => {
+            let address = rest.strip_suffix('>').ok_or(AMBIGUOUS)?;
+            // Another `@` or a list separator in the name: it may be an address too.
+            if name.contains(['@', ',', ';', '>']) || name.matches('"').count() % 2 == 1 {
+                return Err(AMBIGUOUS);
+            }
+            address
+        }
+    };
+    if !address.is_ascii() && address.chars().any(is_deceptive) {
+        return Err("the address contains an invisible character, or one that looks like another");
+    }
+    let Some((local, domain)) = address.split_once('@') else {
+        return Err("not an email address");
+    };
+    let odd = |c: char| {
+        let is_special =
+            matches!(c, '@' | ',' | ';' | ':' | '"' | '(' | ')' | '<' | '>' | '[' | ']' | '\\');
+        is_special || c.is_whitespace()
+    };
+    if local.contains(odd) || domain.contains(odd) {
+        return Err(AMBIGUOUS);
+    }
+    let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
+    if !is_dotted(local) || !is_dotted(domain) || local.len() > 64 || domain.len() > 253 {
+        return Err("not an email address");
+    }
+    Ok(comparable(address))
+}
+
+/// Whether a character cannot be seen, changes the direction of others, or is a variant of an ASCII
+/// character that some programs take for it. Two addresses that look alike would be two recipients.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        // Soft hyphen, zero-width characters, marks of direction, byte order mark.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}'
+        // Full-width and small forms, such as the `@`, and other full stops of domains.
+        | '\u{2024}' | '\u{3002}' | '\u{fe50}'..='\u{fe6b}' | '\u{ff01}'..='\u{ff61}')
+}
+
+const AMBIGUOUS: &str = "not a single, unambiguous email address; use `a@b` or `Name <a@b>`";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +90,57 @@ mod tests {
             ("a@\u{e4} b", "a@\u{e4} b"),
         ] {
             assert_eq!(comparable(text), expected);
+        }
+    }
+
+    #[test]
+    fn accepts_one_address_with_an_optional_name() {
+        for (text, address) in [
+            ("a@b", "a@b"),
+            ("Ada.King+x@B.example", "ada.king+x@b.example"),
+            ("Ada <a@b.test>", "a@b.test"),
+            ("\"Ada K.\" <a@b.test>", "a@b.test"),
+            ("ä@ö.example", "ä@xn--nda.example"),
+            ("Ada \u{2764}\u{fe0f} <a@b.test>", "a@b.test"),
+        ] {
+            assert_eq!(check(text), Ok(address.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_text_that_can_be_read_in_two_ways() {
+        for text in [
+            "",
+            "a",
+            "a@",
+            "@b",
+            "a@b@c",
+            "a@b,c@d",
+            "a@b;c@d",
+            "a@b c@d",
+            "a b@c",
+            "a@b>",
+            "<a@b",
+            "<a@b> <c@d>",
+            "c@d <a@b>",
+            "\"x <a@b>",
+            "\"a@x\"@b",
+            "a@b\r\nBcc: c@d",
+            "a@[::1]",
+            ".a@b",
+            "a..b@c",
+            "a@b.",
+            "a@b(c)",
+            "a@b\\",
+            "a\u{ff20}b.test",
+            "\u{ff41}@b.test",
+            "a@b\u{3002}test",
+            "a\u{200b}@b.test",
+            "\u{feff}a@b.test",
+            "\u{202e}a@b.test",
+            "a\u{ad}@b.test",
+        ] {
+            assert!(check(text).is_err(), "{text}");
         }
     }
 }

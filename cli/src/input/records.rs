@@ -3,6 +3,7 @@
 //! What concerns the whole file is a failure: another encoding, a quote that is never closed, a line
 //! that is not JSON. What concerns one record is its `problem`, and the other records are read.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +98,12 @@ impl Format {
             }
             Some(_) => {
                 let mut csv = Csv { reader, delimiter: b',', trims: true, line: 0 };
-                let columns = csv.header()?.into_iter().map(Arc::from).collect();
+                let columns = csv.header()?.into_iter().map(Arc::from).collect::<Vec<Arc<str>>>();
+                let mut seen = HashSet::new();
+                if let Some(twice) = columns.iter().find(|it| !it.is_empty() && !seen.insert(*it)) {
+                    let problem = format!("line 1: two columns are named `{twice}`");
+                    return Err(Failure::input(problem).hint("rename or remove one"));
+                }
                 Ok(Self::Csv { csv, columns, number: 1 })
             }
         }

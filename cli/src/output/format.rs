@@ -16,6 +16,19 @@ pub enum Format {
     Yaml,
     /// A header line and one line per object
     Csv,
+    /// Lines of a zone file; of `svc domains records`
+    #[value(hide = true)]
+    Bind,
+    /// Resources of the type aws_route53_record; of `svc domains records`
+    #[value(hide = true)]
+    Terraform,
+}
+
+impl Format {
+    /// Whether only `svc domains records` has it.
+    pub fn is_of_dns_records(self) -> bool {
+        matches!(self, Self::Bind | Self::Terraform)
+    }
 }
 
 /// When to use colors.

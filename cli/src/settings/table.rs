@@ -240,7 +240,8 @@ impl Setting {
                 SettingValue::List(parts.collect())
             }
             Kind::Format => {
-                let names = Format::value_variants().iter().filter_map(Format::to_possible_value);
+                let names = Format::value_variants().iter().filter(|it| !it.is_of_dns_records());
+                let names = names.filter_map(Format::to_possible_value);
                 let names = names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>();
                 let known = names.iter().find(|name| *name == text);
                 let known = known

@@ -106,10 +106,6 @@ fn each_valid_row_gets_one_email_and_each_other_row_is_reported() {
     home.file("people.csv", format!("{PEOPLE}gus@example.test,Gus,t7,\n"));
     let again = home.run(&["--sandbox", "bulk", "resume", id]);
     assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(2)), "{again:?}");
-    let row = "[2,[\"x@example.test\",{}]]\n";
-    std::fs::write(jobs(&home)[0].join("rows.ndjson"), row).expect("written");
-    let changed = home.run(&["--sandbox", "bulk", "resume", id]);
-    assert_eq!((changed.code, changed.error()["code"].as_str()), (2, Some("source_changed")));
     let elsewhere = home.run_with_env(
         &["bulk", "resume", id],
         &[("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")],
@@ -253,7 +249,7 @@ fn a_job_on_a_terminal_can_be_stopped_and_continued() {
     let home = Home::new();
     let people = (1..=5).map(|n| format!("p{n}@example.test,P{n}\n")).collect::<String>();
     home.file("people.csv", format!("email,First Name\n{people}"));
-    let mut terminal = Terminal::start(&home, &[&SEND[..], &["--rate", "1/s"]].concat(), &[], 120);
+    let mut terminal = Terminal::start(&home, &[&SEND[..], &["--rate", "2/s"]].concat(), &[], 120);
     terminal.until("email 3 to p3@example.test");
     terminal.until("Send 5 emails from hello@sandbox.test to the sandbox? [y/N] ");
     terminal.write("y\n");
@@ -730,16 +726,19 @@ fn unknown_rows_are_settled_one_by_one_or_by_file() {
 fn a_job_is_paused_continued_and_cancelled_from_elsewhere() {
     let home = Home::new();
     home.file("people.csv", people(0..60));
-    let child = home.spawn(&[&SEND[..], &["--yes", "--rate", "5/s"]].concat());
+    let mut child = home.spawn(&[&SEND[..], &["--yes", "--rate", "10/s"]].concat());
     let list = || home.run(&["bulk", "list"]).json();
     let sent = || list()[0]["accepted"].as_u64().unwrap_or_default();
     crate::support::wait_until("some are sent", || (sent() > 0).then_some(()));
     let id = list()[0]["job"].as_str().expect("an id").to_owned();
     let paused = home.run(&["bulk", "pause", &id]);
     assert_eq!((paused.code, &paused.json()["state"]), (0, &json!("paused")), "{paused:?}");
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let errors = child.stderr.as_mut().expect("piped");
+    crate::pty::read_until(errors, &mut Vec::new(), 0, "paused; svc bulk continue");
     let before = sent();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(home.run(&["bulk", "status", &id]).json()["unknown"], 0);
+    // The time of two emails.
+    std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(sent(), before, "a paused job is sent");
     assert_eq!(home.run(&["bulk", "remove", &id, "--yes"]).error()["code"], "job_is_running");
     assert_eq!(home.run(&["bulk", "continue", &id]).json()["state"], "running");
@@ -807,4 +806,27 @@ fn files_have_any_form_and_names_become_display_names() {
         let run = home.run_with_env(&[&send[..], &["--text", "t"], more].concat(), &env);
         assert_eq!((run.code, &run.json()["body"][0]["to"]), (0, &json!([to])), "{run:?}");
     }
+}
+
+#[test]
+fn mistakes_are_named_with_the_next_step() {
+    let home = Home::new();
+    home.file("people.csv", "E-Mail,name\na@example.test,Ada\n");
+    let send = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
+    let send = [&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat();
+    let column = home.run(&[&send[..], &["--column", "e-mail"]].concat());
+    assert_eq!(column.code, 2, "{column:?}");
+    assert!(column.stderr.contains("did you mean `E-Mail`?"), "{column:?}");
+    let mut other = send.clone();
+    other[3] = "nobody.csv";
+    let missing = home.run(&other);
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.stderr.contains("nobody.csv: No such file"), "{missing:?}");
+    let file = home.file("a file", "");
+    let homeless = home.run_with_env(&send, &[("XDG_STATE_HOME", &file)]);
+    let error = homeless.error();
+    assert_eq!((homeless.code, &error["code"]), (1, &json!("no_state_directory")), "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.starts_with("cannot keep a record of the job in "), "{message}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("set HOME")), "{error}");
 }

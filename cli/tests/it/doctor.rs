@@ -243,7 +243,8 @@ fn a_server_without_tls_is_named_as_such() {
     let peer = std::thread::spawn(move || {
         // What is no request is refused.
         let mut stream = crate::support::accept(&listener);
-        std::io::Write::write_all(&mut stream, http_response(400, "", "").as_bytes()).expect("sent");
+        std::io::Write::write_all(&mut stream, http_response(400, "", "").as_bytes())
+            .expect("sent");
         stream
     });
     let run = Home::new().run_with_env(&["doctor"], &env);

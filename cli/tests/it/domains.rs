@@ -36,7 +36,7 @@ fn records_are_exported_in_other_formats() {
     let home = Home::new();
     let id = domain(&home);
     let print = |format: &str| {
-        let run = home.run(&["--sandbox", "domains", "records", &id, "--format", format]);
+        let run = home.run(&["--sandbox", "domains", "records", &id, "-o", format]);
         assert_eq!(run.code, 0, "{run:?}");
         run.stdout
     };

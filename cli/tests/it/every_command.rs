@@ -7,7 +7,7 @@ use svc_cli::{CommandSpec, commands};
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 31] = [
+const LINES: [&str; 35] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
@@ -19,17 +19,20 @@ const LINES: [&str; 31] = [
     "audiences delete x --yes",
     "contacts create x a@b.test",
     "contacts list x",
+    "contacts get x",
     "contacts update x --name n",
     "contacts delete x --yes",
     "contacts import x people.csv",
     "contacts export x",
     "domains create x.test",
     "domains list",
+    "domains get x",
     "domains verify x",
     "domains records x",
     "domains delete x --yes",
     "webhooks create https://x.test --event email.sent",
     "webhooks list",
+    "webhooks get x",
     "webhooks update x --active true",
     "webhooks rotate x --yes",
     "webhooks delete x --yes",
@@ -37,6 +40,7 @@ const LINES: [&str; 31] = [
     "extraction me",
     "extraction webhooks create https://x.test --event extraction.completed",
     "extraction webhooks list",
+    "extraction webhooks get x",
     "extraction webhooks rotate x --yes",
     "extraction webhooks delete x --yes",
 ];

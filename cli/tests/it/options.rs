@@ -238,7 +238,7 @@ fn what_would_be_lost_is_refused() {
     let (one, other) = (route("a"), route("b"));
     let every = one.replace("email.sent", "email.*");
     for (args, why) in [
-        (&["domains", "records", "dom_1", "--format", "bind", "--jq", "."][..], "--format cannot"),
+        (&["domains", "records", "dom_1", "-o", "bind", "--jq", "."][..], "--jq filters JSON"),
         (&["listen", "--insecure", "--route", &one, "--route", &other], "given twice"),
         (
             &["listen", "--insecure", "--route", &every, "--route", &one],

@@ -161,6 +161,7 @@ fn contacts(checker: &mut Checker) {
     let contact = text(&contact, "/id");
     checker.run(&format!("--sandbox contacts update {contact} --name Ada --topic x"));
     checker.run(&format!("--sandbox contacts list {audience}"));
+    checker.run("--sandbox contacts get ada@example.test");
     let file = checker.home.file("people.csv", "email\nada@example.test\nbob@example.test\nbad\n");
     checker.run_words(&["--sandbox", "contacts", "import", audience, &file], 11);
     checker.run(&format!("--sandbox contacts export {audience}"));
@@ -174,7 +175,7 @@ fn domains(checker: &mut Checker) {
     let id = text(&domain, "/id").to_owned();
     checker.run("--sandbox domains list");
     checker.run(&format!("--sandbox domains records {id}"));
-    checker.run(&format!("--sandbox domains records {id} --format json"));
+    checker.run(&format!("--sandbox domains get {id}"));
     checker.run_words(&["--sandbox", "domains", "verify", &id], 10);
     checker.run("sandbox dns publish shop.test");
     checker.run(&format!("--sandbox domains verify {id}"));
@@ -188,6 +189,7 @@ fn webhooks(checker: &mut Checker) {
     let webhook = checker.run(&create);
     let id = text(&webhook, "/id");
     checker.run("--sandbox webhooks list");
+    checker.run(&format!("--sandbox webhooks get {id}"));
     checker.run(&format!("--sandbox webhooks test {id}"));
     checker.run(&format!("--sandbox webhooks update {id} --active true"));
     let extraction = checker.run(&format!(
@@ -195,6 +197,7 @@ fn webhooks(checker: &mut Checker) {
         app.url()
     ));
     checker.run("--sandbox extraction webhooks list");
+    checker.run(&format!("--sandbox extraction webhooks get {}", app.url()));
     checker.run("--sandbox extraction me");
     checker.run("sandbox extraction completed");
     let email = checker.run(&format!("{SEND} --wait"));

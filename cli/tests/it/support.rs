@@ -44,23 +44,19 @@ fn private<'a>() -> tempfile::Builder<'a, 'a> {
 }
 
 impl Home {
+    /// In memory if the system has `/dev/shm`: a server syncs its data to disk often.
     pub fn new() -> Self {
-        Self { dir: private().tempdir().expect("a directory") }
+        let dir = private().prefix("svc-").rand_bytes(6).tempdir_in("/dev/shm");
+        let dir = dir.or_else(|_| private().tempdir());
+        Self { dir: dir.expect("a directory") }
     }
 
     /// A home whose path has the same length on every machine, for output in columns.
     #[cfg(unix)]
     pub fn short() -> Self {
-        let dir = private().prefix("svc-").rand_bytes(6).tempdir_in("/tmp");
-        Self { dir: dir.expect("a directory") }
-    }
-
-    /// One in memory if the system has `/dev/shm`, for the data of a server, which syncs to disk
-    /// often. Its path has the length of the one of [`short`](Self::short).
-    #[cfg(unix)]
-    pub fn in_memory() -> Self {
         let dir = private().prefix("").rand_bytes(6).tempdir_in("/dev/shm");
-        dir.map_or_else(|_| Self::short(), |dir| Self { dir })
+        let dir = dir.or_else(|_| private().prefix("svc-").rand_bytes(6).tempdir_in("/tmp"));
+        Self { dir: dir.expect("a directory") }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -83,7 +83,8 @@ async function request(method, path, options = {}) {
  */
 async function raw(method, path, options = {}) {
   /** @type {Record<string, string>} */
-  const headers = options.key ? { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${options.key}` : options.key } : authorization();
+  const headers = options.key ? { [keyHeader]: keyHeader === 'authorization' ? `Bearer ${options.key}` :
+    options.key } : authorization();
   /** @type {RequestInit} */
   const init = { method, headers };
   if (options.body !== undefined) {

@@ -31,7 +31,8 @@ function bodyOf(story) {
   }
   /** @type {any} */
   const body = { from: email.from, to: email.to, subject: email.subject };
-  for (const name of /** @type {const} */ (['cc', 'bcc', 'replyTo'])) if (email[name]?.length > 0) body[name] = email[name];
+  for (const name of /** @type {const} */ (['cc', 'bcc',
+    'replyTo'])) if (email[name]?.length > 0) body[name] = email[name];
   if (email.tags && Object.keys(email.tags).length > 0) body.tags = email.tags;
   if (email.scheduledAt) body.scheduledAt = email.scheduledAt;
   if (email.templateId) body.templateId = email.templateId;
@@ -46,9 +47,11 @@ const all = (value) => (value === undefined || value === null ? [] : Array.isArr
 function svc(body) {
   /** @type {string[]} */
   const lines = [];
-  const option = (/** @type {string} */ name, /** @type {any} */ value) => lines.push(`--${name} ${shell(String(value))}`);
+  const option = (/** @type {string} */ name, /** @type {any} */ value) =>
+    lines.push(`--${name} ${shell(String(value))}`);
   // Everything that has no option of its own, and texts that an option would read as a file.
-  const { from, to, cc, bcc, replyTo, subject, html, text, headers, tags, scheduledAt, templateId, variables, ...rest } = body;
+  const { from, to, cc, bcc, replyTo, subject, html, text, headers, tags, scheduledAt, templateId, variables,
+    ...rest } = body;
   const literal = (/** @type {any} */ value) => typeof value === 'string' && !/^[@-]/.test(value);
   if (Object.keys(rest).length > 0 || [html, text].some((one) => one !== undefined && one !== null && !literal(one))) {
     return `svc --sandbox emails send --body ${shell(JSON.stringify(body))}`;
@@ -64,14 +67,16 @@ function svc(body) {
   for (const [name, value] of Object.entries(headers ?? {})) option('header', `${name}: ${value}`);
   for (const [name, value] of Object.entries(tags ?? {})) option('tag', `${name}=${value}`);
   if (templateId) option('template', templateId);
-  for (const [name, value] of Object.entries(variables ?? {})) option('var', typeof value === 'string' ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
+  for (const [name, value] of Object.entries(variables ?? {})) option('var', typeof value === 'string' ?
+    `${name}=${value}` : `${name}:=${JSON.stringify(value)}`);
   if (scheduledAt) option('at', scheduledAt);
   return ['svc --sandbox emails send', ...lines].join(' \\\n  ');
 }
 
 /** @param {any} body */
 function curl(body) {
-  return [`curl ${location.origin}/api/v1/emails`, '-H "authorization: Bearer $SVC_EMAIL_KEY"', "-H 'content-type: application/json'", `-d ${shell(JSON.stringify(body))}`].join(' \\\n  ');
+  return [`curl ${location.origin}/api/v1/emails`, '-H "authorization: Bearer $SVC_EMAIL_KEY"',
+    "-H 'content-type: application/json'", `-d ${shell(JSON.stringify(body))}`].join(' \\\n  ');
 }
 
 /** @param {any} body */
@@ -85,13 +90,22 @@ function program(body) {
   for (const one of all(body.replyTo)) lines.push(`.reply_to(${rust(one)})`);
   if (body.text) lines.push(`.text(${rust(body.text)})`);
   if (body.html) lines.push(`.html(${rust(body.html)})`);
-  for (const [name, value] of Object.entries(body.headers ?? {})) lines.push(`.header(${rust(name)}, ${rust(String(value))})`);
-  for (const [name, value] of Object.entries(body.tags ?? {})) lines.push(`.tag(${rust(name)}, ${rust(String(value))})`);
-  for (const one of all(body.attachments)) lines.push(`// .attachment(Attachment::from_path(${rust(one.filename ?? '')})?)`);
+  for (const [name, value] of Object.entries(body.headers ?? {})) {
+    lines.push(`.header(${rust(name)}, ${rust(String(value))})`);
+  }
+  for (const [name, value] of Object.entries(body.tags ?? {})) {
+    lines.push(`.tag(${rust(name)}, ${rust(String(value))})`);
+  }
+  for (const one of all(body.attachments)) {
+    lines.push(`// .attachment(Attachment::from_path(${rust(one.filename ?? '')})?)`);
+  }
   if (body.templateId) lines.push(`.template(${rust(body.templateId)})`);
-  for (const [name, value] of Object.entries(body.variables ?? {})) lines.push(`.variable(${rust(name)}, serde_json::json!(${JSON.stringify(value)}))`);
+  for (const [name, value] of Object.entries(body.variables ?? {})) {
+    lines.push(`.variable(${rust(name)}, serde_json::json!(${JSON.stringify(value)}))`);
+  }
   if (body.scheduledAt) lines.push(`.scheduled_at(${rust(body.scheduledAt)})`);
-  const email = [`Email::new(${rust(body.from ?? '')}, ${rust(first ?? '')}, ${rust(body.subject ?? '')})`, ...lines].join('\n    ');
+  const email = [`Email::new(${rust(body.from ?? '')}, ${rust(first ?? '')}, ${rust(body.subject ?? '')})`,
+    ...lines].join('\n    ');
   return `use svc_sdk::EmailClient;
 use svc_sdk::email::Email;
 

@@ -16,11 +16,14 @@ import { parse } from './frame.js';
  */
 export function read(source, embedded = []) {
   const document = parse(source);
-  const sheet = { declarations: new Set(), selectors: new Set(), rules: new Set(), urls: new Set(), hasComments: false, hasNesting: false };
+  const sheet = { declarations: new Set(), selectors: new Set(), rules: new Set(), urls: new Set(), hasComments: false,
+    hasNesting: false };
   for (const element of document.querySelectorAll('style')) readCss(element.textContent ?? '', sheet, false);
-  for (const element of document.querySelectorAll('[style]')) readCss(element.getAttribute('style') ?? '', sheet, true);
+  for (const element of document.querySelectorAll('[style]')) readCss(element.getAttribute('style') ?? '', sheet,
+    true);
   const elements = [...document.querySelectorAll('img, source, [background], video')];
-  const urls = [...sheet.urls, ...elements.flatMap((element) => ['src', 'srcset', 'background', 'poster'].map((name) => element.getAttribute(name) ?? ''))];
+  const urls = [...sheet.urls, ...elements.flatMap((element) => ['src', 'srcset', 'background', 'poster'].map((name) =>
+    element.getAttribute(name) ?? ''))];
   const css = [...sheet.declarations].join('\n');
   const selectors = [...sheet.selectors].join('\n');
   return {
@@ -29,7 +32,8 @@ export function read(source, embedded = []) {
     bare: selectors.replace(/\[[^[\]]*\]/g, '[]').replace(/\([^()]*\)/g, '').replace(/\([^()]*\)/g, ''),
     rules: [...sheet.rules].join('\n'),
     // The start of a URL has the type of a `data:` URL, and its end the file name.
-    images: [...urls.filter(Boolean).map((url) => `${url.slice(0, 40)} ${url.slice(-200)}`.trim().toLowerCase()), ...embedded],
+    images: [...urls.filter(Boolean).map((url) => `${url.slice(0, 40)} ${url.slice(-200)}`.trim().toLowerCase()),
+      ...embedded],
     hasComments: sheet.hasComments, hasNesting: sheet.hasNesting,
   };
 }
@@ -49,7 +53,8 @@ function readCss(text, sheet, inline) {
     const within = open.at(-1);
     if (part.trim().startsWith('@')) sheet.rules.add(part.trim().toLowerCase());
     else if (property && (inline || within === 'rule' || within === '@font-face' || within === '@page')) {
-      sheet.declarations.add(`${property.toLowerCase()}:${value.trim().toLowerCase().replace(/\s+/g, ' ').replace(/url\([^()]*\)/g, 'url()')}`);
+      sheet.declarations.add(`${property.toLowerCase()}:${value.trim().toLowerCase().replace(/\s+/g,
+        ' ').replace(/url\([^()]*\)/g, 'url()')}`);
     }
     part = '';
   };
@@ -193,7 +198,8 @@ const SPECIAL = {
   'html-popover': element('[popover]'),
   'html-required': element('[required]'),
   'html-role': element('[role]'),
-  'html-semantics': element('article, aside, details, figcaption, figure, footer, header, main, mark, nav, section, summary, time'),
+  'html-semantics': element(
+    'article, aside, details, figcaption, figure, footer, header, main, mark, nav, section, summary, time'),
   'html-srcset': element('[srcset], [sizes]'),
   'html-target': element('[target]'),
   'html-valign': element('[valign]'),
@@ -203,15 +209,20 @@ const SPECIAL = {
   'image-heif': imageOf('heif|heic'),
   'image-ico': imageOf('ico|x-icon|vnd\\.microsoft\\.icon'),
   'image-jpg': imageOf('jpg|jpeg'),
-  'image-mp4': { test: (facts) => [...facts.document.querySelectorAll('img')].some((one) => /\.mp4(?:[?#]|$)/i.test(one.getAttribute('src') ?? '')) },
+  'image-mp4': { test: (facts) => [...facts.document.querySelectorAll('img')].some((one) =>
+    /\.mp4(?:[?#]|$)/i.test(one.getAttribute('src') ?? '')) },
   'image-svg': imageOf('svg|svg\\+xml'),
   'image-tiff': imageOf('tif|tiff'),
 };
 
+const KINDS = ['css-pseudo-class', 'css-pseudo-element', 'css-unit', 'css-at-media', 'css-at', 'css-function', 'css',
+  'html-aria', 'html-input', 'html', 'image'];
+const KIND = new RegExp(`^(${KINDS.join('|')})-(.+)$`);
+
 /** How a feature of caniemail is recognized. @param {string} slug @returns {Rule | null} */
 export function ruleOf(slug) {
   if (slug in SPECIAL) return SPECIAL[slug];
-  const [, kind, name] = /^(css-pseudo-class|css-pseudo-element|css-unit|css-at-media|css-at|css-function|css|html-aria|html-input|html|image)-(.+)$/.exec(slug) ?? [];
+  const [, kind, name] = KIND.exec(slug) ?? [];
   switch (kind) {
     case 'css-pseudo-class': return selector(new RegExp(`(?<!:):${name}(?![\\w-])`, 'i'));
     case 'css-pseudo-element': return selector(new RegExp(`:${name}(?![\\w-])`, 'i'));
@@ -253,21 +264,25 @@ export function check(data, facts) {
     if (!applies(rule, facts)) continue;
     /** @type {{client: string[], support: string, notes: string[]}[]} */
     const results = String(cells).split(',').map((cell, n) => ({
-      client: data.clients[n], support: cell[0] ?? '', notes: cell.slice(1).split('.').filter(Boolean).map((note) => String(notes[note])),
+      client: data.clients[n], support: cell[0] ?? '', notes: cell.slice(1).split('.').filter(Boolean).map((note) =>
+        String(notes[note])),
     }));
     const of = (/** @type {string} */ support) => results.filter((one) => one.support === support);
     used.push({ slug, title: String(title), full: of('y'), partial: of('a'), none: of('n') });
   }
-  used.sort((a, b) => b.none.length - a.none.length || b.partial.length - a.partial.length || (a.title < b.title ? -1 : 1));
+  used.sort((a, b) => b.none.length - a.none.length || b.partial.length - a.partial.length || (a.title < b.title ? -1 :
+    1));
   return { used, unrecognized, unknown: unknown(rules, facts) };
 }
 
 /** The properties and elements of the email that no rule is about. @param {Rule[]} rules @param {Facts} facts */
 function unknown(rules, facts) {
-  const names = new Set(facts.css.split('\n').map((one) => one.slice(0, one.indexOf(':'))).filter((one) => one && !one.startsWith('--')));
+  const names = new Set(facts.css.split('\n').map((one) => one.slice(0, one.indexOf(':'))).filter((one) => one &&
+    !one.startsWith('--')));
   const patterns = rules.flatMap((rule) => ('property' in rule ? [rule.property] : []));
   // `display:flex` is about `display`, whose other values are another feature.
-  const properties = [...names].filter((name) => !patterns.some((pattern) => pattern.source.startsWith(`^${name}:`) || pattern.test(`${name}:`) || pattern.test(`${name}: column wrap`)));
+  const properties = [...names].filter((name) => !patterns.some((pattern) => pattern.source.startsWith(`^${name}:`) ||
+    pattern.test(`${name}:`) || pattern.test(`${name}: column wrap`)));
   const known = new Set(rules.flatMap((rule) => ('element' in rule ? rule.element.split(', ') : [])));
   const elements = new Set([...facts.document.querySelectorAll('*')].map((one) => one.localName));
   for (const name of ['html', 'head', 'body', 'tbody', 'thead', 'tr', 'td', 'th', ...known]) elements.delete(name);

@@ -96,7 +96,8 @@ export function useList(path, params, type) {
         return { key, items: [...page.data, ...rest], next: old.next, loaded: true, error: null };
       });
     } catch (error) {
-      if (mine === turn.current) setState((old) => ({ ...old, key, items: old.key === key ? old.items : [], loaded: true, error }));
+      if (mine === turn.current) setState((old) => ({ ...old, key, items: old.key === key ? old.items : [],
+        loaded: true, error }));
     }
   }, [key]);
 

@@ -8,7 +8,8 @@ import { Button, Choice, html } from './ui.js';
 const WIDTHS = { phone: '375px', tablet: '768px' };
 
 /** Makes colors dark as mail programs do that invert light messages. */
-const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
+const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}'
+  + 'img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
 
 /** HTML as a document that is not shown, so nothing of it runs or is loaded. @param {string} content */
 export const parse = (content) => new DOMParser().parseFromString(content, 'text/html');
@@ -18,10 +19,14 @@ const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink
 /** How many resources of the HTML load from elsewhere. @param {Document} document */
 export function remoteContent(document) {
   let count = 0;
-  for (const element of document.querySelectorAll('[src], [srcset], [background], [poster], object, link, image, use')) {
-    count += LOADING.filter((name) => /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
+  const loading = document.querySelectorAll('[src], [srcset], [background], [poster], object, link, image, use');
+  for (const element of loading) {
+    count += LOADING.filter((name) =>
+      /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
   }
-  const styles = [...document.querySelectorAll('style')].map((one) => one.textContent ?? '').concat([...document.querySelectorAll('[style]')].map((one) => one.getAttribute('style') ?? ''));
+  const styles = [...document.querySelectorAll('style')].map((one) =>
+    one.textContent ?? '').concat([...document.querySelectorAll('[style]')].map((one) =>
+      one.getAttribute('style') ?? ''));
   for (const style of styles) count += [...style.matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
   return count;
 }
@@ -43,20 +48,26 @@ export function HtmlView({ content, title, images }) {
   let shown = content;
   for (const [name, url] of Object.entries(inline ?? {})) shown = shown.replaceAll(name, url);
   // Which colors the system prefers must not matter, so the queries for them are decided here.
-  shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) => (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
+  shown = shown.replace(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/gi, (_, scheme) =>
+    (scheme.toLowerCase() === (theme === 'dark' ? 'dark' : 'light') ? '(min-width:0px)' : '(max-width:0px)'));
   // No policy prevents links and frames from connecting. What replaces them has no effect, and is
   // parsed in the same way.
-  if (!remote) shown = shown.replace(/<(\/?)iframe(?=[\s/>])/gi, '<$1noframes').replace(/<(?:link|frame)(?=[\s/>])/gi, '<basefont');
+  if (!remote) shown = shown.replace(/<(\/?)iframe(?=[\s/>])/gi, '<$1noframes').replace(/<(?:link|frame)(?=[\s/>])/gi,
+    '<basefont');
   const prefix = `<!doctype html><meta charset="utf-8"><base target="_blank">${theme === 'forced' ? FORCED_DARK : ''}`;
   return html`
     <div class="frame-bar">
-      <${Choice} label="Width" value=${width} onChange=${setWidth} options=${[['phone', 'Phone'], ['tablet', 'Tablet'], ['full', 'Full']]} />
-      <${Choice} label="Colors" value=${theme} onChange=${setTheme} options=${[['light', 'Light'], ['dark', 'Dark'], ['forced', 'Forced dark']]} />
-      ${count > 0 && html`<span class="notice">${remote ? 'Remote content is shown' : `Remote content is blocked (${count})`}
+      <${Choice} label="Width" value=${width} onChange=${setWidth} options=${[['phone', 'Phone'], ['tablet', 'Tablet'],
+        ['full', 'Full']]} />
+      <${Choice} label="Colors" value=${theme} onChange=${setTheme} options=${[['light', 'Light'], ['dark', 'Dark'],
+        ['forced', 'Forced dark']]} />
+      ${count > 0 && html`<span class="notice">${remote ? 'Remote content is shown' :
+        `Remote content is blocked (${count})`}
         <${Button} kind="small" onClick=${() => setRemote(!remote)}>${remote ? 'Block' : 'Show'}<//></span>`}
     </div>
     <div class=${`stage ${width === 'full' ? '' : 'sized'}`}>
-      ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote} width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
+      ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote}
+        width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
     </div>`;
 }
 
@@ -73,6 +84,8 @@ function Frame({ content, title, remote, width }) {
     area.value = '';
   }, [content]);
   return html`
-    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ? '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
-    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width, maxWidth: '100%' }}></iframe>`;
+    <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ?
+      '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
+    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width,
+      maxWidth: '100%' }}></iframe>`;
 }

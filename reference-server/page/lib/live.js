@@ -54,7 +54,9 @@ async function run(signal) {
 
 /** @param {ReadableStream<Uint8Array>} stream @returns {AsyncGenerator<{id: string, data: Event}>} */
 async function* events(stream) {
-  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (/** @type {unknown} */ (new TextDecoderStream()));
+  /** @type {unknown} */
+  const utf8 = new TextDecoderStream();
+  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (utf8);
   const reader = stream.pipeThrough(decoder).getReader();
   let text = '';
   for (;;) {

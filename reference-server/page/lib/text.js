@@ -1,7 +1,8 @@
 // Text that people read: times, sizes, shell words, and search words.
 
 // To make a format takes much longer than to use it.
-const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit',
+  hourCycle: 'h23' });
 
 /** @param {string | number | Date} at */
 export function time(at) {
@@ -83,3 +84,7 @@ export function search(text, names, rest) {
   if (words && !params[rest]) params[rest] = words;
   return params;
 }
+
+/** A command that sends an email. */
+export const SEND = 'svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi '
+  + '--text Hello';

@@ -19,16 +19,19 @@ export const Page = createContext(
 /** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<any>}} Question */
 
 const ICONS = {
-  mailbox: 'M3 7.5 12 13l9-5.5M4.5 5h15A1.5 1.5 0 0 1 21 6.500v11a1.5 1.5 0 0 1-1.5 1.500h-15A1.5 1.5 0 0 1 3 17.500v-11A1.5 1.5 0 0 1 4.5 5Z',
+  mailbox: 'M3 7.5 12 13l9-5.5M4.5 5h15A1.5 1.5 0 0 1 21 6.500v11a1.5 1.5 0 0 1-1.5 1.500h-15'
+    + 'A1.5 1.5 0 0 1 3 17.500v-11A1.5 1.5 0 0 1 4.5 5Z',
   emails: 'M21 3 10 14M21 3l-7 18-4-7-7-4 18-7Z',
   deliveries: 'M4 12h11M11 7l5 5-5 5M20 4v16',
   domains: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18ZM3.5 9h17M3.5 15h17M12 3c-5 5.5-5 12.5 0 18M12 3c5 5.5 5 12.5 0 18',
-  audiences: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20c.5-4 3-6 6.5-6s6 2 6.5 6M16 4.500a3.5 3.5 0 0 1 0 6.500M18 14.500c2 .8 3.2 2.7 3.5 5.5',
+  audiences: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20c.5-4 3-6 6.5-6s6 2 6.5 6'
+    + 'M16 4.500a3.5 3.5 0 0 1 0 6.500M18 14.500c2 .8 3.2 2.7 3.5 5.5',
   templates: 'M4 4h16v5H4zM4 13h7v7H4zM15 13h5v7h-5z',
   requests: 'M4 6h16M4 12h10M4 18h13',
   faults: 'M13 2 5 14h6l-1 8 9-13h-6l0-7Z',
   clock: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18ZM12 7v5l3.5 2',
-  keys: 'M14.5 9.500a4.5 4.5 0 1 0-4 4.400L12.5 16H15v2.500h2.500V21H21v-3.500l-6.9-6.400c.3-.5.4-1 .4-1.600ZM9.5 9h.01',
+  keys: 'M14.5 9.500a4.5 4.5 0 1 0-4 4.400L12.5 16H15v2.500h2.500V21H21v-3.500'
+    + 'l-6.9-6.400c.3-.5.4-1 .4-1.600ZM9.5 9h.01',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   search: 'M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13ZM15.5 15.5 20 20',
   menu: 'M4 6h16M4 12h16M4 18h16',
@@ -56,7 +59,8 @@ export function Icon({ name }) {
 
 /** @param {any} props */
 export function Button({ icon, children, kind = '', label, ...rest }) {
-  return html`<button type="button" class=${`button ${kind} ${children ? '' : 'only-icon'}`} aria-label=${label} title=${label} ...${rest}>
+  return html`<button type="button" class=${`button ${kind} ${children ? '' : 'only-icon'}`} aria-label=${label}
+    title=${label} ...${rest}>
     ${icon && html`<${Icon} name=${icon} />`}${children && html`<span>${children}</span>`}
   </button>`;
 }
@@ -88,14 +92,16 @@ export function Badge({ value, label }) {
 export function Failure({ error, retry }) {
   return html`<div class="failure" role="alert">
     <p>${error.message}</p>
-    ${error.fields?.length > 1 && html`<ul>${error.fields.map((/** @type {any} */ one) => html`<li><code>${one.field}</code> ${one.message}</li>`)}</ul>`}
+    ${error.fields?.length > 1 && html`<ul>${error.fields.map((/** @type {any} */ one) =>
+      html`<li><code>${one.field}</code> ${one.message}</li>`)}</ul>`}
     ${retry && html`<${Button} onClick=${retry}>Try again<//>`}
   </div>`;
 }
 
 /** @param {any} props */
 export function Empty({ title, children }) {
-  return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div class="empty-text">${children}</div>`}</div>`;
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div
+    class="empty-text">${children}</div>`}</div>`;
 }
 
 /** @param {string} text */
@@ -121,7 +127,8 @@ export function Copy({ text, label = 'Copy', children }) {
     setDone(true);
     setTimeout(() => setDone(false), 1200);
   };
-  return html`<button type="button" class=${children ? 'button' : 'button quiet only-icon'} aria-label=${label} title=${label} onClick=${click}>
+  return html`<button type="button" class=${children ? 'button' : 'button quiet only-icon'} aria-label=${label}
+    title=${label} onClick=${click}>
     <${Icon} name=${done ? 'check' : 'copy'} />${children && html`<span>${children}</span>`}
     <span class="sr" role="status">${done ? 'Copied' : ''}</span>
   </button>`;
@@ -136,7 +143,8 @@ export function Code({ text, label = 'Code', wrap = false }) {
 }
 
 /**
- * @param {{label: string, tabs: [string, string, (number | null)?][], value: string, onChange: (value: string) => void}} props
+ * @param {{label: string, tabs: [string, string, (number | null)?][], value: string, onChange: (value: string) =>
+ * void}} props
  */
 export function Tabs({ label, tabs, value, onChange }) {
   const list = useRef(/** @type {HTMLElement | null} */ (null));
@@ -153,15 +161,18 @@ export function Tabs({ label, tabs, value, onChange }) {
     /** @type {HTMLElement} */ (list.current?.children[next])?.focus();
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} ref=${list} onKeyDown=${keys}>
-    ${tabs.map(([id, name, count]) => html`<button type="button" role="tab" key=${id} aria-selected=${id === value ? 'true' : 'false'}
-      tabindex=${id === value ? 0 : -1} onClick=${() => onChange(id)}>${name}${count ? html` <span class="count">${count}</span>` : ''}</button>`)}
+    ${tabs.map(([id, name, count]) => html`<button type="button" role="tab" key=${id} aria-selected=${id === value ?
+      'true' : 'false'}
+      tabindex=${id === value ? 0 : -1} onClick=${() => onChange(id)}>${name}${count ? html` <span
+        class="count">${count}</span>` : ''}</button>`)}
   </div>`;
 }
 
 /** @param {{label: string, options: [string, any][], value: string, onChange: (value: string) => void}} props */
 export function Choice({ label, options, value, onChange }) {
   return html`<div class="choice" role="group" aria-label=${label}>
-    ${options.map(([id, name]) => html`<button type="button" key=${id} aria-pressed=${id === value ? 'true' : 'false'} onClick=${() => onChange(id)}>${name}</button>`)}
+    ${options.map(([id, name]) => html`<button type="button" key=${id} aria-pressed=${id === value ? 'true' : 'false'}
+      onClick=${() => onChange(id)}>${name}</button>`)}
   </div>`;
 }
 
@@ -177,11 +188,13 @@ export function Dialog({ title, onClose, children }) {
   useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
-  return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose} onClick=${(/** @type {MouseEvent} */ event) => {
+  return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose}
+    onClick=${(/** @type {MouseEvent} */ event) => {
     if (event.target === dialog.current) dialog.current?.close();
   }}>
     <div class="dialog">
-      <header><h2>${title}</h2><${Button} kind="quiet" icon="cross" label="Close" onClick=${() => dialog.current?.close()} /></header>
+      <header><h2>${title}</h2><${Button} kind="quiet" icon="cross" label="Close" onClick=${() =>
+        dialog.current?.close()} /></header>
       ${children}
     </div>
   </dialog>`;
@@ -206,7 +219,8 @@ export function FormDialog({ title, action, onClose, onSubmit, children, danger 
     <form onSubmit=${submit}>
       ${children}
       ${error && html`<${Failure} error=${error} />`}
-      <footer><${Button} onClick=${onClose}>Cancel<//><button type="submit" class=${`button ${danger ? 'danger' : 'primary'}`} disabled=${busy}><span>${action}</span></button></footer>
+      <footer><${Button} onClick=${onClose}>Cancel<//><button type="submit" class=${`button ${danger ? 'danger' :
+        'primary'}`} disabled=${busy}><span>${action}</span></button></footer>
     </form>
   <//>`;
 }
@@ -231,7 +245,10 @@ export function Head({ title, children }) {
   return html`<div class="head"><h1>${title}</h1>${children}</div>`;
 }
 
-/** A search field: `/` moves the focus to it. @param {{value: string, hint: string, onSearch: (text: string) => void}} props */
+/**
+ * A search field: `/` moves the focus to it. @param {{value: string, hint: string, onSearch: (text: string) => void}}
+ * props
+ */
 export function Search({ value, hint, onSearch }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
@@ -243,7 +260,8 @@ export function Search({ value, hint, onSearch }) {
     timer.current = window.setTimeout(() => onSearch(now), 200);
   };
   return html`<div class="search"><${Icon} name="search" />
-    <input id="search" type="search" aria-label="Search" placeholder=${hint} title=${hint} value=${text} onInput=${input} spellcheck=${false} autocomplete="off" />
+    <input id="search" type="search" aria-label="Search" placeholder=${hint} title=${hint} value=${text}
+      onInput=${input} spellcheck=${false} autocomplete="off" />
   </div>`;
 }
 
@@ -269,7 +287,8 @@ export function isTyping(event) {
 /**
  * A list of links, of which only the visible ones are in the document. `j` and `k` move the
  * focus; where there is room beside the list, they also open the item.
- * @param {{label: string, items: any[], height: number, selected: string, linkOf: (item: any) => string, row: (item: any) => any,
+ * @param {{label: string, items: any[], height: number, selected: string, linkOf: (item: any) => string, row: (item:
+ * any) => any,
  *   rowClass?: (item: any) => string, onEnd: () => void, back: string}} props
  */
 export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back }) {
@@ -284,7 +303,8 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     const element = box.current;
     if (!element) return;
     const at = Math.floor(element.scrollTop / height);
-    first.current = element.scrollTop > 4 && items[at] ? { id: items[at].id, offset: element.scrollTop - at * height } : null;
+    first.current = element.scrollTop > 4 && items[at] ? { id: items[at].id,
+      offset: element.scrollTop - at * height } : null;
     setRange({ top: element.scrollTop, size: element.clientHeight });
     if (element.scrollTop + 3 * element.clientHeight > items.length * height) onEnd();
   };
@@ -294,7 +314,8 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     // Newer items must not move what is being read.
     const kept = first.current;
     const at = kept ? items.findIndex((item) => item.id === kept.id) : -1;
-    if (kept && at >= 0 && Math.abs(element.scrollTop - (at * height + kept.offset)) > 1) element.scrollTop = at * height + kept.offset;
+    if (kept && at >= 0 &&
+      Math.abs(element.scrollTop - (at * height + kept.offset)) > 1) element.scrollTop = at * height + kept.offset;
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -310,11 +331,13 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     const element = box.current;
     if (!element || at < 0) return;
     if (at * height < element.scrollTop) element.scrollTop = at * height;
-    if ((at + 1) * height > element.scrollTop + element.clientHeight) element.scrollTop = (at + 1) * height - element.clientHeight;
+    const bottom = (at + 1) * height - element.clientHeight;
+    if (bottom > element.scrollTop) element.scrollTop = bottom;
   };
   useLayoutEffect(() => {
     if (!focus.current) return;
-    const link = /** @type {HTMLElement | null} */ (box.current?.querySelector(`[data-id="${CSS.escape(focus.current)}"]`));
+    const found = box.current?.querySelector(`[data-id="${CSS.escape(focus.current)}"]`);
+    const link = /** @type {HTMLElement | null} */ (found);
     if (link) {
       focus.current = '';
       link.focus({ preventScroll: true });
@@ -352,8 +375,10 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
   const tabStop = shown.some((item) => item.id === selected) ? selected : shown[0]?.id;
   return html`<div class="list" ref=${box} onScroll=${measure}>
     <div role="list" aria-label=${label} class="list-all" style=${{ height: `${items.length * height}px` }}>
-      ${shown.map((item, at) => html`<div role="listitem" key=${item.id} class="list-item" style=${{ top: `${(from + at) * height}px`, height: `${height}px` }}>
-        <a class=${`row ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id} aria-current=${item.id === selected ? 'true' : undefined}
+      ${shown.map((item, at) => html`<div role="listitem" key=${item.id} class="list-item"
+        style=${{ top: `${(from + at) * height}px`, height: `${height}px` }}>
+        <a class=${`row ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id}
+          aria-current=${item.id === selected ? 'true' : undefined}
           tabindex=${item.id === tabStop ? 0 : -1} draggable=${false}>${row(item)}</a>
       </div>`)}
     </div>
@@ -362,12 +387,15 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
 
 /** The list and the opened item. @param {any} props */
 export function Split({ list, detail, open }) {
-  return html`<div class=${`split ${open ? 'open' : ''}`}><section class="split-list" aria-label="List">${list}</section><section class="split-detail" aria-label="Details" key="detail">${detail}</section></div>`;
+  return html`<div class=${`split ${open ? 'open' : ''}`}><section class="split-list"
+    aria-label="List">${list}</section><section class="split-detail" aria-label="Details"
+      key="detail">${detail}</section></div>`;
 }
 
 /** Names and values. @param {{rows: [string, any][]}} props */
 export function Facts({ rows }) {
-  return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div
+    key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 /** A part of a view that has a title. @param {any} props */

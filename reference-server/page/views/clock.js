@@ -8,7 +8,8 @@ import { Badge, Button, Failure, Field, Head, Section, Time, html, useAction } f
 
 export function Clock() {
   const action = useAction();
-  const clock = useResource(async () => ({ ...(await api.get('/_sandbox/clock')), read: Date.now() }), [], (event) => event.type !== 'request' && event.type !== 'message');
+  const clock = useResource(async () => ({ ...(await api.get('/_sandbox/clock')), read: Date.now() }), [], (event) =>
+    event.type !== 'request' && event.type !== 'message');
   const [, tick] = useState(0);
   const [busy, setBusy] = useState(false);
   useEffect(() => {
@@ -35,19 +36,33 @@ export function Clock() {
       ${clock.error && html`<${Failure} error=${clock.error} retry=${clock.reload} />`}
       ${data && html`
         <section class="card" aria-label="Time"><div class="card-body">
-          <div class="actions"><span class="big">${new Date(now).toLocaleTimeString(undefined, { hourCycle: 'h23' })}</span><${Badge} value=${data.frozen ? 'sent' : 'active'} label=${data.frozen ? 'frozen' : 'running'} /></div>
-          <p class="muted">${new Date(now).toLocaleDateString(undefined, { dateStyle: 'full' })} · <code>${new Date(now).toISOString()}</code></p>
-          <div class="actions">${data.frozen ? html`<${Button} kind="primary" icon="play" disabled=${busy} onClick=${() => set({ resume: true }, 'The clock runs')}>Resume<//>` : html`<${Button} icon="pause" disabled=${busy} onClick=${() => set({ freeze: true }, 'The clock is frozen')}>Freeze<//>`}</div>
+          <div class="actions"><span class="big">${new Date(now).toLocaleTimeString(undefined,
+            { hourCycle: 'h23' })}</span><${Badge} value=${data.frozen ? 'sent' : 'active'} label=${data.frozen ?
+              'frozen' : 'running'} /></div>
+          <p class="muted">${new Date(now).toLocaleDateString(undefined,
+            { dateStyle: 'full' })} · <code>${new Date(now).toISOString()}</code></p>
+          <div class="actions">${data.frozen ? html`<${Button} kind="primary" icon="play" disabled=${busy}
+            onClick=${() => set({ resume: true }, 'The clock runs')}>Resume<//>` : html`<${Button} icon="pause"
+              disabled=${busy} onClick=${() => set({ freeze: true }, 'The clock is frozen')}>Freeze<//>`}</div>
         </div></section>
         <section class="card" aria-label="Due next"><header><h2>Due next</h2></header><div class="card-body">
-          ${due === null ? html`<p class="muted">Nothing is due.</p>` : html`<p><${Time} at=${data.next_due} /> <span class="muted">${due > 0 ? `in ${duration(due)}` : 'now'}</span></p>`}
-          ${due !== null && due > 0 && html`<div class="actions"><${Button} disabled=${busy} onClick=${() => set({ advance: `${Math.ceil(due)}ms` }, 'The clock was advanced')}>Advance to it<//></div>`}
+          ${due === null ? html`<p class="muted">Nothing is due.</p>` : html`<p><${Time} at=${data.next_due} /> <span
+            class="muted">${due > 0 ? `in ${duration(due)}` : 'now'}</span></p>`}
+          ${due !== null && due > 0 && html`<div class="actions"><${Button} disabled=${busy} onClick=${() =>
+            set({ advance: `${Math.ceil(due)}ms` }, 'The clock was advanced')}>Advance to it<//></div>`}
         </div></section>
         <section class="card" aria-label="Advance"><header><h2>Advance</h2></header><div class="card-body">
-          <p class="muted">Everything that falls due on the way runs, including what it causes: scheduled emails, retries of deliveries, delays.</p>
-          <div class="actions">${['10s', '1m', '10m', '1h', '1d', '7d'].map((by) => html`<${Button} key=${by} disabled=${busy} onClick=${() => set({ advance: by }, `The clock was advanced by ${by}`)}>${by}<//>`)}</div>
-          <form class="actions" onSubmit=${(/** @type {any} */ event) => { event.preventDefault(); const by = String(new FormData(event.target).get('by')); set({ advance: by }, `The clock was advanced by ${by}`); }}>
-            <input name="by" aria-label="Duration" placeholder="90s" required pattern="[0-9]+(ms|s|m|h|d)" title="A number with ms, s, m, h or d" style=${{ width: '110px' }} /><button class="button" type="submit" disabled=${busy}><span>Advance</span></button>
+          <p class="muted">Everything that falls due on the way runs, including what it causes: scheduled emails,
+            retries of deliveries, delays.</p>
+          <div class="actions">${['10s', '1m', '10m', '1h', '1d', '7d'].map((by) => html`<${Button} key=${by}
+            disabled=${busy} onClick=${() => set({ advance: by },
+              `The clock was advanced by ${by}`)}>${by}<//>`)}</div>
+          <form class="actions" onSubmit=${(/** @type {any} */ event) => { event.preventDefault();
+            const by = String(new FormData(event.target).get('by')); set({ advance: by },
+              `The clock was advanced by ${by}`); }}>
+            <input name="by" aria-label="Duration" placeholder="90s" required pattern="[0-9]+(ms|s|m|h|d)"
+              title="A number with ms, s, m, h or d" style=${{ width: '110px' }} /><button class="button" type="submit"
+                disabled=${busy}><span>Advance</span></button>
           </form></div></section>`}
     </div></div>`;
 }

@@ -5,7 +5,8 @@ import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html, useAction } from '../lib/ui.js';
+import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
+  useAction } from '../lib/ui.js';
 import { Headers } from './mailbox.js';
 
 /** @typedef {import('control').Delivery} DeliveryData */
@@ -17,22 +18,33 @@ const STATES = ['pending', 'delivered', 'failed', 'dropped'];
 export function Deliveries({ route }) {
   const { id } = route;
   const { q = '', state = '' } = route.params;
-  const params = useMemo(() => ({ ...search(q, WORDS, q.trim().startsWith('whk_') ? 'webhook' : 'event'), ...(state && { state }) }), [q, state]);
+  const params = useMemo(() => ({ ...search(q, WORDS, q.trim().startsWith('whk_') ? 'webhook' : 'event'), ...(state &&
+    { state }) }), [q, state]);
   const deliveries = useList('/_sandbox/deliveries', params, 'delivery');
   const back = href('deliveries', '', { q, state });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Event, webhook:whk_…" onSearch=${(/** @type {string} */ text) => go(href('deliveries', id, { q: text, state }), true)} />
-      <select aria-label="State" value=${state} onChange=${(/** @type {any} */ event) => go(href('deliveries', id, { q, state: event.target.value }), true)}>
+    <div class="filters"><${Search} value=${q} hint="Event, webhook:whk_…" onSearch=${(/** @type {string} */ text) =>
+      go(href('deliveries', id, { q: text, state }), true)} />
+      <select aria-label="State" value=${state} onChange=${(/** @type {any} */ event) => go(href('deliveries', id, { q,
+        state: event.target.value }), true)}>
         <option value="">Any state</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
     ${deliveries.error && html`<${Failure} error=${deliveries.error} retry=${deliveries.refresh} />`}
     ${deliveries.loaded && deliveries.items.length === 0 && !deliveries.error
-      ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) && html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command" wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
-      : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back} onEnd=${deliveries.more} linkOf=${(/** @type {DeliveryData} */ item) => href('deliveries', item.id, { q, state })}
-        row=${(/** @type {DeliveryData} */ item) => html`<div class="line"><span class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
-          <div class="line second"><span>${urlOf(item)}</span><span class="tail">${item.attemptCount} ${item.attemptCount === 1 ? 'attempt' : 'attempts'}</span><${Badge} value=${item.state} /></div>`} />`}`;
+      ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) &&
+        html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command"
+          wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
+      : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back}
+        onEnd=${deliveries.more} linkOf=${(/** @type {DeliveryData} */ item) => href('deliveries', item.id, { q,
+          state })}
+        row=${(/** @type {DeliveryData} */ item) => html`<div class="line"><span
+          class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
+          <div class="line second"><span>${urlOf(item)}</span><span
+            class="tail">${item.attemptCount} ${item.attemptCount === 1 ? 'attempt' : 'attempts'}</span><${Badge}
+              value=${item.state} /></div>`} />`}`;
   return html`<${Head} title="Deliveries" />
-    <${Split} open=${id} list=${list} detail=${id ? html`<${Delivery} key=${id} id=${id} back=${back} />` : html`<div class="pad scroll"><${Chart} deliveries=${deliveries.items} /></div>`} />`;
+    <${Split} open=${id} list=${list} detail=${id ? html`<${Delivery} key=${id} id=${id} back=${back} />` : html`<div
+      class="pad scroll"><${Chart} deliveries=${deliveries.items} /></div>`} />`;
 }
 
 /** Where the newest attempt went. @param {DeliveryData} delivery */
@@ -53,7 +65,8 @@ const delays = (schedule) => {
 function Chart({ deliveries }) {
   const schedules = useResource(() => api.get('/_sandbox/health'), []).data?.retry_delays_ms;
   const attempts = deliveries.flatMap((one) => one.attempts ?? []);
-  if (attempts.length === 0) return html`<${Empty} title="No delivery is open">Open a delivery to see its attempts.<//>`;
+  if (attempts.length === 0) return html`<${Empty} title="No delivery is open">Open a delivery to see its
+    attempts.<//>`;
   const times = attempts.map((one) => Date.parse(one.startedAt));
   const first = Math.min(...times);
   const span = Math.max(Math.max(...times) - first, 1000);
@@ -65,32 +78,43 @@ function Chart({ deliveries }) {
   }
   const most = Math.max(...columns.map((one) => one.good + one.bad));
   const good = attempts.filter(succeeded).length;
-  const label = `${attempts.length} attempts over ${duration(span)}: ${good} succeeded, ${attempts.length - good} failed`;
+  const bad = attempts.length - good;
+  const label = `${attempts.length} attempts over ${duration(span)}: ${good} succeeded, ${bad} failed`;
   return html`<${Section} title="Attempts of the newest deliveries">
     <svg class="chart" viewBox="0 0 600 56" preserveAspectRatio="none" role="img" aria-label=${label}>
       ${columns.map((one, n) => {
         const high = (56 * one.good) / most;
         const low = (56 * one.bad) / most;
-        return html`<rect class="good" x=${n * 10} y=${56 - high} width="8" height=${high} /><rect class="bad" x=${n * 10} y=${56 - high - low} width="8" height=${low} />`;
+        return html`<rect class="good" x=${n * 10} y=${56 - high} width="8" height=${high} /><rect class="bad"
+          x=${n * 10} y=${56 - high - low} width="8" height=${low} />`;
       })}
     </svg>
-    <div class="legend"><span class="good">${good} succeeded</span><span class="bad">${attempts.length - good} failed</span><span style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
+    <div class="legend"><span class="good">${good} succeeded</span><span
+      class="bad">${attempts.length - good} failed</span><span
+        style=${{ marginLeft: 'auto' }}>over ${duration(span)}</span></div>
   <//><p class="muted">Open a delivery to see its attempts. ${schedules && html`A delivery that fails is attempted
-    again: of the email service after ${delays(schedules.email)}, of the extraction service after ${delays(schedules.extraction)}.`}</p>`;
+    again: of the email service after ${delays(schedules.email)}, of the extraction service
+      after ${delays(schedules.extraction)}.`}</p>`;
 }
 
 /** @param {{id: string, back: string}} props */
 function Delivery({ id, back }) {
-  const { data: delivery, error, reload } = useResource(() => api.get(`/_sandbox/deliveries/${id}`), [id, api.selectedOrganization()],
+  const { data: delivery, error, reload } = useResource(() => api.get(`/_sandbox/deliveries/${id}`), [id,
+    api.selectedOrganization()],
     (event) => (event.type === 'delivery' && event.id === id) || (event.type === 'attempt' && event.delivery === id));
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(back)} /></span>
-    <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${delivery && html`<${Replay} delivery=${delivery} done=${reload} />`}</div>`;
+  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
+    label="Back to the list" onClick=${() => go(back)} /></span>
+    <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${delivery &&
+      html`<${Replay} delivery=${delivery} done=${reload} />`}</div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!delivery) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const email = emailOf(delivery);
   return html`<div class="detail-head">${bar}<h2>${delivery.event}</h2>
-      <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook', html`<code>${delivery.webhook}</code>`], ['URL', html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`], ['Created', html`<${Time} at=${delivery.createdAt} />`],
-        ['Next attempt', delivery.nextDueAt && html`<${Time} at=${delivery.nextDueAt} />`], ['Email', email && html`<a href=${href('emails', email)}>${email}</a>`]]} /></div>
+      <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook',
+        html`<code>${delivery.webhook}</code>`], ['URL', html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`],
+          ['Created', html`<${Time} at=${delivery.createdAt} />`],
+        ['Next attempt', delivery.nextDueAt && html`<${Time} at=${delivery.nextDueAt} />`], ['Email', email && html`<a
+          href=${href('emails', email)}>${email}</a>`]]} /></div>
     <div class="detail-body"><div class="pad">
       <${Section} title="Attempts"><${Attempts} delivery=${delivery} /><//>
       <${Section} title="Body"><${Code} label="Body" text=${pretty(delivery.body ?? '')} /><//>
@@ -114,20 +138,29 @@ function Replay({ delivery, done }) {
 /** @param {{delivery: DeliveryData}} props */
 function Attempts({ delivery }) {
   const attempts = delivery.attempts ?? [];
-  if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ? html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
-  return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt" key=${one.number} open=${n === 0}>
-    <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'} label=${one.status ?? 'no response'} /><span class="spacer"></span><span class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
+  if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ?
+    html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
+  return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt"
+    key=${one.number} open=${n === 0}>
+    <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'}
+      label=${one.status ?? 'no response'} /><span class="spacer"></span><span
+        class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
     <div class="inside">
       ${one.error && html`<p>${one.error}</p>`}
       <h3>Request headers</h3><${Headers} headers=${one.requestHeaders} />
-      ${one.responseBody && html`<h3>Response body</h3><${Code} label="Response body" wrap text=${pretty(one.responseBody)} />`}
+      ${one.responseBody && html`<h3>Response body</h3><${Code} label="Response body" wrap
+        text=${pretty(one.responseBody)} />`}
     </div></details>`)}
-    ${delivery.nextDueAt && html`<p class="muted">The next attempt is due at <${Time} at=${delivery.nextDueAt} />.</p>`}
+    ${delivery.nextDueAt && html`<p class="muted">The next attempt is due at <${Time}
+      at=${delivery.nextDueAt} />.</p>`}
   </div>`;
 }
 
 /** A delivery among others. @param {{delivery: DeliveryData}} props */
 export function DeliveryCard({ delivery }) {
-  return html`<div class="card"><header><h2><a href=${href('deliveries', delivery.id)}>${delivery.event}</a></h2><${Badge} value=${delivery.state} /><${Replay} delivery=${delivery} /></header>
-    <div class="card-body"><code class="muted">${urlOf(delivery)}</code><${Attempts} delivery=${delivery} /></div></div>`;
+  return html`<div class="card"><header><h2><a href=${href('deliveries',
+    delivery.id)}>${delivery.event}</a></h2><${Badge} value=${delivery.state} /><${Replay}
+      delivery=${delivery} /></header>
+    <div class="card-body"><code class="muted">${urlOf(delivery)}</code><${Attempts}
+      delivery=${delivery} /></div></div>`;
 }

@@ -11,17 +11,22 @@ const RESERVED = /\.(test|example|invalid|localhost)$/;
 export function Domains() {
   const [adding, setAdding] = useState(false);
   const domains = useResource(() => loadAll('/_sandbox/domains'), [api.selectedOrganization()],
-    (event) => (event.type === 'request' && /\bdomains\.(create|delete|verify)$/.test(event.operation)) || (event.type === 'change' && event.resource === 'dns'));
+    (event) => (event.type === 'request' && /\bdomains\.(create|delete|verify)$/.test(event.operation)) ||
+      (event.type === 'change' && event.resource === 'dns'));
   return html`
     <${Head} title="Domains"><${Button} kind="primary" icon="plus" onClick=${() => setAdding(true)}>Add domain<//><//>
     <div class="scroll"><div class="cards narrow">
       ${domains.error && html`<${Failure} error=${domains.error} retry=${domains.reload} />`}
       ${!domains.data && !domains.error && html`<p class="loading">Loading…</p>`}
-      ${domains.data?.length === 0 && html`<${Empty} title="No sending domain">Emails can be sent only from a verified domain.<//>`}
+      ${domains.data?.length === 0 && html`<${Empty} title="No sending domain">Emails can be sent only from a verified
+        domain.<//>`}
       ${domains.data?.map((domain) => html`<${Domain} key=${domain.id} domain=${domain} reload=${domains.reload} />`)}
     </div></div>
-    ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)} onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains', { name: values.name }); domains.reload(); }}>
-      <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
+    ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)}
+      onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains',
+        { name: values.name }); domains.reload(); }}>
+      <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input
+        name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
 }
 
 /** @param {{domain: import('control').Domain, reload: () => void}} props */
@@ -32,23 +37,39 @@ function Domain({ domain, reload }) {
     await action(work, done);
     reload();
   };
-  const verify = () => run(() => api.documented('POST', `/api/v1/domains/${domain.id}/verify`), 'The records were looked up');
+  const verify = () => run(() => api.documented('POST', `/api/v1/domains/${domain.id}/verify`),
+    'The records were looked up');
   const publish = () => run(async () => {
     await api.post(`/_sandbox/dns/${domain.id}/publish`);
     await api.documented('POST', `/api/v1/domains/${domain.id}/verify`);
   }, 'The records are published');
-  const withdraw = () => run(() => api.del(`/_sandbox/dns/${domain.id}`), 'The records are withdrawn; verify looks them up again');
-  const remove = () => page.ask({ title: `Delete ${domain.name}?`, text: 'The domain and all mailboxes under it are deleted. This cannot be undone.', action: 'Delete', danger: true,
+  const withdraw = () => run(() => api.del(`/_sandbox/dns/${domain.id}`),
+    'The records are withdrawn; verify looks them up again');
+  const remove = () => page.ask({ title: `Delete ${domain.name}?`,
+    text: 'The domain and all mailboxes under it are deleted. This cannot be undone.', action: 'Delete', danger: true,
     run: async () => { await api.documented('DELETE', `/api/v1/domains/${domain.id}`); reload(); } });
   const own = RESERVED.test(domain.name);
   return html`<section class="card" aria-label=${domain.name}>
-    <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'} label=${domain.verified ? 'verified' : 'not verified'} />
-      <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify" onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone" onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records" onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`} onClick=${remove} /></div></header>
-    ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then verify.</p>`}
-    <div class="table-box"><table class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span class="sr">Copy</span></th></tr></thead><tbody>
+    <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'}
+      label=${domain.verified ? 'verified' : 'not verified'} />
+      <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify"
+        onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone"
+          onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records"
+            onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`}
+              onClick=${remove} /></div></header>
+    ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then
+      verify.</p>`}
+    <div class="table-box"><table
+      class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span
+        class="sr">Copy</span></th></tr></thead><tbody>
       ${domain.records.map((record) => html`<tr key=${record.kind}>
-        <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' : 'none'} label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' : 'not found'}</span></td>
-        <td>${record.type}</td><td class="mono record-name">${record.name}</td><td class="mono record-value">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td class="right"><${Copy} text=${record.value} label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
+        <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' : 'none'}
+          label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' :
+            'not found'}</span></td>
+        <td>${record.type}</td><td class="mono record-name">${record.name}</td><td
+          class="mono record-value">${record.priority ? `${record.priority} ` : ''}${record.value}</td><td
+            class="right"><${Copy} text=${record.value}
+              label=${`Copy the ${record.kind.toUpperCase()} value`} /></td></tr>`)}
     </tbody></table></div>
   </section>`;
 }

@@ -5,8 +5,9 @@ import * as api from '../lib/api.js';
 import { callsOf } from '../lib/calls.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
-import { addressOf, duration, search } from '../lib/text.js';
-import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Tabs, Time, html, tone, useAction } from '../lib/ui.js';
+import { SEND, addressOf, duration, search } from '../lib/text.js';
+import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Tabs, Time,
+  html, tone, useAction } from '../lib/ui.js';
 import { DeliveryCard } from './deliveries.js';
 import { Exchange } from './requests.js';
 
@@ -20,23 +21,33 @@ const STATUSES = ['queued', 'sending', 'sent', 'delivered', 'bounced', 'failed',
 export function Emails({ route }) {
   const { id } = route;
   const { q = '', status = '' } = route.params;
-  const params = useMemo(() => ({ ...search(q, WORDS, /^\S+@\S+$/.test(q.trim()) ? 'address' : 'subject'), ...(status && { status }) }), [q, status]);
+  const params = useMemo(() => ({ ...search(q, WORDS, /^\S+@\S+$/.test(q.trim()) ? 'address' : 'subject'),
+    ...(status && { status }) }), [q, status]);
   const emails = useList('/_sandbox/emails', params, 'email');
   const back = href('emails', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, address:, tag:, after:" onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
-      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('emails', id, { q, status: event.target.value }), true)}>
+    <div class="filters"><${Search} value=${q} hint="Subject, address:, tag:, after:"
+      onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
+      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('emails', id, { q,
+        status: event.target.value }), true)}>
         <option value="">Any status</option>${STATUSES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
     ${emails.error && html`<${Failure} error=${emails.error} retry=${emails.refresh} />`}
     ${emails.loaded && emails.items.length === 0 && !emails.error
-      ? html`<${Empty} title=${q || status ? 'No email matches' : 'No email was sent yet'}>${!(q || status) && html`<${Code} label="Command" wrap text="svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello" />`}<//>`
-      : html`<${List} label="Emails" items=${emails.items} height=${58} selected=${id} back=${back} onEnd=${emails.more} linkOf=${(/** @type {EmailSummary} */ item) => href('emails', item.id, { q, status })}
-        row=${(/** @type {EmailSummary} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
-          <div class="line second"><span>${item.to[0]}${item.to.length > 1 ? ` and ${item.to.length - 1} more` : ''}</span><${Status} email=${item} /></div>`} />`}`;
+      ? html`<${Empty} title=${q || status ? 'No email matches' : 'No email was sent yet'}>${!(q || status) &&
+        html`<${Code} label="Command" wrap
+          text=${SEND} />`}<//>`
+      : html`<${List} label="Emails" items=${emails.items} height=${58} selected=${id} back=${back}
+        onEnd=${emails.more} linkOf=${(/** @type {EmailSummary} */ item) => href('emails', item.id, { q, status })}
+        row=${(/** @type {EmailSummary} */ item) => html`<div class="line"><span class="strong">${item.subject ||
+          '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
+          <div class="line second"><span>${item.to[0]}${item.to.length > 1 ? ` and ${item.to.length - 1} more` :
+            ''}</span><${Status} email=${item} /></div>`} />`}`;
   return html`<${Head} title="Emails" />
-    <${Split} open=${id} list=${list} detail=${id ? html`<${Story} key=${id} id=${id} tab=${route.params.tab} back=${back} keep=${{ q, status }} />`
-    : html`<${Empty} title="No email is open">An email shows its request, its statuses, its messages and its deliveries.<//>`} />`;
+    <${Split} open=${id} list=${list} detail=${id ? html`<${Story} key=${id} id=${id} tab=${route.params.tab}
+      back=${back} keep=${{ q, status }} />`
+    : html`<${Empty} title="No email is open">An email shows its request, its statuses, its messages and its
+      deliveries.<//>`} />`;
 }
 
 /** @param {{email: EmailSummary}} props */
@@ -47,36 +58,51 @@ function Status({ email }) {
 
 /** @param {{id: string, tab?: string, back: string, keep: any}} props */
 function Story({ id, tab = 'story', back, keep }) {
-  const { data: story, error } = useResource(() => api.get(`/_sandbox/emails/${id}/story`), [id, api.selectedOrganization()],
-    (event) => (event.type === 'email' && event.id === id) || (event.type === 'message' && event.emailId === id) || event.type === 'delivery' || event.type === 'attempt');
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(back)} /></span>
-    <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${story && html`<${Status} email=${story.email} />`}</div>`;
+  const { data: story, error } = useResource(() => api.get(`/_sandbox/emails/${id}/story`), [id,
+    api.selectedOrganization()],
+    (event) => (event.type === 'email' && event.id === id) || (event.type === 'message' && event.emailId === id) ||
+      event.type === 'delivery' || event.type === 'attempt');
+  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
+    label="Back to the list" onClick=${() => go(back)} /></span>
+    <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${story &&
+      html`<${Status} email=${story.email} />`}</div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!story) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const { email } = story;
   /** @type {[string, string, number?][]} */
-  const tabs = [['story', 'Story'], ['deliveries', 'Deliveries', story.deliveries.length], ['request', 'Request'], ['calls', 'Call']];
+  const tabs = [['story', 'Story'], ['deliveries', 'Deliveries', story.deliveries.length], ['request', 'Request'],
+    ['calls', 'Call']];
   const shown = tabs.some(([one]) => one === tab) ? tab : 'story';
   return html`
     <div class="detail-head">${bar}
       <h2>${email.subject || '(no subject)'}</h2>
-      <${Facts} rows=${[['From', email.from], ['To', email.to.join(', ')], ['Cc', email.cc?.join(', ')], ['Bcc', email.bcc?.join(', ')], ['Template', email.templateId && html`<a href=${href('templates', email.templateId)}>${email.templateId}</a>`],
+      <${Facts} rows=${[['From', email.from], ['To', email.to.join(', ')], ['Cc', email.cc?.join(', ')], ['Bcc',
+        email.bcc?.join(', ')], ['Template', email.templateId && html`<a href=${href('templates',
+          email.templateId)}>${email.templateId}</a>`],
         ['Scheduled', email.scheduledAt && html`<${Time} at=${email.scheduledAt} />`],
-        ['Tags', Object.keys(email.tags ?? {}).length > 0 && html`<span class="actions">${Object.entries(email.tags).map(([name, value]) => html`<${Badge} value=${`${name}=${value}`} />`)}</span>`]]} />
+        ['Tags', Object.keys(email.tags ?? {}).length > 0 && html`<span
+          class="actions">${Object.entries(email.tags).map(([name, value]) => html`<${Badge}
+            value=${`${name}=${value}`} />`)}</span>`]]} />
     </div>
-    <${Tabs} label="Parts of the story" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('emails', id, { ...keep, tab: one }), true)} />
-    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1]}><div class="pad">
+    <${Tabs} label="Parts of the story" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) =>
+      go(href('emails', id, { ...keep, tab: one }), true)} />
+    <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${tabs.find(([one]) => one === shown)?.[1]}><div
+      class="pad">
       ${shown === 'story' && html`<${Simulate} story=${story} />
         <${Section} title="Time line"><${Timeline} story=${story} /><//>
         <${Section} title="Recipients"><${Recipients} story=${story} /><//>`}
-      ${shown === 'deliveries' && (story.deliveries.length > 0 ? html`<div class="stack">${story.deliveries.map((one) => html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`
+      ${shown === 'deliveries' && (story.deliveries.length > 0 ? html`<div
+        class="stack">${story.deliveries.map((one) => html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`
         : html`<p class="muted">No webhook of the organization is subscribed to the events of this email.</p>`)}
-      ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests since the server started.</p>`)}
+      ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p
+        class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests
+          since the server started.</p>`)}
       ${shown === 'calls' && html`<${Calls} story=${story} />`}
     </div></div>`;
 }
 
-const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'], ['complained', 'Complain'], ['failed', 'Fail']];
+const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'],
+  ['complained', 'Complain'], ['failed', 'Fail']];
 
 /** Makes something happen to the email. @param {{story: EmailStory}} props */
 function Simulate({ story }) {
@@ -88,9 +114,13 @@ function Simulate({ story }) {
     if (recipient) body.recipient = recipient;
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
   }, `The email is ${event} now`);
-  return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient" style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {any} */ event) => setRecipient(event.target.value)}>
-      <option value="">All recipients</option>${story.recipients.map((one) => html`<option value=${one.address}>${one.address}</option>`)}</select>`}>
-    <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() => happen(event)}>${label}<//>`)}</div>
+  return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient"
+    style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {any} */ event) =>
+      setRecipient(event.target.value)}>
+      <option value="">All recipients</option>${story.recipients.map((one) => html`<option
+        value=${one.address}>${one.address}</option>`)}</select>`}>
+    <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() =>
+      happen(event)}>${label}<//>`)}</div>
   <//>`;
 }
 
@@ -100,18 +130,24 @@ function Timeline({ story }) {
   return html`<ol class="timeline">${story.timeline.map((entry, n) => {
     const after = Date.parse(entry.at) - start;
     const word = entry.event ? entry.event.replace('email.', '') : entry.status;
-    return html`<li key=${n} class=${tone(word)}><div><strong>${n === 0 && !entry.event ? 'accepted' : word}</strong>${entry.recipient && html` <span class="muted">${entry.recipient}</span>`}</div><span class="tail muted">${after > 0 ? `+${duration(after)} · ` : ''}<${Time} at=${entry.at} /></span></li>`;
+    return html`<li key=${n} class=${tone(word)}><div><strong>${n === 0 && !entry.event ? 'accepted' :
+      word}</strong>${entry.recipient && html` <span class="muted">${entry.recipient}</span>`}</div><span
+        class="tail muted">${after > 0 ? `+${duration(after)} · ` : ''}<${Time} at=${entry.at} /></span></li>`;
   })}</ol>`;
 }
 
 /** @param {{story: EmailStory}} props */
 function Recipients({ story }) {
-  const message = (/** @type {string} */ address) => story.messages.find((one) => one.recipient === address || one.recipient === addressOf(address));
-  return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
+  const message = (/** @type {string} */ address) => story.messages.find((one) => one.recipient === address ||
+    one.recipient === addressOf(address));
+  return html`<div class="table-box"
+    tabindex="0"><table><thead><tr><th>Address</th><th>Status</th><th>Message</th></tr></thead><tbody>
     ${story.recipients.map((one) => {
       const found = message(one.address);
       const reason = typeof one.detail === 'string' ? one.detail : one.detail?.reason;
-      return html`<tr key=${one.address}><td>${one.address}</td><td><${Badge} value=${one.status} />${reason && html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Open</a>` : html`<span class="muted">none</span>`}</td></tr>`;
+      return html`<tr key=${one.address}><td>${one.address}</td><td><${Badge} value=${one.status} />${reason &&
+        html` <small>${reason}</small>`}</td><td>${found ? html`<a href=${href('mailbox', found.id)}>Open</a>` :
+          html`<span class="muted">none</span>`}</td></tr>`;
     })}
   </tbody></table></div>`;
 }
@@ -122,8 +158,10 @@ function Calls({ story }) {
   const [shown, setShown] = useState('svc');
   const call = calls.find((one) => one.id === shown) ?? calls[0];
   return html`<${Section} title="The same call">
-    ${!complete && html`<p class="muted">The log does not have all of the request, so the content is left out: add it before you run the call.</p>`}
-    <div><${Choice} label="Language" options=${calls.map((one) => [one.id, one.name])} value=${call.id} onChange=${setShown} /></div>
+    ${!complete && html`<p class="muted">The log does not have all of the request, so the content is left out: add it
+      before you run the call.</p>`}
+    <div><${Choice} label="Language" options=${calls.map((one) => [one.id, one.name])} value=${call.id}
+      onChange=${setShown} /></div>
     <${Code} label="Call" wrap text=${call.text} />
   <//>`;
 }

@@ -6,8 +6,9 @@ import { useList, useResource } from '../lib/data.js';
 import { HtmlView, parse, remoteContent } from '../lib/frame.js';
 import { isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
-import { addressOf, nameOf, search, size } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, List, Search, Section, Split, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { SEND, addressOf, nameOf, search, size } from '../lib/text.js';
+import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, List, Search, Section, Split, Tabs, Time, html,
+  useAction } from '../lib/ui.js';
 
 /** @typedef {import('control').Message} Message */
 /** @typedef {import('control').MessageSummaryList['data'][number]} MessageSummary */
@@ -26,31 +27,42 @@ export function Mailbox({ route }) {
   const link = (/** @type {MessageSummary} */ item) => href('mailbox', item.id, { q });
   const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, to:, from:, after:" onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
-      <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() => { markAllRead(items[0].id); update((n) => n + 1); }} /></div>
+    <div class="filters"><${Search} value=${q} hint="Subject, to:, from:, after:"
+      onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
+      <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() =>
+        { markAllRead(items[0].id); update((n) => n + 1); }} /></div>
     ${messages.error && html`<${Failure} error=${messages.error} retry=${messages.refresh} />`}
     ${messages.loaded && items.length === 0 && !messages.error ? html`<${Nothing} searched=${q} />`
-    : html`<${List} label="Messages" items=${items} height=${58} selected=${id} linkOf=${link} back=${href('mailbox', '', { q })} onEnd=${messages.more}
+    : html`<${List} label="Messages" items=${items} height=${58} selected=${id} linkOf=${link} back=${href('mailbox',
+      '', { q })} onEnd=${messages.more}
       rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
-      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
-        <div class="line second"><span>${item.direction === 'incoming' ? html`from ${nameOf(item.from)}, to ` : ''}${item.recipient}</span>${item.direction === 'incoming' && html`<${Badge} value="received" />`}</div>
+      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong">${item.subject ||
+        '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
+        <div class="line second"><span>${item.direction === 'incoming' ? html`from ${nameOf(item.from)}, to ` :
+          ''}${item.recipient}</span>${item.direction === 'incoming' && html`<${Badge} value="received" />`}</div>
         ${!isRead(item.id) && html`<span class="sr">unread</span>`}`} />`}`;
   return html`
     <${Head} title="Mailbox" />
-    <${Split} open=${id} list=${list} detail=${id ? html`<${MessageView} key=${id} id=${id} tab=${route.params.tab} q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
+    <${Split} open=${id} list=${list} detail=${id ? html`<${MessageView} key=${id} id=${id} tab=${route.params.tab}
+      q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
     : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
 }
 
 /** @param {{searched: string}} props */
 function Nothing({ searched }) {
-  if (searched) return html`<${Empty} title="No message matches">Search for a part of the subject, a complete address, or use <code>to:</code>, <code>from:</code> and <code>after:</code>.<//>`;
+  if (searched) return html`<${Empty} title="No message matches">Search for a part of the subject, a complete address,
+    or use <code>to:</code>, <code>from:</code> and <code>after:</code>.<//>`;
   return html`<${Empty} title="The mailbox is empty">Send an email, and it appears here at once:
-    <${Code} label="Command" wrap text="svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello" /><//>`;
+    <${Code} label="Command" wrap
+      text=${SEND} /><//>`;
 }
 
-/** @param {{id: string, tab?: string, q: string, previous?: () => void, next?: () => void, onRead: () => void}} props */
+/**
+ * @param {{id: string, tab?: string, q: string, previous?: () => void, next?: () => void, onRead: () => void}} props
+ */
 function MessageView({ id, tab, q, previous, next, onRead }) {
-  const { data: message, error } = useResource(() => api.get(`/_sandbox/messages/${id}`), [id, api.selectedOrganization()]);
+  const { data: message, error } = useResource(() => api.get(`/_sandbox/messages/${id}`), [id,
+    api.selectedOrganization()]);
   useEffect(() => {
     if (!message) return;
     markRead(id);
@@ -58,13 +70,16 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
   }, [message?.id]);
   const action = useAction();
   const bar = html`<div class="detail-bar">
-    <span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() => go(href('mailbox', '', { q }))} /></span>
+    <span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() =>
+      go(href('mailbox', '', { q }))} /></span>
     <${Button} kind="quiet" icon="up" label="Previous message (k)" disabled=${!previous} onClick=${previous} />
     <${Button} kind="quiet" icon="down" label="Next message (j)" disabled=${!next} onClick=${next} />
     <span class="spacer"></span>
     <${Copy} text=${id} label="Copy ID" />
-    <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () => save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
-    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)} title="Requests, statuses and deliveries of the email">Story</a>`}
+    <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () =>
+      save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
+    ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}
+      title="Requests, statuses and deliveries of the email">Story</a>`}
   </div>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!message) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
@@ -72,7 +87,8 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
   const tabs = [];
   if (message.html !== null) tabs.push(['html', 'HTML']);
   if (message.text !== null) tabs.push(['text', 'Text']);
-  if (message.links.length + message.codes.length > 0) tabs.push(['links', 'Links and codes', message.links.length + message.codes.length]);
+  if (message.links.length + message.codes.length > 0) tabs.push(['links', 'Links and codes',
+    message.links.length + message.codes.length]);
   if (message.attachments.length > 0) tabs.push(['attachments', 'Attachments', message.attachments.length]);
   tabs.push(['headers', 'Headers'], ['checks', 'Checks']);
   if (message.html !== null) tabs.push(['compatibility', 'Compatibility']);
@@ -83,19 +99,26 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
     <div class="detail-head">${bar}
       <h2>${message.subject || '(no subject)'}</h2>
       <${Facts} rows=${[['From', message.from], ['To', message.to.join(', ')], ['Cc', message.cc.join(', ')],
-        ['Delivered to', message.to.length === 1 && message.cc.length === 0 && addressOf(message.to[0]) === message.recipient ? null : message.recipient],
+        ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
+          addressOf(message.to[0]) === message.recipient ? null : message.recipient],
         ['Date', html`<${Time} at=${message.createdAt} /> <span class="muted">· ${size(message.size)}</span>`],
-        ['Tags', message.tags && Object.keys(message.tags).length > 0 ? html`<span class="actions">${Object.entries(message.tags).map(([name, value]) => html`<${Badge} value=${`${name}=${value}`} />`)}</span>` : null]]} />
+        ['Tags', message.tags && Object.keys(message.tags).length > 0 ? html`<span
+          class="actions">${Object.entries(message.tags).map(([name, value]) => html`<${Badge}
+            value=${`${name}=${value}`} />`)}</span>` : null]]} />
     </div>
-    <${Tabs} label="Parts of the message" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) => go(href('mailbox', id, { q, tab: one }), true)} />
+    <${Tabs} label="Parts of the message" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) =>
+      go(href('mailbox', id, { q, tab: one }), true)} />
     <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${label}>
-      ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`} images=${() => embedded(message)} />`}
+      ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`}
+        images=${() => embedded(message)} />`}
       ${shown === 'text' && html`<div class="text-body" tabindex="0">${message.text}</div>`}
       ${shown === 'links' && html`<${Links} message=${message} />`}
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
       ${shown === 'checks' && html`<${Checks} message=${message} />`}
-      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html} embedded=${message.attachments.filter((one) => one.contentId && message.html?.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
+      ${shown === 'compatibility' && html`<${CompatibilityTab} content=${message.html}
+        embedded=${message.attachments.filter((one) => one.contentId &&
+          message.html?.includes(`cid:${one.contentId}`)).map((one) => one.contentType)} />`}
       ${shown === 'source' && html`<${Source} id=${id} />`}
     </div>`;
 }
@@ -110,7 +133,10 @@ export function CompatibilityTab(props) {
 /** @param {Message} message @param {number} n */
 const attachmentPath = (message, n) => `/_sandbox/messages/${message.id}/attachments/${n + 1}`;
 
-/** The images that the HTML part refers to by their Content-ID. @param {Message} message @returns {Promise<Record<string, string>>} */
+/**
+ * The images that the HTML part refers to by their Content-ID. @param {Message} message @returns
+ * {Promise<Record<string, string>>}
+ */
 async function embedded(message) {
   /** @type {Record<string, string>} */
   const found = {};
@@ -160,15 +186,22 @@ function save(blob, name) {
 /** @param {{message: Message}} props */
 function Links({ message }) {
   return html`<div class="pad">
-    ${message.codes.length > 0 && html`<${Section} title="One-time codes"><div class="actions">${message.codes.map((code) => html`<${Copy} text=${code} label=${`Copy ${code}`}><span class="mono">${code}</span><//>`)}</div><//>`}
-    ${message.links.length > 0 && html`<${Section} title="Links"><div class="table-box"><table><thead><tr><th>Text</th><th>URL</th><th><span class="sr">Copy</span></th></tr></thead>
-      <tbody>${message.links.map((link) => html`<tr><td>${link.text ?? html`<span class="muted">none</span>`}</td><td class="mono">${/^https?:/i.test(link.url) ? html`<a href=${link.url} target="_blank" rel="noopener noreferrer">${link.url}</a>` : link.url}</td><td class="right"><${Copy} text=${link.url} label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
+    ${message.codes.length > 0 && html`<${Section} title="One-time codes"><div
+      class="actions">${message.codes.map((code) => html`<${Copy} text=${code} label=${`Copy ${code}`}><span
+        class="mono">${code}</span><//>`)}</div><//>`}
+    ${message.links.length > 0 && html`<${Section} title="Links"><div
+      class="table-box"><table><thead><tr><th>Text</th><th>URL</th><th><span class="sr">Copy</span></th></tr></thead>
+      <tbody>${message.links.map((link) => html`<tr><td>${link.text ?? html`<span class="muted">none</span>`}</td><td
+        class="mono">${/^https?:/i.test(link.url) ? html`<a href=${link.url} target="_blank"
+          rel="noopener noreferrer">${link.url}</a>` : link.url}</td><td class="right"><${Copy} text=${link.url}
+            label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
   </div>`;
 }
 
 /** @param {{message: Message}} props */
 function Attachments({ message }) {
-  return html`<div class="pad"><div class="tiles">${message.attachments.map((one, n) => html`<${Attachment} key=${n} message=${message} one=${one} n=${n} />`)}</div></div>`;
+  return html`<div class="pad"><div class="tiles">${message.attachments.map((one, n) => html`<${Attachment} key=${n}
+    message=${message} one=${one} n=${n} />`)}</div></div>`;
 }
 
 /** @param {{message: Message, one: import('control').MessageAttachment, n: number}} props */
@@ -188,16 +221,20 @@ function Attachment({ message, one, n }) {
     return () => { current = false; };
   }, []);
   return html`<div class="tile">
-    <div class="tile-image">${picture ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon} name="attachment" />`}</div>
-    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${notice && html`<small>${notice}</small>`}</div>
-      <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () => save(await api.blob(attachmentPath(message, n)), name))} /></div>
+    <div class="tile-image">${picture ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon}
+      name="attachment" />`}</div>
+    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${notice &&
+      html`<small>${notice}</small>`}</div>
+      <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () =>
+        save(await api.blob(attachmentPath(message, n)), name))} /></div>
   </div>`;
 }
 
 /** @param {{headers: Record<string, any>}} props */
 export function Headers({ headers }) {
   return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
-    ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td class="nowrap">${name}</td><td class="mono">${one}</td></tr>`))}
+    ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td
+      class="nowrap">${name}</td><td class="mono">${one}</td></tr>`))}
   </tbody></table></div>`;
 }
 
@@ -205,7 +242,8 @@ export function Headers({ headers }) {
 function Source({ id }) {
   const { data, error } = useResource(() => api.text(`/_sandbox/messages/${id}/raw`), [id]);
   if (error) return html`<${Failure} error=${error} />`;
-  return html`<div class="pad">${data === null ? html`<p class="muted">Loading…</p>` : html`<${Code} text=${data} label="Source" />`}</div>`;
+  return html`<div class="pad">${data === null ? html`<p class="muted">Loading…</p>` : html`<${Code} text=${data}
+    label="Source" />`}</div>`;
 }
 
 /**
@@ -233,35 +271,49 @@ function Checks({ message }) {
     }
   }
   const signature = header('dkim-signature');
-  const tag = (/** @type {string} */ name) => new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(signature)?.[1].replace(/\s+/g, '') ?? '';
+  const tag = (/** @type {string} */ name) =>
+    new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(signature)?.[1].replace(/\s+/g, '') ?? '';
   if (signature) {
     const aligned = isAligned(domain, tag('d').toLowerCase());
     rows.push(['DKIM signature', 'present', html`of <code>${tag('d')}</code>, selector <code>${tag('s')}</code>`]);
-    rows.push(['DMARC alignment', aligned ? 'pass' : 'fail', aligned ? 'The signature is of the domain in From.' : html`The signature is of <code>${tag('d')}</code>, the sender of <code>${domain}</code>.`]);
+    rows.push(['DMARC alignment', aligned ? 'pass' : 'fail', aligned ? 'The signature is of the domain in From.' :
+      html`The signature is of <code>${tag('d')}</code>, the sender of <code>${domain}</code>.`]);
   } else if (!verdicts) rows.push(['DKIM signature', 'none', 'The message is not signed.']);
   const list = header('list-unsubscribe');
   if (list) {
     const https = /<https:[^>]*>/i.test(list);
     const oneClick = /^\s*List-Unsubscribe=One-Click\s*$/i.test(header('list-unsubscribe-post'));
     const signed = tag('h').toLowerCase().split(':').includes('list-unsubscribe');
-    rows.push(['List-Unsubscribe', https ? 'pass' : 'fail', html`<code>${list}</code>${https ? '' : ' has no https URL.'}`]);
-    rows.push(['One-click', oneClick && https ? 'pass' : 'fail', oneClick ? 'List-Unsubscribe-Post is present (RFC 8058).' : 'List-Unsubscribe-Post: List-Unsubscribe=One-Click is missing (RFC 8058).']);
-    if (signature) rows.push(['Signed', signed ? 'pass' : 'fail', signed ? 'The DKIM signature covers List-Unsubscribe.' : 'The DKIM signature does not cover List-Unsubscribe, as RFC 8058 requires.']);
-  } else rows.push(['List-Unsubscribe', 'none', 'Mail that people subscribed to needs this header; transactional mail does not.']);
-  rows.push(['Text part', message.text?.trim() ? 'pass' : 'fail', message.text?.trim() ? 'For readers that show no HTML.' : 'There is no text part.']);
+    rows.push(['List-Unsubscribe', https ? 'pass' : 'fail', html`<code>${list}</code>${https ? '' :
+      ' has no https URL.'}`]);
+    rows.push(['One-click', oneClick && https ? 'pass' : 'fail', oneClick ?
+      'List-Unsubscribe-Post is present (RFC 8058).' :
+        'List-Unsubscribe-Post: List-Unsubscribe=One-Click is missing (RFC 8058).']);
+    if (signature) rows.push(['Signed', signed ? 'pass' : 'fail', signed ?
+      'The DKIM signature covers List-Unsubscribe.' :
+        'The DKIM signature does not cover List-Unsubscribe, as RFC 8058 requires.']);
+  } else rows.push(['List-Unsubscribe', 'none',
+    'Mail that people subscribed to needs this header; transactional mail does not.']);
+  rows.push(['Text part', message.text?.trim() ? 'pass' : 'fail', message.text?.trim() ?
+    'For readers that show no HTML.' : 'There is no text part.']);
   if (message.html !== null) {
     const content = parse(message.html);
     const pictures = content.querySelectorAll('img');
     const without = content.querySelectorAll('img:not([alt])').length;
     const remote = remoteContent(content);
-    rows.push(['Image texts', without ? 'fail' : 'pass', without ? `${without} of ${pictures.length} images have no alt text.` : 'Every image has an alt text.']);
-    rows.push(['Remote content', remote ? String(remote) : 'pass', remote ? 'Images or styles that load from elsewhere, which many mail programs block.' : 'Nothing loads from elsewhere.']);
+    rows.push(['Image texts', without ? 'fail' : 'pass', without ?
+      `${without} of ${pictures.length} images have no alt text.` : 'Every image has an alt text.']);
+    rows.push(['Remote content', remote ? String(remote) : 'pass', remote ?
+      'Images or styles that load from elsewhere, which many mail programs block.' : 'Nothing loads from elsewhere.']);
     const bytes = new TextEncoder().encode(message.html).length;
-    rows.push(['HTML size', bytes > 102 * 1024 ? 'fail' : 'pass', `${size(bytes)}${bytes > 102 * 1024 ? '; Gmail cuts messages off above 102 KiB.' : ''}`]);
+    rows.push(['HTML size', bytes > 102 * 1024 ? 'fail' : 'pass', `${size(bytes)}${bytes > 102 * 1024 ?
+      '; Gmail cuts messages off above 102 KiB.' : ''}`]);
     const scripts = content.querySelectorAll('script').length;
     if (scripts) rows.push(['Scripts', 'fail', `${scripts} scripts, which mail programs remove.`]);
   }
-  return html`<div class="pad"><div class="table-box" tabindex="0"><table><thead><tr><th>Check</th><th>Result</th><th>Detail</th></tr></thead><tbody>
-    ${rows.map(([name, result, detail]) => html`<tr><td class="nowrap">${name}</td><td><${Badge} value=${result} /></td><td>${detail}</td></tr>`)}
+  return html`<div class="pad"><div class="table-box"
+    tabindex="0"><table><thead><tr><th>Check</th><th>Result</th><th>Detail</th></tr></thead><tbody>
+    ${rows.map(([name, result, detail]) => html`<tr><td class="nowrap">${name}</td><td><${Badge}
+      value=${result} /></td><td>${detail}</td></tr>`)}
   </tbody></table></div></div>`;
 }

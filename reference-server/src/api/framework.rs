@@ -9,7 +9,6 @@ mod idempotency;
 pub(crate) mod input;
 pub(crate) mod listen;
 pub(crate) mod memory;
-mod object;
 pub(crate) mod response;
 pub(crate) mod route;
 
@@ -18,5 +17,4 @@ pub(crate) use call::Call;
 pub(crate) use control::ControlCall;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use input::Input;
-pub(crate) use object::Object;
 pub(crate) use response::{ApiResponse, Created, Json, List, NoContent, Reply, Resource};

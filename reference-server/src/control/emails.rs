@@ -13,8 +13,7 @@ use super::endpoint::{Endpoint, GET, POST, Page};
 use super::messages::MessageSummary;
 use super::query::{AddressParameter, Id, Identified, Limit, Position};
 use super::requests::LoggedRequest;
-use crate::model::schema;
-use crate::model::status::{RecipientState, Status};
+use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> =
@@ -126,7 +125,7 @@ pub struct EmailEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
-    #[schemars(with = "schema::EmailChange")]
+    #[schemars(with = "Change")]
     pub(crate) event: String,
     /// The address of the affected recipient. Default: all recipients whose status allows
     /// the event.

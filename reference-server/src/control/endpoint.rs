@@ -172,9 +172,4 @@ impl<T> Page<T> {
         let next = found.last().filter(|_| more).map(id);
         Self { data: found, next }
     }
-
-    /// The page with its items in another form.
-    pub(crate) fn map<U>(self, view: impl FnMut(T) -> U) -> Page<U> {
-        Page { data: self.data.into_iter().map(view).collect(), next: self.next }
-    }
 }

@@ -46,7 +46,7 @@ pub(crate) struct NewOrganization {
 }
 
 /// A webhook of a new organization, with the events of one service.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewOrganizationWebhook {
     #[schemars(length(max = 2048), url)]
@@ -57,6 +57,9 @@ pub(crate) struct NewOrganizationWebhook {
     #[schemars(extend("pattern" = "^[!-~]{1,200}$"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
+    /// Whether it gets deliveries. Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) active: Option<bool>,
 }
 
 /// A webhook of a new organization. The `Debug` output omits the secret.

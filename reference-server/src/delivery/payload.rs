@@ -3,10 +3,12 @@
 //! `docs/undocumented/email-service.md#delivery-payload`,
 //! `docs/undocumented/extraction-service.md#extraction-error`).
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::inbound::ReceivedEmail;
+use crate::model::compatibility::{Compatibility, ExtractionErrorType};
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
@@ -131,4 +133,49 @@ pub(crate) fn outgoing(
         _ => serde_json::to_vec(&email),
     };
     json.map_err(ApiError::internal)
+}
+
+/// Describes the body of the deliveries of an event.
+pub(crate) fn schema(
+    event: Event,
+    compatibility: &Compatibility,
+    generator: &mut SchemaGenerator,
+) -> Schema {
+    match event {
+        Event::EmailSent | Event::EmailDelivered | Event::EmailOpened => {
+            generator.subschema_for::<Body<'_, Outgoing<'_>>>()
+        }
+        Event::EmailBounced => generator.subschema_for::<Body<'_, Bounced<'_>>>(),
+        Event::EmailClicked => generator.subschema_for::<Body<'_, Clicked<'_>>>(),
+        Event::EmailComplained | Event::EmailFailed => {
+            generator.subschema_for::<Body<'_, WithReason<'_>>>()
+        }
+        Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_>>>(),
+        Event::ExtractionCompleted => generator.subschema_for::<Body<'_, Fields>>(),
+        Event::ExtractionFailed => match compatibility.extraction_error {
+            ExtractionErrorType::Object => {
+                generator.subschema_for::<Body<'_, Failure<FailureObject>>>()
+            }
+            ExtractionErrorType::String => generator.subschema_for::<Body<'_, Failure<String>>>(),
+        },
+    }
+}
+
+/// The extracted fields. Their names depend on the template.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExtractedFields", extend("additionalProperties" = true))]
+struct Fields {}
+
+/// The data of a failed extraction that the control interface sends by default.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExtractionFailure", extend("additionalProperties" = true))]
+struct Failure<E> {
+    error: E,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExtractionError", extend("additionalProperties" = true))]
+struct FailureObject {
+    code: String,
+    message: String,
 }

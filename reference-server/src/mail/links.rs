@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::control::messages::Link;
 use linkify::{LinkFinder, LinkKind};
+use mail_parser::decoders::html::html_to_text;
 
 /// How much of each part is searched for links and codes, in bytes.
 const MAX_SEARCHED: usize = 4 << 20;
@@ -92,7 +93,7 @@ fn tracked_links(html: &str) -> impl Iterator<Item = (&str, String)> {
         if raw.len() > MAX_TRACKED_URL {
             return None;
         }
-        let url = decode_entities(raw);
+        let url = html_to_text(raw);
         let web = url.starts_with("http://") || url.starts_with("https://");
         web.then_some((raw, url))
     });
@@ -136,7 +137,7 @@ impl<'a> Tag<'a> {
     }
 
     fn attribute(&self, wanted: &str) -> Option<String> {
-        self.raw_attribute(wanted).map(|value| decode_entities(value.trim()))
+        self.raw_attribute(wanted).map(|value| html_to_text(value.trim()))
     }
 
     fn raw_attribute(&self, wanted: &str) -> Option<&'a str> {
@@ -206,72 +207,12 @@ fn tag_end(tag: &str) -> Option<usize> {
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
 fn visible_text(html: &str) -> String {
-    let mut text = String::new();
-    let mut at = 0;
-    let mut hidden_until = None;
-    for tag in tags(html) {
-        let start = tag.end - tag.name.len() - tag.attributes.len() - 2;
-        if hidden_until.is_none() {
-            text.push_str(html.get(at..start).unwrap_or_default());
-            text.push(' ');
-        }
-        at = tag.end;
-        match hidden_until {
-            None if tag.is("style") => hidden_until = Some("/style"),
-            None if tag.is("script") => hidden_until = Some("/script"),
-            Some(closing) if tag.is(closing) => hidden_until = None,
-            _ => {}
-        }
-    }
-    if hidden_until.is_none() {
-        text.push_str(&html[at..]);
-    }
-    let decoded = decode_entities(&text);
-    decoded.split_whitespace().collect::<Vec<_>>().join(" ")
+    let apart = html.replace('<', " <");
+    html_to_text(&apart).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
     text.as_bytes().windows(needle.len()).position(|w| w.eq_ignore_ascii_case(needle.as_bytes()))
-}
-
-/// Decodes numeric entities and the most common named ones, and keeps all others.
-fn decode_entities(text: &str) -> String {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        decoded.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest.bytes().skip(1).take(9).position(|byte| byte == b';');
-        let entity = end.map(|end| (&rest[1..=end], &rest[end + 2..]));
-        let character = entity.and_then(|(name, _)| match name {
-            "amp" => Some('&'),
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            "nbsp" => Some('\u{a0}'),
-            _ => {
-                let number = name.strip_prefix('#')?;
-                let code = match number.strip_prefix(['x', 'X']) {
-                    Some(hex) => u32::from_str_radix(hex, 16),
-                    None => number.parse(),
-                };
-                code.ok().and_then(char::from_u32)
-            }
-        });
-        match (character, entity) {
-            (Some(character), Some((_, after))) => {
-                decoded.push(character);
-                rest = after;
-            }
-            _ => {
-                decoded.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    decoded.push_str(rest);
-    decoded
 }
 
 #[cfg(test)]

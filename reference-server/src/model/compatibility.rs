@@ -3,9 +3,13 @@
 //! clients can be tested against both. `docs/undocumented/README.md` lists them.
 
 use http::HeaderName;
+use serde::de::Error as _;
+use serde::de::value::{Error, MapDeserializer};
+use serde::{Deserialize, Deserializer};
 
-/// The value of every compatibility setting.
-#[derive(Clone, Debug)]
+/// The value of every compatibility setting. A setting cannot select the default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Compatibility {
     /// `docs/undocumented/both-services.md#create-status`
     pub(crate) create_status: CreateStatus,
@@ -20,33 +24,44 @@ pub(crate) struct Compatibility {
     /// `docs/undocumented/extraction-service.md#extraction-error`
     pub(crate) extraction_error: ExtractionErrorType,
     /// `docs/undocumented/email-service.md#key-header`
+    #[serde(deserialize_with = "header_name")]
     pub(crate) key_header: HeaderName,
     /// `docs/undocumented/email-service.md#contact-pages`
     pub(crate) contact_pages: ContactPages,
     /// `docs/undocumented/email-service.md#webhook-test`
+    #[serde(deserialize_with = "field_name")]
     pub(crate) test_status_field: String,
+    /// The settings so far, by name.
+    #[serde(skip)]
+    given: Vec<(String, String)>,
 }
 
 /// The status of a successful create operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum CreateStatus {
     /// 201, and 202 for an accepted email.
+    #[serde(skip)]
     Created,
     /// 200 for all.
+    #[serde(rename = "200")]
     Ok,
 }
 
 /// Whether a resource or a list is wrapped in `{"data": …}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Wrapping {
+    #[serde(skip)]
     Bare,
     Wrapped,
 }
 
 /// The format of an error response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ErrorFormat {
     /// `{error: {code, message, details}}`
+    #[serde(skip)]
     Nested,
     /// Problem details (RFC 9457).
     Problem,
@@ -57,23 +72,29 @@ pub(crate) enum ErrorFormat {
 }
 
 /// Whether the server honors `Idempotency-Key`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Idempotency {
+    #[serde(skip)]
     Honored,
     Ignored,
 }
 
 /// The type of `data.error` in `extraction.failed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ExtractionErrorType {
+    #[serde(skip)]
     Object,
     String,
 }
 
 /// The shape and the numbering of contact pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum ContactPages {
     /// An object with the page and its metadata; the first page is 1.
+    #[serde(skip)]
     Object,
     /// A bare array; the first page is 1.
     Array,
@@ -93,7 +114,23 @@ impl Default for Compatibility {
             key_header: http::header::AUTHORIZATION,
             contact_pages: ContactPages::Object,
             test_status_field: "statusCode".to_owned(),
+            given: Vec::new(),
         }
+    }
+}
+
+fn header_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderName, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(|_| D::Error::custom("expected the name of a header"))
+}
+
+fn field_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match String::deserialize(deserializer)? {
+        // The other fields of the response.
+        name if ["", "durationMs", "error"].contains(&name.as_str()) => Err(D::Error::custom(
+            "expected the name of a field that the response does not already have",
+        )),
+        name => Ok(name),
     }
 }
 
@@ -113,50 +150,22 @@ impl Compatibility {
                 "`{setting}` is not a NAME=VALUE setting, such as create-status=200"
             )));
         };
-        let invalid_value = |valid: &str| {
-            Err(InvalidSetting(format!(
-                "invalid value `{value}` for {name}; valid values: {valid}"
-            )))
-        };
-        match (name.to_ascii_lowercase().as_str(), value) {
-            ("create-status", "200") => self.create_status = CreateStatus::Ok,
-            ("create-status", _) => return invalid_value("200"),
-            ("list-shape", "wrapped") => self.list_shape = Wrapping::Wrapped,
-            ("error-format", "problem") => self.error_format = ErrorFormat::Problem,
-            ("error-format", "flat") => self.error_format = ErrorFormat::Flat,
-            ("error-format", "text") => self.error_format = ErrorFormat::Text,
-            ("error-format", _) => return invalid_value("problem, flat, text"),
-            ("idempotency", "ignored") => self.idempotency = Idempotency::Ignored,
-            ("idempotency", _) => return invalid_value("ignored"),
-            ("resource-shape", "wrapped") => self.resource_shape = Wrapping::Wrapped,
-            ("list-shape" | "resource-shape", _) => return invalid_value("wrapped"),
-            ("extraction-error", "string") => {
-                self.extraction_error = ExtractionErrorType::String;
-            }
-            ("extraction-error", _) => return invalid_value("string"),
-            ("key-header", header) => match HeaderName::try_from(header) {
-                Ok(header) => self.key_header = header,
-                Err(_) => return invalid_value("the name of a header"),
-            },
-            ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
-            ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
-            ("contact-pages", _) => return invalid_value("array, zero-based"),
-            ("test-status-field", "") => return invalid_value("the name of a field"),
-            // The other fields of the response.
-            ("test-status-field", "durationMs" | "error") => {
-                return invalid_value(
-                    "the name of a field that the response does not already have",
-                );
-            }
-            ("test-status-field", field) => field.clone_into(&mut self.test_status_field),
-            _ => {
-                return Err(InvalidSetting(format!(
-                    "unknown setting `{name}`; known settings: create-status, list-shape, \
-                     error-format, idempotency, resource-shape, extraction-error, key-header, \
-                     contact-pages, test-status-field"
-                )));
-            }
-        }
+        let mut given = self.given.clone();
+        let name = name.to_ascii_lowercase();
+        given.retain(|(known, _)| *known != name);
+        given.push((name.clone(), value.to_owned()));
+        let all = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let read = Self::deserialize(MapDeserializer::<_, Error>::new(all));
+        *self = read.map_err(|error| {
+            let text = error.to_string();
+            let valid = text.split_once("expected ").map_or("", |(_, valid)| valid);
+            let valid = valid.trim_start_matches("one of ").replace('`', "").replace(" or ", ", ");
+            InvalidSetting(match text.starts_with("unknown field") {
+                true => format!("unknown setting `{name}`; known settings: {valid}"),
+                false => format!("invalid value `{value}` for {name}; valid values: {valid}"),
+            })
+        })?;
+        self.given = given;
         Ok(())
     }
 }

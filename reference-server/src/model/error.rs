@@ -173,6 +173,23 @@ impl ApiError {
         self
     }
 
+    /// The same error about the fields of the value at `path`.
+    pub(crate) fn within(mut self, path: &str) -> Self {
+        for problem in &mut self.inner.details.fields {
+            let dot = if problem.field.is_empty() { "" } else { "." };
+            problem.field = format!("{path}{dot}{}", problem.field);
+        }
+        if let Some((field, message)) = self.first_problem() {
+            self.inner.message = format!("{field}: {message}");
+        }
+        self
+    }
+
+    /// The first invalid field, and what is wrong with it.
+    pub(crate) fn first_problem(&self) -> Option<(&str, &str)> {
+        self.inner.details.fields.first().map(|first| (&*first.field, &*first.message))
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.inner.code
     }

@@ -3,7 +3,7 @@
 use svc_sdk::Service;
 
 macro_rules! events {
-    ($($variant:ident $name:literal $service:ident,)*) => {
+    ($($variant:ident $name:literal $service:ident $description:literal,)*) => {
         /// A documented event of one of the services.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Event { $($variant,)* }
@@ -16,6 +16,13 @@ macro_rules! events {
                 match self { $(Self::$variant => $name,)* }
             }
 
+            /// When it occurs (`docs/email-service/events.md`,
+            /// `docs/extraction-service/events.md`).
+            #[cfg(feature = "server")]
+            pub(crate) const fn description(self) -> &'static str {
+                match self { $(Self::$variant => $description,)* }
+            }
+
             pub(crate) const fn service(self) -> Service {
                 match self { $(Self::$variant => Service::$service,)* }
             }
@@ -24,16 +31,26 @@ macro_rules! events {
 }
 
 events! {
-    EmailSent "email.sent" Email,
-    EmailDelivered "email.delivered" Email,
-    EmailBounced "email.bounced" Email,
-    EmailOpened "email.opened" Email,
-    EmailClicked "email.clicked" Email,
-    EmailComplained "email.complained" Email,
-    EmailFailed "email.failed" Email,
-    EmailReceived "email.received" Email,
-    ExtractionCompleted "extraction.completed" Extraction,
-    ExtractionFailed "extraction.failed" Extraction,
+    EmailSent "email.sent" Email
+        "An email was accepted and sent to the recipient's server.",
+    EmailDelivered "email.delivered" Email
+        "An email was delivered to the recipient's mailbox.",
+    EmailBounced "email.bounced" Email
+        "The delivery of an email failed permanently (`hard`) or after all retries (`soft`).",
+    EmailOpened "email.opened" Email
+        "A recipient opened an email.",
+    EmailClicked "email.clicked" Email
+        "A recipient clicked a link in an email.",
+    EmailComplained "email.complained" Email
+        "A recipient marked an email as spam.",
+    EmailFailed "email.failed" Email
+        "An email could not be sent because of an error.",
+    EmailReceived "email.received" Email
+        "An email arrived for a verified domain.",
+    ExtractionCompleted "extraction.completed" Extraction
+        "An extraction finished. `data` contains the extracted fields.",
+    ExtractionFailed "extraction.failed" Extraction
+        "An extraction failed.",
 }
 
 impl Event {

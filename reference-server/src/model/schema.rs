@@ -7,7 +7,6 @@ use svc_sdk::{Scope, Service};
 use crate::model::address::RESERVED_HEADERS;
 use crate::model::event::Event;
 use crate::model::scope::EMAIL_SCOPES;
-use crate::model::status::Change;
 
 /// Defines types that exist only for their schema.
 macro_rules! formats {
@@ -103,9 +102,6 @@ formats! {
     EventsOfOneService => json_schema!({
         "anyOf": [events(Service::Email), events(Service::Extraction)],
     }),
-
-    /// Events of an email that can be simulated.
-    EmailChange => json_schema!({"type": "string", "enum": Change::ALL.map(|(name, _)| name)}),
 
     /// Scopes of the email service.
     EmailScopes => json_schema!({

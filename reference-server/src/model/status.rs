@@ -34,18 +34,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// All statuses.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Queued,
-        Self::Sending,
-        Self::Sent,
-        Self::Delivered,
-        Self::Bounced,
-        Self::Failed,
-        Self::Complained,
-        Self::Cancelled,
-    ];
-
     /// The name, such as `delivered`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,15 +46,6 @@ impl Status {
             Self::Complained => "complained",
             Self::Cancelled => "cancelled",
         }
-    }
-
-    /// The status with this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
-    pub(crate) fn from_text(text: &str) -> Self {
-        Self::parse(text).unwrap_or(Self::Queued)
     }
 
     /// Severity: the status of an email is the most severe status of its recipients.
@@ -83,6 +62,8 @@ impl Status {
         }
     }
 }
+
+names!(Status);
 
 /// State of one recipient.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -103,10 +84,13 @@ pub(crate) fn overall(recipients: &[RecipientState]) -> Status {
     all.max_by_key(|status| status.severity()).unwrap_or(Status::Delivered)
 }
 
-/// Changes of a recipient's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Changes of a recipient's state. All but the first can be simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum Change {
     /// Handed over, with an unknown outcome.
+    #[serde(skip)]
     Sent,
     Delivered,
     Bounced,
@@ -116,20 +100,9 @@ pub(crate) enum Change {
     Clicked,
 }
 
+names!(Change);
+
 impl Change {
-    pub(crate) const ALL: [(&'static str, Self); 6] = [
-        ("delivered", Self::Delivered),
-        ("bounced", Self::Bounced),
-        ("complained", Self::Complained),
-        ("failed", Self::Failed),
-        ("opened", Self::Opened),
-        ("clicked", Self::Clicked),
-    ];
-
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, change)| change)
-    }
-
     pub(crate) const fn event(self) -> Event {
         match self {
             Self::Sent => Event::EmailSent,

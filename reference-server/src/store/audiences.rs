@@ -1,32 +1,47 @@
 //! The table `audience`.
 
 use rusqlite::Row;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::model::error::ApiError;
+use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
+/// A list of contacts.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Audience {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// Maximum number of audiences of an organization: a list has all of them
 /// (`docs/undocumented/both-services.md#bounds`).
 const MAX_AUDIENCES: usize = 10_000;
 
-pub(crate) fn insert(tx: &Tx<'_>, organization: i64, name: String) -> Result<Audience, ApiError> {
+/// Inserts an audience, by default with a new ID.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    organization: i64,
+    name: String,
+    id: Option<String>,
+) -> Result<Audience, ApiError> {
     tx.limit("audience", organization, MAX_AUDIENCES)?;
-    let id = id::new(Prefix::Audience);
-    tx.execute(
+    let id = id.unwrap_or_else(|| id::new(Prefix::Audience));
+    let inserted = tx.execute(
         "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)
-         VALUES (?1, ?2, ?3, 0, ?4, ?4)",
+         VALUES (?1, ?2, ?3, 0, ?4, ?4) ON CONFLICT DO NOTHING",
         (&id, organization, &name, tx.now),
     )?;
-    Ok(Audience { id, name, created_at: tx.now, updated_at: tx.now })
+    if inserted == 0 {
+        let message = "belongs to an audience of another organization";
+        return Err(ApiError::new(Code::Conflict, message));
+    }
+    Ok(Audience { id, name, created_at: tx.now.into(), updated_at: tx.now.into() })
 }
 
 /// Lists the audiences of an organization, oldest first.
@@ -44,9 +59,7 @@ pub(crate) fn page(
     let sql = format!(
         "SELECT {COLUMNS} FROM audience WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
     );
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((organization, after, limit), read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(&sql, (organization, after, limit), read)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Audience, ApiError> {

@@ -1,25 +1,29 @@
 //! The table `contact`.
 
 use rusqlite::Row;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::audiences;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
+/// A contact of an audience.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Contact {
     pub(crate) id: String,
-    pub(crate) audience: String,
+    audience_id: String,
     pub(crate) email: String,
     pub(crate) name: Option<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) topics: Vec<String>,
     pub(crate) subscribed: bool,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// A contact to insert.
@@ -47,14 +51,14 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<
     }
     let contact = Contact {
         id: id::new(Prefix::Contact),
-        audience: new.audience,
+        audience_id: new.audience,
         email: new.email,
         name: new.name,
         metadata: new.metadata,
         topics: new.topics,
         subscribed: true,
-        created_at: tx.now,
-        updated_at: tx.now,
+        created_at: tx.now.into(),
+        updated_at: tx.now.into(),
     };
     tx.execute(
         "INSERT INTO contact (id, audience, email, email_key, name, metadata, topics, subscribed,
@@ -62,7 +66,7 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?8)",
         (
             &contact.id,
-            &contact.audience,
+            &contact.audience_id,
             &contact.email,
             &key,
             &contact.name,
@@ -71,7 +75,7 @@ pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<
             tx.now,
         ),
     )?;
-    audiences::add_to_count(tx, &contact.audience, 1)?;
+    audiences::add_to_count(tx, &contact.audience_id, 1)?;
     Ok(contact)
 }
 
@@ -84,9 +88,7 @@ pub(crate) fn list(
 ) -> Result<Vec<Contact>, ApiError> {
     let sql =
         format!("SELECT {COLUMNS} FROM contact WHERE audience = ?1 ORDER BY id LIMIT ?2 OFFSET ?3");
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((audience, limit, offset), read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(&sql, (audience, limit, offset), read)
 }
 
 /// Lists contacts of an audience after this one, oldest first.
@@ -99,9 +101,7 @@ pub(crate) fn list_after(
     let sql = format!(
         "SELECT {COLUMNS} FROM contact WHERE audience = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
     );
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((audience, after, limit), read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(&sql, (audience, after, limit), read)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Contact, ApiError> {
@@ -124,7 +124,7 @@ pub(crate) fn find_by_email(
 
 /// Stores a changed contact.
 pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError> {
-    contact.updated_at = tx.now;
+    contact.updated_at = tx.now.into();
     tx.execute(
         "UPDATE contact SET name = ?2, metadata = ?3, topics = ?4, subscribed = ?5,
                             updated_at = ?6 WHERE id = ?1",
@@ -134,7 +134,7 @@ pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError>
             json(&contact.metadata)?,
             json(&contact.topics)?,
             contact.subscribed,
-            contact.updated_at,
+            tx.now,
         ),
     )?;
     Ok(())
@@ -143,7 +143,7 @@ pub(crate) fn update(tx: &Tx<'_>, contact: &mut Contact) -> Result<(), ApiError>
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     let contact = find(tx.reader(), id, organization)?;
     tx.execute("DELETE FROM contact WHERE id = ?1", [id])?;
-    audiences::add_to_count(tx, &contact.audience, -1)?;
+    audiences::add_to_count(tx, &contact.audience_id, -1)?;
     Ok(())
 }
 
@@ -153,7 +153,7 @@ const COLUMNS: &str =
 fn read(row: &Row<'_>) -> rusqlite::Result<Contact> {
     Ok(Contact {
         id: row.get(0)?,
-        audience: row.get(1)?,
+        audience_id: row.get(1)?,
         email: row.get(2)?,
         name: row.get(3)?,
         metadata: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),

@@ -112,9 +112,7 @@ pub(crate) fn page(
     let sql = format!(
         "SELECT {COLUMNS} FROM domain WHERE organization = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
     );
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((organization, after, limit), read)?;
-    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
+    reader.all(&sql, (organization, after, limit), read)
 }
 
 /// Stores the results of a verification. With all checks passed, mail for the domain
@@ -197,9 +195,7 @@ pub(crate) fn owners(
          WHERE name = ?1 AND {VERIFIED} AND (?2 IS NULL OR organization = ?2)
          ORDER BY id"
     );
-    let mut statement = reader.statement(&sql)?;
-    let rows = statement.query_map((domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    reader.all(&sql, (domain, organization), |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// The DKIM selector and private key of an organization's domain.

@@ -242,7 +242,7 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
         Ok(Ok(Stored {
             id: row.get(0)?,
             organization: row.get(1)?,
-            status: Status::from_text(row.get_ref(2)?.as_str()?),
+            status: row.get_ref(2)?.as_str()?.parse().unwrap_or(Status::Queued),
             last_event: row.get(3)?,
             scheduled_at: row.get(4)?,
             created_at: row.get(5)?,

@@ -28,6 +28,7 @@ service = "email"
 key = "sk_test_shop"
 service = "extraction"
 scopes = ["extract_only"]
+mode = "live"
 
 [[organizations.templates]]
 id = "welcome"
@@ -36,6 +37,7 @@ text = "Hello {{ name }}"
 
 [[organizations.audiences]]
 name = "News"
+id = "aud_news"
 
 [[organizations.audiences.contacts]]
 email = "ada@example.test"
@@ -82,8 +84,7 @@ async fn a_server_comes_up_with_what_its_file_declares() {
         assert_eq!(domains.matches(r#""id":"dom_"#).count(), 2, "{domains}");
         let audiences = shop("GET /api/v1/audiences", "").await;
         assert_eq!(audiences.body.matches("News").count(), 1, "{audiences:?}");
-        let line = format!("GET /api/v1/audiences/{}/contacts", audiences.id());
-        let contacts = shop(&line, "").await.body;
+        let contacts = shop("GET /api/v1/audiences/aud_news/contacts", "").await.body;
         assert_eq!(contacts.matches("ada@example.test").count(), 1, "{contacts}");
         assert!(contacts.contains(r#""subscribed":false"#), "{contacts}");
         assert!(contacts.contains(r#"{"plan":"pro","seats":5}"#), "{contacts}");
@@ -115,7 +116,8 @@ async fn what_a_server_has_is_a_seed_file() {
     };
     let first = start(&file).await;
     let exported = export(&first).await;
-    for known in ["whsec_known", "mk_test_shop", "extract_only", KEY, "seats = 5", "Hi {{ name }}"]
+    for known in
+        ["whsec_known", "mk_test_shop", "extract_only", "live", KEY, "seats = 5", "Hi {{ name }}"]
     {
         assert!(exported.contains(known), "{known}: {exported}");
     }
@@ -137,7 +139,7 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "127.0.0.1/hooks",
             "line 6: organizations[0].webhooks[0].url: must",
         ),
-        ("email.bounced", "email.bonced", "line 7: organizations[0].webhooks[0].events: "),
+        ("email.bounced", "email.bonced", "line 7: organizations[0].webhooks[0].events[0]: "),
         ("whsec_known", "a b", "line 8: organizations[0].webhooks[0].secret: must"),
         (
             "extract_only",
@@ -145,8 +147,9 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
             "line 22: organizations[1].keys[1].scopes: must be scopes of",
         ),
         ("mk_test_shop", KEY, "line 16: organizations[1].keys[0].key: belongs to another"),
-        ("Hi {{ name }}", "Hi {{ name", "line 26: organizations[1].templates[0].subject: "),
-        ("ada@example.test", "ada", "line 33: organizations[1].audiences[0].contacts[0].email: "),
+        ("Hi {{ name }}", "Hi {{ name", "line 27: organizations[1].templates[0].subject: "),
+        ("ada@example.test", "ada", "line 35: organizations[1].audiences[0].contacts[0].email: "),
+        ("aud_news", "news", "line 32: organizations[1].audiences[0].id: must be aud_"),
         ("shop.test", "shop", "line 13: organizations[1].domains[0].name: must"),
         ("\"Shop\"", "\"\"", "line 11: organizations[1].name: must"),
     ] {

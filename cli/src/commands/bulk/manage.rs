@@ -1,7 +1,7 @@
 //! The commands about jobs: list, status, pause, continue, cancel, remove and settle.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
@@ -10,9 +10,10 @@ use serde::Serialize;
 use svc_bulk::QueueState;
 use svc_sdk::Operation::EmailsCancel;
 
-use super::jobs::{self, JobState, Jobs, LocalJob};
 use super::plan::hash_of;
-use super::store::{self, JobOption, JobSummary, QueueOption, StoredJob, VIEW, WORKERS};
+use super::store::{
+    self, DamagedJob, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
+};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -43,61 +44,21 @@ pub enum ListedJob {
     Damaged(DamagedJob),
 }
 
-/// A job whose journal, or whose description in Redis, cannot be read.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct DamagedJob {
-    job: String,
-    #[schemars(extend("const" = "damaged"))]
-    state: &'static str,
-    summary: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "PathBuf")]
-    journal: Option<PathBuf>,
-}
-
-impl DamagedJob {
-    fn new(job: String, journal: Option<PathBuf>) -> Self {
-        Self { job, state: "damaged", summary: "damaged", journal }
-    }
-}
-
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let (mut all, mut damaged) = (Vec::new(), Vec::new());
-        if self.queue.queue.is_none() {
-            for folder in Jobs::of(&context.settings).folders()? {
-                match LocalJob::read(&folder) {
-                    Ok(job) => all.push((job.created(), StoredJob::Here(Box::new(job)))),
-                    Err(failure) => {
-                        context.out.warning(&failure.details().message);
-                        let journal = jobs::journal(&folder);
-                        damaged.push(DamagedJob::new(jobs::name(&folder), Some(journal)));
-                    }
-                }
-            }
-        }
-        if self.queue.is_set(context) {
-            let queue = self.queue.connect(context).await?;
-            for id in queue.jobs().await? {
-                match store::queued(queue.clone(), &id).await {
-                    Ok(job) => all.push((job.info().at, job)),
-                    // Someone has deleted its keys.
-                    Err(failure) if failure.kind() == Kind::NotFound => {}
-                    // An application has made it with the SDK, or another version of svc.
-                    Err(failure) => {
-                        context.out.warning(&format!("job {id}: {}", failure.details().message));
-                        damaged.push(DamagedJob::new(id, None));
-                    }
-                }
-            }
-        }
-        all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        let all = all.into_iter().map(|(_, job)| ListedJob::Job(Box::new(job.summary())));
+        let queue = match self.queue.is_set(context) {
+            true => Some(self.queue.connect(context).await?),
+            false => None,
+        };
+        let is_here = self.queue.queue.is_none();
+        let (mut all, damaged) = store::all(context, is_here, queue.as_ref()).await?;
+        damaged.iter().for_each(|job| context.out.warning(&job.problem));
+        all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
+        let all = all.iter().map(|job| ListedJob::Job(Box::new(job.summary())));
         let all = all.chain(damaged.into_iter().map(ListedJob::Damaged)).collect::<Vec<_>>();
-        let none = match self.queue.queue.is_some() {
-            true => "no jobs in Redis; add one with `svc bulk send … --queue`",
-            false => "no jobs; start one with `svc bulk send`",
+        let none = match is_here {
+            true => "no jobs; start one with `svc bulk send`",
+            false => "no jobs in Redis; add one with `svc bulk send … --queue`",
         };
         context.out.list(&all, VIEW, none)
     }
@@ -125,7 +86,7 @@ impl Status {
 }
 
 fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
-    if let Some(cause) = job.cause() {
+    if let Some(cause) = &job.cause {
         let reason = cause.message.as_ref().or(cause.code.as_ref());
         let reason = reason.map_or("no reason given", String::as_str);
         context.out.note(&format!("paused, because the service refuses every email: {reason}"));
@@ -179,8 +140,8 @@ impl Continue {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
         job.set(QueueState::Running).await?;
-        if job.state() == JobState::Incomplete {
-            let resume = context.svc(&format!("bulk resume {}", job.info().job));
+        if job.state == JobState::Incomplete {
+            let resume = context.svc(&format!("bulk resume {}", job.info.job));
             return Err(Failure::new(Kind::Refused, "no process is sending the job")
                 .code("job_is_not_running")
                 .hint(format!("send its other emails: {resume}")));
@@ -207,12 +168,12 @@ pub struct Cancel {
 impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        let is_scheduled = job.plan().message.scheduled_at.is_some();
-        if job.state() == JobState::Complete && !is_scheduled {
+        let is_scheduled = job.plan.message.scheduled_at.is_some();
+        if job.state == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
         if context.settings.dry_run {
-            context.out.note(&format!("job {} would be cancelled", job.info().job));
+            context.out.note(&format!("job {} would be cancelled", job.info.job));
             return Ok(());
         }
         job.set(QueueState::Cancelled).await?;
@@ -276,8 +237,8 @@ pub struct RemovedJob {
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
-        let id = job.info().job.clone();
-        if job.state() == JobState::Running {
+        let id = job.info.job.clone();
+        if job.state == JobState::Running {
             return Err(Failure::new(Kind::Refused, "the job is being sent")
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
@@ -353,8 +314,9 @@ impl Settle {
         let (sent, resend) = job.settle(&sent, &resend).await?;
         context.out.note(&format!("{sent} rows count as sent; {resend} will be sent again"));
         if resend > 0 {
-            let id = &job.info().job;
-            let verb = if matches!(job, StoredJob::Here(_)) { "resume" } else { "work" };
+            let id = &job.info.job;
+            let is_here = matches!(job.place, Place::Here { .. });
+            let verb = if is_here { "resume" } else { "work" };
             context.out.hint(&format!("send them: {}", context.svc(&format!("bulk {verb} {id}"))));
         }
         show(context, &job)

@@ -197,28 +197,6 @@ impl Message {
         without_time(self) == without_time(other)
     }
 
-    /// Names of columns that look like fields of an email, which no part uses.
-    pub fn unused_fields(&self) -> Vec<&'static str> {
-        const FIELDS: [&str; 10] = [
-            "cc",
-            "bcc",
-            "reply_to",
-            "replyto",
-            "scheduled_at",
-            "scheduledat",
-            "send_at",
-            "sendat",
-            "attachment",
-            "attachments",
-        ];
-        if self.template.is_some() {
-            return Vec::new();
-        }
-        let parts = self.parts();
-        let is_used = |name: &str| parts.iter().any(|(_, text)| text.to_lowercase().contains(name));
-        FIELDS.into_iter().filter(|name| !is_used(name)).collect()
-    }
-
     fn parts(&self) -> Vec<(String, &str)> {
         let mut parts = vec![("from".to_owned(), self.from.as_str())];
         parts.push(("subject".to_owned(), &self.subject));

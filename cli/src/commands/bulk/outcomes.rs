@@ -8,7 +8,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use svc_bulk::{JournalEntry, JournalState, RowOutcome};
+use svc_bulk::{JournalEntry, RowOutcome};
 
 use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
@@ -28,145 +28,154 @@ pub struct Outcome {
     pub message: Option<String>,
 }
 
-/// The rows of a request, their recipients, and its time.
-type Request = (Vec<u64>, Vec<String>, DateTime<Utc>);
+impl Outcome {
+    /// The id of an email that was accepted.
+    pub fn accepted_id(self) -> Option<String> {
+        self.id.filter(|_| self.status == "accepted")
+    }
 
-/// The requests of the journal so far.
-pub struct Rows {
-    /// The state at the end of the journal.
-    state: JournalState,
-    /// Requests without an outcome: their rows, recipients and time.
-    open: HashMap<u64, Request>,
-    /// Those of them whose response is lost, with the cause.
-    lost: HashMap<u64, Option<String>>,
-    /// Rows that were sent again while their outcome was unknown.
-    perhaps_twice: HashSet<u64>,
-    /// Rows that a response did not tell of.
-    not_told: HashSet<u64>,
-    /// The last refusal of rows that were to be sent again.
-    refused: BTreeMap<u64, Outcome>,
-    /// Unknown rows that were reported.
-    named: HashSet<u64>,
-    /// The status of rows whose request has neither an outcome nor lost its response.
-    missing: &'static str,
+    fn new(row: u64, address: String, status: &str, at: DateTime<Utc>) -> Self {
+        let (status, when) = (status.to_owned(), timestamp(at));
+        Self { row, address, status, id: None, code: None, when, message: None }
+    }
+
+    fn unknown(row: u64, address: String, cause: &str, at: DateTime<Utc>) -> Self {
+        Self { code: Some(cause.to_owned()), ..Self::new(row, address, "unknown", at) }
+    }
 }
 
-impl Rows {
-    /// `state` is that at the end; `missing` is the status of rows in flight.
-    pub fn new(state: JournalState, missing: &'static str) -> Self {
-        let (open, lost, perhaps_twice, not_told, refused, named) = Default::default();
-        Self { state, open, lost, perhaps_twice, not_told, refused, named, missing }
-    }
+/// Reads the entries of a journal in their order. Only rows that a later entry may be about are kept
+/// in memory.
+#[derive(Default)]
+pub struct Outcomes {
+    /// Requests without an outcome, by their numbers.
+    open: BTreeMap<u64, OpenRequest>,
+    /// Rows that are refused or unknown so far.
+    unsettled: BTreeMap<u64, Outcome>,
+    /// Rows that were sent again while their outcome was unknown.
+    perhaps_twice: HashSet<u64>,
+}
 
+struct OpenRequest {
+    rows: Vec<u64>,
+    to: Vec<String>,
+    at: DateTime<Utc>,
+    /// Why its response is lost.
+    cause: Option<String>,
+}
+
+impl Outcomes {
+    /// Takes in the next entry. Returns the rows whose outcome is final.
     pub fn take(&mut self, entry: JournalEntry) -> Vec<Outcome> {
+        let mut settled = Vec::new();
         match entry {
             JournalEntry::Intent { request, at, rows, to, .. } => {
-                let unknown = rows.iter().filter(|row| self.state.was_reopened(**row));
-                let unknown = unknown.filter(|row| {
-                    self.not_told.contains(row)
-                        || self.open.values().any(|(rows, ..)| rows.binary_search(row).is_ok())
-                });
-                self.perhaps_twice.extend(unknown.copied().collect::<Vec<_>>());
-                self.open.insert(request, (rows, to, at));
-                Vec::new()
-            }
-            JournalEntry::Settled { rows, at } => {
-                let settled = |row: u64| {
-                    let to = self
-                        .open
-                        .values()
-                        .find_map(|(rows, to, _)| to.get(rows.binary_search(&row).ok()?).cloned());
-                    let message = Some("settled by hand".to_owned());
-                    Outcome { message, ..Outcome::new(row, to.unwrap_or_default(), "accepted", at) }
-                };
-                rows.into_iter().map(settled).collect()
+                self.open.insert(request, OpenRequest { rows, to, at, cause: None });
             }
             JournalEntry::Outcome { request, at, results } => {
-                let Some((rows, to, _)) = self.open.remove(&request) else { return Vec::new() };
-                let rows = rows.into_iter().zip(to);
-                let pairs = rows.clone().zip(&results);
-                let unknown = pairs.filter(|(_, result)| **result == RowOutcome::Unknown);
-                self.not_told.extend(unknown.map(|((row, _), _)| row).collect::<Vec<_>>());
-                let not_told = (Some("not_told".to_owned()), "unknown");
-                rows.zip(results)
-                    .filter_map(|((row, to), result)| {
-                        self.row(row, to, at, result, not_told.clone())
-                    })
-                    .collect()
-            }
-            JournalEntry::NotSent { request, .. } => {
-                // Rows that were unknown before are named by their first request.
-                let open = self.open.remove(&request);
-                let (rows, to, at) = open.unwrap_or_default();
-                let rows = rows.into_iter().zip(to);
-                let unknown = (RowOutcome::Unknown, (None, "unknown"));
-                rows.filter_map(|(row, to)| {
-                    self.row(row, to, at, unknown.0.clone(), unknown.1.clone())
-                })
-                .collect()
-            }
-            JournalEntry::Invalid { row, at, message } => {
-                let outcome = Outcome::new(row, String::new(), "invalid", at);
-                vec![Outcome { message: Some(message), ..outcome }]
-            }
-            // The request may be repeated later.
-            JournalEntry::Unknown { request, code, .. } => {
-                self.lost.insert(request, code);
-                Vec::new()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// The rows of requests without an outcome, and those that were refused more than once.
-    pub fn unfinished(mut self) -> Vec<Outcome> {
-        let mut open = std::mem::take(&mut self.open).into_iter().collect::<Vec<_>>();
-        open.sort_unstable_by_key(|(request, _)| *request);
-        let mut all = std::mem::take(&mut self.refused).into_values().collect::<Vec<_>>();
-        all.retain(|row| self.state.is_refused(row.row));
-        for (request, (rows, to, at)) in open {
-            let missing = match self.lost.get(&request) {
-                Some(code) => (code.clone().or_else(|| Some("no_response".to_owned())), "unknown"),
-                None if self.missing == "unknown" => (Some("interrupted".to_owned()), "unknown"),
-                None => (None, self.missing),
-            };
-            for (row, to) in rows.into_iter().zip(to) {
-                all.extend(self.row(row, to, at, RowOutcome::Unknown, missing.clone()));
-            }
-        }
-        all
-    }
-
-    /// `missing` is the cause and the status of a row without an outcome.
-    fn row(
-        &mut self,
-        row: u64,
-        to: String,
-        at: DateTime<Utc>,
-        result: RowOutcome,
-        (cause, missing): (Option<String>, &str),
-    ) -> Option<Outcome> {
-        match result {
-            RowOutcome::Accepted(id) => {
-                let twice = self.perhaps_twice.contains(&row);
-                let message = twice.then(|| PERHAPS_TWICE.to_owned());
-                Some(Outcome { id: Some(id), message, ..Outcome::new(row, to, "accepted", at) })
-            }
-            RowOutcome::Refused(refusal) => {
-                let (code, message) = (refusal.code, refusal.message);
-                let refused = Outcome { code, message, ..Outcome::new(row, to, "refused", at) };
-                if !self.state.was_reopened(row) {
-                    return Some(refused);
+                let Some(OpenRequest { rows, to, .. }) = self.open.remove(&request) else {
+                    return settled;
+                };
+                for ((row, to), result) in rows.into_iter().zip(to).zip(results) {
+                    let refused = match result {
+                        RowOutcome::Accepted(id) => {
+                            self.unsettled.remove(&row);
+                            let twice = self.perhaps_twice.contains(&row);
+                            let message = twice.then(|| PERHAPS_TWICE.to_owned());
+                            let accepted = Outcome::new(row, to, "accepted", at);
+                            settled.push(Outcome { id: Some(id), message, ..accepted });
+                            continue;
+                        }
+                        RowOutcome::Refused(refusal) => Outcome {
+                            code: refusal.code,
+                            message: refusal.message,
+                            ..Outcome::new(row, to, "refused", at)
+                        },
+                        _ => Outcome::unknown(row, to, "not_told", at),
+                    };
+                    self.unsettled.insert(row, refused);
                 }
-                // A later request may have another outcome.
-                self.refused.insert(row, refused);
-                None
             }
-            // Only if no later request told, and once.
-            _ => (self.state.is_unknown(row) && self.named.insert(row))
-                .then(|| Outcome { code: cause, ..Outcome::new(row, to, missing, at) }),
+            // Rows that were unknown before still are.
+            JournalEntry::NotSent { request, .. } => _ = self.open.remove(&request),
+            JournalEntry::Unknown { request, code, .. } => {
+                if let Some(open) = self.open.get_mut(&request) {
+                    open.cause = code.or_else(|| Some("no_response".to_owned()));
+                }
+            }
+            JournalEntry::Reopened { rows, .. } => {
+                for row in rows {
+                    if self.unsettled.get(&row).is_some_and(|known| known.status == "refused") {
+                        self.unsettled.remove(&row);
+                    } else {
+                        self.set_aside(row);
+                        self.perhaps_twice.insert(row);
+                    }
+                }
+            }
+            JournalEntry::Settled { rows, at } => settled.extend(rows.into_iter().map(|row| {
+                self.set_aside(row);
+                let address = self.unsettled.remove(&row).map(|known| known.address);
+                let message = Some("settled by hand".to_owned());
+                let accepted = Outcome::new(row, address.unwrap_or_default(), "accepted", at);
+                Outcome { message, ..accepted }
+            })),
+            JournalEntry::Invalid { row, at, message } => {
+                let invalid = Outcome::new(row, String::new(), "invalid", at);
+                settled.push(Outcome { message: Some(message), ..invalid });
+            }
+            _ => {}
+        }
+        settled
+    }
+
+    /// The other rows that were sent, at the end of the journal. If the job `is_running`, the
+    /// requests without an outcome are in flight.
+    pub fn finish(mut self, is_running: bool) -> impl Iterator<Item = Outcome> {
+        for (_, OpenRequest { rows, to, at, cause }) in std::mem::take(&mut self.open) {
+            for (row, to) in rows.into_iter().zip(to) {
+                let outcome = match &cause {
+                    None if is_running => Outcome::new(row, to, "in_flight", at),
+                    cause => Outcome::unknown(row, to, cause.as_deref().unwrap_or(INTERRUPTED), at),
+                };
+                self.unsettled.insert(row, outcome);
+            }
+        }
+        self.unsettled.into_values()
+    }
+
+    /// Takes a row out of a request that has no outcome.
+    fn set_aside(&mut self, row: u64) {
+        for open in self.open.values_mut() {
+            if let Ok(at) = open.rows.binary_search(&row) {
+                open.rows.remove(at);
+                let cause = open.cause.as_deref().unwrap_or(INTERRUPTED);
+                let unknown = Outcome::unknown(row, open.to.remove(at), cause, open.at);
+                self.unsettled.insert(row, unknown);
+            }
         }
     }
+}
+
+/// The cause if a process was killed before it had a response.
+const INTERRUPTED: &str = "interrupted";
+
+/// The message of a row that was accepted after an earlier request without a response.
+const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
+
+/// Calls `each` for every row that was left out when the job was created.
+pub fn left_out(
+    lines: impl BufRead,
+    created: DateTime<Utc>,
+    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for line in lines.lines() {
+        let LeftOutRow { row, address, code, message } = serde_json::from_str(&line?)
+            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
+        let outcome = Outcome::new(row, address, "left_out", created);
+        each(Outcome { code: Some(code), message: Some(message), ..outcome })?;
+    }
+    Ok(())
 }
 
 /// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
@@ -192,40 +201,10 @@ impl FinalStatus {
         let mut rows = HashMap::new();
         for line in BufReader::new(file).lines() {
             // What is not readable is asked for again.
-            if let Ok(delivery) = serde_json::from_str::<FinalStatus>(&line?) {
-                rows.insert(delivery.row, delivery);
+            if let Ok(known) = serde_json::from_str::<FinalStatus>(&line?) {
+                rows.insert(known.row, known);
             }
         }
         Ok(rows)
     }
-}
-
-/// The message of a row that was accepted after an earlier request without a response.
-const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
-
-impl Outcome {
-    /// The id of an email that was accepted.
-    pub fn accepted_id(self) -> Option<String> {
-        self.id.filter(|_| self.status == "accepted")
-    }
-
-    fn new(row: u64, address: String, status: &str, at: DateTime<Utc>) -> Self {
-        let (status, when) = (status.to_owned(), timestamp(at));
-        Self { row, address, status, id: None, code: None, when, message: None }
-    }
-}
-
-/// Calls `each` for every row that was left out when the job was created.
-pub fn left_out(
-    lines: impl BufRead,
-    created: DateTime<Utc>,
-    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    for line in lines.lines() {
-        let LeftOutRow { row, address, code, message } = serde_json::from_str(&line?)
-            .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
-        let outcome = Outcome::new(row, address, "left_out", created);
-        each(Outcome { code: Some(code), message: Some(message), ..outcome })?;
-    }
-    Ok(())
 }

@@ -1,62 +1,108 @@
-//! The people that a job is for: the rows of a file or the contacts of an audience, read once, in
-//! order, into the folder of the job.
+//! The people that a job is for. The rows of a file or the contacts of an audience are read once, in
+//! order; then each is checked, because a later row may opt out, and what will be sent is written
+//! into the folder of the job.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use svc_sdk::EmailClient;
+use svc_sdk::email::Email;
 
-use super::jobs::create_private;
 use super::message::Renderer;
-use super::plan::hash_of;
+use super::plan::{ADDRESSES, LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
+use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, no_address, placeholder};
-use crate::input::opt_outs::{OptOuts, Subscribed};
+use crate::input::email::check;
+use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::records::{Record, Records};
+use crate::private;
+use crate::stop::StopSignal;
 
 /// The people as they were read, in the folder of a job that is being prepared.
-pub const PEOPLE: &str = "people.ndjson";
+const PEOPLE: &str = "people.ndjson";
+
+/// How many emails and problems are kept to be shown.
+pub const SHOWN: usize = 3;
+
+/// Columns that look like fields of an email, which only a placeholder reads.
+const FIELDS: [&str; 10] = [
+    "cc",
+    "bcc",
+    "reply_to",
+    "replyto",
+    "scheduled_at",
+    "scheduledat",
+    "send_at",
+    "sendat",
+    "attachment",
+    "attachments",
+];
 
 /// A line of the file [`PEOPLE`].
 #[derive(Serialize, Deserialize)]
-pub struct Person {
-    pub row: u64,
-    pub address: String,
-    pub values: Map<String, Value>,
+struct Person {
+    row: u64,
+    address: String,
+    values: Map<String, Value>,
     /// Why the row cannot be sent, whatever others say: a code and a message.
-    pub left_out: Option<(String, String)>,
+    left_out: Option<(String, String)>,
     /// Whether the row says that the person is subscribed.
-    pub is_subscribed: bool,
+    is_subscribed: bool,
 }
 
-/// What was read.
+/// Those who were read.
 pub struct People {
-    file: BufWriter<File>,
+    folder: PathBuf,
+    file: Lines,
+    renderer: Renderer,
     pub opt_outs: OptOuts,
     /// The addresses with a row that opts out.
-    pub opted_out: HashSet<u64>,
+    opted_out: HashSet<u64>,
     /// The addresses with a row that may opt out, and the number of that row.
-    pub unclear: HashMap<u64, u64>,
-    /// Names of columns that look like fields of an email, which no part uses.
-    unused: Vec<&'static str>,
-    /// Those of them that have values.
-    pub unused_columns: Vec<&'static str>,
+    unclear: HashMap<u64, u64>,
+    /// Those of [`FIELDS`] that have values, and that no placeholder reads.
+    pub unused_columns: BTreeSet<&'static str>,
+}
+
+/// Which rows are sent, beside what the file says.
+#[derive(Default)]
+pub struct Selection {
+    /// The most emails.
+    pub limit: Option<u64>,
+    pub keep_duplicates: bool,
+    /// Those who get no email.
+    pub suppressed: HashSet<u64>,
+    /// Those who have got it from earlier jobs.
+    pub sent_before: HashSet<u64>,
+    /// The client, if its recipient guard has to allow every email.
+    pub guard: Option<EmailClient>,
+}
+
+/// What will be sent.
+#[derive(Default)]
+pub struct Checked {
+    pub count: u64,
+    /// The first emails.
+    pub first: Vec<Email>,
+    /// The first reasons why rows are invalid.
+    pub problems: Vec<(String, String)>,
+    /// The hash of each address.
+    pub addresses: HashSet<u64>,
 }
 
 impl People {
-    pub fn new(
-        folder: &Path,
-        opt_outs: OptOuts,
-        unused: Vec<&'static str>,
-    ) -> Result<Self, Failure> {
-        let file = BufWriter::new(create_private(&folder.join(PEOPLE))?);
+    /// Starts to read. `renderer` is that of the job.
+    pub fn new(folder: &Path, renderer: Renderer, opt_outs: OptOuts) -> Result<Self, Failure> {
+        let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
         let (opted_out, unclear, unused_columns) = Default::default();
-        Ok(Self { file, opt_outs, opted_out, unclear, unused, unused_columns })
+        Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear, unused_columns })
     }
 
     /// Reads the records of a file. It blocks, until `stop` is set.
@@ -64,7 +110,6 @@ impl People {
         &mut self,
         mut records: Records,
         options: &ColumnOptions,
-        renderer: &Renderer,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
         let header = records.columns().map(<[_]>::to_vec);
@@ -73,66 +118,49 @@ impl People {
             None => None,
             Some(header) => {
                 self.opt_outs.see_columns(header);
-                let columns = Columns::of_header(header, options, renderer);
-                Some(columns.map_err(|failure| records.in_file(failure))?)
+                let at = options.address(&header.iter().map(AsRef::as_ref));
+                let at = at.and_then(|at| at.ok_or_else(no_address));
+                Some(at.map_err(|failure| records.in_file(failure))?)
             }
         };
         while let Some(mut record) = records.next()? {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(Kind::Interrupted, "interrupted"));
-            }
+            interrupted(stop)?;
             let subscribed = self.opt_outs.judge(&record);
-            let of_record;
-            let columns = match &of_header {
-                Some(columns) => columns,
-                None => {
-                    let names = record.fields.iter().map(|(name, _)| Arc::clone(name));
-                    let names = names.collect::<Vec<_>>();
-                    of_record = Columns::of(&names, options);
-                    of_record.as_ref().unwrap_or_else(|failure| {
-                        record.problem.get_or_insert_with(|| failure.details().message.clone());
-                        &NO_COLUMNS
-                    })
-                }
+            let at = match of_header {
+                Some(at) => Ok(Some(at)),
+                None => options.address(&record.fields.iter().map(|(name, _)| name.as_ref())),
             };
-            if let Some(same) = columns.same_name(renderer) {
-                record.problem.get_or_insert_with(|| same.problem() + "; " + &same.way_out());
-            }
-            self.add(record, columns, &subscribed)?;
+            let at = at.unwrap_or_else(|failure| {
+                record.problem.get_or_insert_with(|| failure.details().message.clone());
+                None
+            });
+            self.add(record, at, options, &subscribed)?;
         }
         Ok(())
     }
 
     /// Adds a contact of an audience. Only the service says whether it is subscribed.
-    pub fn add_contact(
-        &mut self,
-        record: Record,
-        is_subscribed: bool,
-        renderer: &Renderer,
-    ) -> Result<(), Failure> {
-        let names = record.fields.iter().map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>();
+    pub fn add_contact(&mut self, record: Record, is_subscribed: bool) -> Result<(), Failure> {
         // Metadata may have another key that looks like the address.
-        let email = ("email".to_owned(), "email".to_owned());
-        let options = ColumnOptions { column: vec![email], ..ColumnOptions::default() };
-        let columns = Columns::of(&names, &options)?;
-        let mut record = record;
-        record.problem = columns.same_name(renderer).map(SameName::problem);
+        let at = record.fields.iter().position(|(name, _)| **name == *"email");
         let subscribed = match is_subscribed {
             true => Subscribed::Yes,
             false => Subscribed::No("subscribed".into()),
         };
-        self.add(record, &columns, &subscribed)
+        self.add(record, at, &ColumnOptions::default(), &subscribed)
     }
 
     fn add(
         &mut self,
-        record: Record,
-        columns: &Columns,
+        mut record: Record,
+        address: Option<usize>,
+        options: &ColumnOptions,
         subscribed: &Subscribed,
     ) -> Result<(), Failure> {
-        let Record { number: row, fields, problem } = record;
-        let address = columns.address.and_then(|at| fields.get(at)?.1.as_str());
+        let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
+        let values = self.values(&mut record, options);
+        let Record { number: row, problem, .. } = record;
         match (subscribed, hash_of(&address)) {
             (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
@@ -147,139 +175,225 @@ impl People {
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or_else(|| why.clone()))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        let mut values = Map::new();
-        for (at, (name, value)) in fields.into_iter().enumerate() {
-            let is_missing =
-                value.is_null() || value.as_str().is_some_and(|it| it.trim().is_empty());
-            if is_missing || name.is_empty() {
+        let is_subscribed = *subscribed == Subscribed::Yes;
+        self.file.write(&Person { row, address, values, left_out, is_subscribed })
+    }
+
+    /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
+    /// `first_name`, unless another column has exactly that name.
+    fn values(&mut self, record: &mut Record, options: &ColumnOptions) -> Map<String, Value> {
+        let exact = record.fields.iter().map(|(name, _)| &**name).collect::<HashSet<_>>();
+        let is_missing = |value: &Value| {
+            value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+        };
+        let (mut values, mut columns) = (Map::new(), HashMap::<String, &Arc<str>>::new());
+        let mut problem = None;
+        for (name, value) in &record.fields {
+            if is_missing(value) || name.is_empty() {
                 continue;
             }
-            if let Some(Some(placeholder)) = columns.placeholders.get(at) {
-                values.insert(placeholder.clone(), value.clone());
-            }
-            values.insert(name.to_string(), value);
-        }
-        let (found, unused) = self.unused.iter().partition(|name| values.contains_key(**name));
-        self.unused = unused;
-        self.unused_columns.extend::<Vec<_>>(found);
-        let is_subscribed = *subscribed == Subscribed::Yes;
-        let person = Person { row, address, values, left_out, is_subscribed };
-        serde_json::to_writer(&mut self.file, &person).map_err(std::io::Error::from)?;
-        Ok(self.file.write_all(b"\n")?)
-    }
-
-    /// Ends the reading.
-    pub fn finish(&mut self) -> Result<(), Failure> {
-        Ok(self.file.flush()?)
-    }
-}
-
-/// Where the address is, and what the columns are in placeholders.
-struct Columns {
-    address: Option<usize>,
-    /// Where it differs from the name.
-    placeholders: Vec<Option<String>>,
-    /// Those that share a placeholder.
-    same_names: Vec<SameName>,
-}
-
-static NO_COLUMNS: Columns =
-    Columns { address: None, placeholders: Vec::new(), same_names: Vec::new() };
-
-/// Two columns that would be the same placeholder, which therefore names neither.
-#[derive(Debug, PartialEq)]
-struct SameName {
-    placeholder: String,
-    columns: [String; 2],
-}
-
-impl SameName {
-    fn problem(&self) -> String {
-        let [first, second] = &self.columns;
-        format!("`{first}` and `{second}` are both `{}` in a placeholder", self.placeholder)
-    }
-
-    fn way_out(&self) -> String {
-        format!("rename one of them, or write {{{{ row[{:?}] }}}}", self.columns[0])
-    }
-}
-
-impl Columns {
-    fn of_header(
-        header: &[Arc<str>],
-        options: &ColumnOptions,
-        renderer: &Renderer,
-    ) -> Result<Self, Failure> {
-        let mut seen = HashSet::new();
-        if let Some(twice) = header.iter().find(|name| !name.is_empty() && !seen.insert(*name)) {
-            return Err(Failure::input(format!("line 1: two columns are named `{twice}`"))
-                .hint("rename or remove one"));
-        }
-        let columns = Self::of(header, options)?;
-        if columns.address.is_none() {
-            return Err(no_address());
-        }
-        match columns.same_name(renderer) {
-            Some(same) => {
-                Err(Failure::input(format!("line 1: {}", same.problem())).hint(same.way_out()))
-            }
-            None => Ok(columns),
-        }
-    }
-
-    /// `First Name` is `first_name` in a placeholder, unless another column has exactly that name.
-    fn of(names: &[Arc<str>], options: &ColumnOptions) -> Result<Self, Failure> {
-        let address = options.address(&names.iter().map(AsRef::as_ref))?;
-        let exact = names.iter().map(AsRef::as_ref).collect::<HashSet<&str>>();
-        let mut placeholders = Vec::new();
-        let (mut first, mut same_names) = (HashMap::<String, &str>::new(), Vec::new());
-        for name in names {
+            values.insert(name.to_string(), value.clone());
             let simple = match options.field(name) {
                 None | Some("email" | "subscribed" | "ignore") => placeholder(name),
                 Some(chosen) => chosen.to_owned(),
             };
-            let simple = Some(simple).filter(|simple| !exact.contains(simple.as_str()));
-            if let Some(simple) = &simple
-                && let Some(other) = first.insert(simple.clone(), name)
-            {
-                let columns = [other.to_owned(), name.to_string()];
-                same_names.push(SameName { placeholder: simple.clone(), columns });
+            if exact.contains(simple.as_str()) {
+                continue;
             }
-            placeholders.push(simple);
-        }
-        for shared in &same_names {
-            for simple in &mut placeholders {
-                simple.take_if(|simple| *simple == shared.placeholder);
+            match columns.get(&simple) {
+                Some(other) if self.renderer.uses(&simple) => {
+                    problem = problem.or_else(|| {
+                        Some(format!(
+                            "`{other}` and `{name}` are both `{simple}` in a placeholder; rename one \
+                             of them, or write {{{{ row[{other:?}] }}}}"
+                        ))
+                    });
+                }
+                Some(_) => {}
+                None => {
+                    values.insert(simple.clone(), value.clone());
+                    columns.insert(simple, name);
+                }
             }
         }
-        Ok(Self { address, placeholders, same_names })
+        let unused = FIELDS.iter().filter(|name| values.contains_key(**name));
+        self.unused_columns.extend(unused.filter(|name| !self.renderer.uses(name)));
+        if let Some(problem) = problem {
+            record.problem.get_or_insert(problem);
+        }
+        values
     }
 
-    /// Two columns that share a placeholder which the email uses.
-    fn same_name(&self, renderer: &Renderer) -> Option<&SameName> {
-        self.same_names.iter().find(|same| renderer.uses(&same.placeholder))
+    /// Checks and renders all rows, and writes those that are sent and those that are left out. It
+    /// blocks, until `stop` is set.
+    pub fn check(
+        self,
+        plan: &mut Plan,
+        selection: &Selection,
+        stop: &AtomicBool,
+    ) -> Result<Checked, Failure> {
+        let folder = &self.folder;
+        let mut people = self.file;
+        people.0.flush()?;
+        let (mut rows, mut left_out) =
+            (Lines::create(&folder.join(ROWS))?, Lines::create(&folder.join(LEFT_OUT))?);
+        let (mut checked, mut hashes) = (Checked::default(), Vec::new());
+        let judge = Judge {
+            opted_out: &self.opted_out,
+            unclear: &self.unclear,
+            is_told: self.opt_outs.is_told,
+            renderer: &self.renderer,
+            selection,
+        };
+        for line in BufReader::new(File::open(folder.join(PEOPLE))?).lines() {
+            if selection.limit.is_some_and(|limit| checked.count >= limit) {
+                break;
+            }
+            interrupted(stop)?;
+            let person = serde_json::from_str::<Person>(&line?).map_err(std::io::Error::from)?;
+            let (row, address) = (person.row, person.address.clone());
+            match judge.judge(plan, person, &mut checked.addresses)? {
+                Ok((prepared, email, hash)) => {
+                    rows.write(&(row, prepared))?;
+                    hashes.extend_from_slice(&hash.to_be_bytes());
+                    checked.count += 1;
+                    if checked.first.len() < SHOWN {
+                        checked.first.push(email);
+                    }
+                }
+                Err((code, message)) => {
+                    plan.left_out.count(&code);
+                    if code == "invalid" && checked.problems.len() < 10 {
+                        checked.problems.push((format!("row {row}"), message.clone()));
+                    }
+                    left_out.write(&LeftOutRow { row, address, code, message })?;
+                }
+            }
+        }
+        let mut addresses = Lines::create(&folder.join(ADDRESSES))?;
+        addresses.0.write_all(&hashes)?;
+        // Nothing of it may be lost once the journal exists.
+        for mut file in [rows, left_out, addresses] {
+            file.0.flush()?;
+            file.0.get_ref().sync_all()?;
+        }
+        std::fs::remove_file(folder.join(PEOPLE))?;
+        Ok(checked)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What decides whether a person gets an email.
+struct Judge<'a> {
+    opted_out: &'a HashSet<u64>,
+    unclear: &'a HashMap<u64, u64>,
+    /// Whether every row has to say who is subscribed.
+    is_told: bool,
+    renderer: &'a Renderer,
+    selection: &'a Selection,
+}
 
-    #[test]
-    fn columns_that_share_a_placeholder_have_none() {
-        let columns = |names: &[&str]| {
-            let names = names.iter().map(|name| Arc::from(*name)).collect::<Vec<_>>();
-            Columns::of(&names, &ColumnOptions::default()).expect("columns")
+/// An email with its row and the hash of its address, or the code and the reason why there is none.
+type EmailOrReason = Result<(PreparedRow, Email, u64), (String, String)>;
+
+impl Judge<'_> {
+    /// The email of a person, or why there is none. A failure concerns the whole job.
+    fn judge(
+        &self,
+        plan: &Plan,
+        person: Person,
+        seen: &mut HashSet<u64>,
+    ) -> Result<EmailOrReason, Failure> {
+        let (Person { row, address, values, left_out, is_subscribed }, selection) =
+            (person, self.selection);
+        let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
+        if let Some(reason) = left_out {
+            return Ok(Err(reason));
+        }
+        let hash = match check(&address) {
+            Ok(address) => hash(&address),
+            Err(problem) => return because("invalid", problem),
         };
-        let shared = columns(&["First Name", "plan", "first-name", "FIRST_NAME"]);
-        assert_eq!(shared.placeholders, [const { None }; 4]);
-        let problem = "`First Name` and `first-name` are both `first_name` in a placeholder";
-        assert_eq!(shared.same_names[0].problem(), problem);
-        let way_out = "rename one of them, or write {{ row[\"First Name\"] }}";
-        assert_eq!(shared.same_names[0].way_out(), way_out);
-        // A column with exactly the name of the placeholder is the placeholder.
-        let exact = columns(&["First Name", "first_name", "Last Name"]);
-        assert_eq!(exact.placeholders, [None, None, Some("last_name".to_owned())]);
-        assert!(exact.same_names.is_empty());
+        if self.opted_out.contains(&hash) {
+            return because("unsubscribed", "another row with the same address is not subscribed");
+        }
+        if let Some(unclear) = self.unclear.get(&hash) {
+            let why = format!("row {unclear} has the same address, and may opt out");
+            return because("invalid", &why);
+        }
+        if self.is_told && !is_subscribed {
+            return because("invalid", NOT_SAID);
+        }
+        if selection.suppressed.contains(&hash) {
+            return because("suppressed", "the address is in the file of --suppress");
+        }
+        if selection.sent_before.contains(&hash) {
+            return because("sent_before", "an earlier job has sent the email to this address");
+        }
+        let prepared = PreparedRow(address, values);
+        let email = match plan.email(self.renderer, &prepared) {
+            Ok(email) => email,
+            Err(problem) => return because("invalid", &problem),
+        };
+        if let Err(problem) = email.check() {
+            return because("invalid", &problem.to_string());
+        }
+        if !seen.insert(hash) && !selection.keep_duplicates {
+            return because("duplicate", "an earlier row has the same address");
+        }
+        if let Some(client) = &selection.guard {
+            guard_allows(client, row, &email)?;
+        }
+        Ok(Ok((prepared, email, hash)))
+    }
+}
+
+/// Whether the recipient guard of the client allows the email of a row.
+pub fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
+    client.emails().send(email).to_request().map(drop).map_err(|error| {
+        let mut failure = Failure::from(error);
+        let details = failure.details_mut();
+        details.message = format!("row {row}: {}", details.message);
+        failure
+    })
+}
+
+/// A private file with a JSON text per line.
+struct Lines(BufWriter<File>);
+
+impl Lines {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = private::create_new(path);
+        let file = file.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        Ok(Self(BufWriter::new(file)))
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.0, line).map_err(std::io::Error::from)?;
+        Ok(self.0.write_all(b"\n")?)
+    }
+}
+
+fn interrupted(stop: &AtomicBool) -> Result<(), Failure> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Failure::new(Kind::Interrupted, "interrupted")),
+        false => Ok(()),
+    }
+}
+
+/// Runs work that blocks, until a signal arrives. The work looks at its flag now and then.
+pub async fn in_background<T: Send + 'static>(
+    context: &Context,
+    stop: &mut StopSignal,
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    let mut running = tokio::task::spawn_blocking(move || work(&flag));
+    tokio::select! {
+        done = &mut running => done.map_err(|error| Failure::other(error.to_string()))?,
+        _ = stop.recv() => {
+            stopped.store(true, Ordering::Relaxed);
+            Err(context.changes.interruption())
+        }
     }
 }

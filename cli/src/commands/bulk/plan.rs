@@ -1,5 +1,8 @@
 //! What a job sends to whom. It is stored with the job, so that any process can continue it.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,10 +11,11 @@ use sha2::{Digest as _, Sha256};
 use svc_sdk::Service;
 use svc_sdk::email::Email;
 
-use super::address;
 use super::message::{Message, Renderer};
+use super::subscribers::Subscribers;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::email::check;
 use crate::settings::Key;
 
 /// The rows that are sent, in the folder of a job.
@@ -58,50 +62,51 @@ pub struct LeftOutRow {
     pub message: String,
 }
 
-/// How many rows are left out, and why.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct LeftOut {
-    pub unsubscribed: u64,
-    pub suppressed: u64,
-    pub invalid: u64,
-    pub duplicate: u64,
-    pub sent_before: u64,
-}
+/// How many rows are left out, by the code that says why.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LeftOut(BTreeMap<String, u64>);
 
 impl LeftOut {
     pub fn count(&mut self, code: &str) {
-        *match code {
-            "unsubscribed" => &mut self.unsubscribed,
-            "suppressed" => &mut self.suppressed,
-            "duplicate" => &mut self.duplicate,
-            "sent_before" => &mut self.sent_before,
-            _ => &mut self.invalid,
-        } += 1;
+        *self.0.entry(code.to_owned()).or_default() += 1;
     }
 
-    fn counts(self) -> [(u64, &'static str); 5] {
-        [
-            (self.unsubscribed, "unsubscribed"),
-            (self.suppressed, "suppressed"),
-            (self.invalid, "invalid"),
-            (self.duplicate, "duplicate"),
-            (self.sent_before, "sent before"),
-        ]
+    /// How many have this code.
+    pub fn of(&self, code: &str) -> u64 {
+        self.0.get(code).copied().unwrap_or_default()
     }
 
-    pub fn total(self) -> u64 {
-        self.counts().iter().map(|(count, _)| count).sum()
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
     }
 
     /// Such as `12 unsubscribed, 3 invalid left out`.
-    pub fn describe(self) -> Option<String> {
-        let counts = self.counts().into_iter().filter(|(count, _)| *count > 0);
+    pub fn describe(&self) -> Option<String> {
+        const CODES: [&str; 5] =
+            ["unsubscribed", "suppressed", "invalid", "duplicate", "sent_before"];
+        let counts = CODES.iter().map(|code| (self.of(code), code.replace('_', " ")));
+        let counts = counts.filter(|(count, _)| *count > 0);
         let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
         (!counts.is_empty()).then(|| format!("{} left out", counts.join(", ")))
     }
 }
 
 impl Plan {
+    /// The email of a row, whose person has to be among the subscribers, if there are any.
+    pub fn email_to_subscriber(
+        &self,
+        renderer: &Renderer,
+        subscribers: Option<&Subscribers>,
+        row: &PreparedRow,
+    ) -> Result<Email, String> {
+        match subscribers {
+            Some(subscribers) if !subscribers.contains(&row.0) => {
+                Err("not subscribed any more".to_owned())
+            }
+            _ => self.email(renderer, row),
+        }
+    }
+
     /// The email of a row.
     pub fn email(&self, renderer: &Renderer, row: &PreparedRow) -> Result<Email, String> {
         let PreparedRow(address, values) = row;
@@ -111,17 +116,25 @@ impl Plan {
         }
     }
 
-    /// The attachments of the job in this folder.
-    pub fn attachments(&self, folder: &Path) -> impl Iterator<Item = PathBuf> {
-        (0..self.message.attachments.len()).map(move |number| folder.join(attachment(number)))
-    }
-
     /// Renders the emails of the job in this folder.
     pub fn renderer(&self, folder: &Path) -> Result<Renderer, Failure> {
-        let files = self.message.attachments.iter().zip(self.attachments(folder));
-        let attachments = files.map(|(file, path)| file.open(&path)).collect::<Result<_, _>>()?;
-        Renderer::new(&self.message, attachments)
+        let files = self.message.attachments.iter().enumerate();
+        let attachments = files.map(|(number, file)| file.open(&folder.join(attachment(number))));
+        Renderer::new(&self.message, attachments.collect::<Result<_, _>>()?)
     }
+}
+
+/// The rows of the job in this folder, in their order.
+pub fn rows(
+    folder: &Path,
+) -> Result<impl Iterator<Item = Result<(u64, PreparedRow), Failure>> + use<>, Failure> {
+    let path = folder.join(ROWS);
+    let file = File::open(&path)
+        .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+    Ok(BufReader::new(file).lines().map(move |line| {
+        serde_json::from_str(&line?)
+            .map_err(|_| Failure::other(format!("{}: a line is damaged", path.display())))
+    }))
 }
 
 /// The name of the copy of an attachment, in the folder of a job and in Redis.
@@ -154,7 +167,7 @@ pub fn hash(address: &str) -> u64 {
 
 /// As [`hash`], for text that may be no valid address.
 pub fn hash_of(text: &str) -> Option<u64> {
-    address::check(text).ok().map(|address| hash(&address))
+    check(text).ok().map(|address| hash(&address))
 }
 
 /// The hashes in the file [`ADDRESSES`].

@@ -1,16 +1,19 @@
 //! The `svc bulk resume` command.
 
+use std::collections::HashSet;
+
 use clap::{Args, ValueEnum};
-use svc_bulk::QueueState;
+use svc_bulk::{Journal, QueueState};
 use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::Service;
 
 use super::again;
-use super::jobs::{self, Jobs, LocalJob, Mark};
-use super::plan::{self, Plan, fingerprint};
-use super::prepare::in_background;
-use super::run::{self, Again, RunOptions, open_rows};
-use super::store::{JobOption, StoredJob, VIEW, open_journal};
+use super::jobs::{self, Mark};
+use super::people::{guard_allows, in_background};
+use super::plan::{self, Plan, fingerprint, hash_of, rows};
+use super::run::{self, Again, RunOptions};
+use super::send::check_limits;
+use super::store::{JobOption, Place, StoredJob, VIEW};
 use super::subscribers::Subscribers;
 use super::wait::Wait;
 use crate::command_spec::changes;
@@ -67,85 +70,83 @@ enum Unknown {
 impl Resume {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let again = Again { unknown: self.unknown == Unknown::Resend, refused: self.refused };
-        match self.job.find(context).await? {
-            StoredJob::Here(job) => self.run_here(context, *job, again).await,
-            mut job => {
-                job.set(QueueState::Running).await?;
-                let StoredJob::Queued { queue, status, .. } = &job else { return Ok(()) };
-                let id = &status.info.job;
-                if again.unknown {
-                    let chunks = queue.resend_unknown(id).await?;
-                    let note = format!("{chunks} requests with unknown emails are sent again");
-                    context.out.note(&note);
-                }
-                if again.refused {
-                    let chunks = queue.resend_refused(id).await?;
-                    let note = format!("{chunks} requests with refused emails are sent again");
-                    context.out.note(&note);
-                }
-                let work = format!("bulk work {id}{}", self.job.queue.hint());
-                context.out.hint(&format!("send them: {}", context.svc(&work)));
-                // With what has changed.
-                job.set(QueueState::Running).await?;
-                context.out.one(&job.summary(), VIEW)
-            }
+        let mut job = self.job.find(context).await?;
+        let Place::Redis { queue, .. } = &job.place else {
+            return self.run_here(context, job, again).await;
+        };
+        let (queue, id) = (queue.clone(), job.info.job.clone());
+        job.set(QueueState::Running).await?;
+        let note = |chunks: u64, what: &str| {
+            context.out.note(&format!("{chunks} requests with {what} emails are sent again"));
+        };
+        if again.unknown {
+            note(queue.resend_unknown(&id).await?, "unknown");
         }
+        if again.refused {
+            note(queue.resend_refused(&id).await?, "refused");
+        }
+        let work = format!("bulk work {id}{}", self.job.queue.hint());
+        context.out.hint(&format!("send them: {}", context.svc(&work)));
+        context.out.one(&StoredJob::queued(&queue, &id).await?.summary(), VIEW)
     }
 
     async fn run_here(
         &self,
         context: &Context,
-        job: LocalJob,
+        job: StoredJob,
         again: Again,
     ) -> Result<(), Failure> {
-        let (folder, info, plan) = (&job.folder, &job.info, &job.plan);
-        let jobs = Jobs::of(&context.settings);
-        if !self.again {
-            let open = open_rows(folder, again)?;
-            let open = open.filter_map(|row| plan::hash_of(&row.ok()?.1.0)).collect();
-            again::refuse_here(&jobs, context, plan, &open, Some(info))?;
-        }
-        if job.mark == Some(Mark::Cancelled) {
+        let Place::Here { folder, mark, .. } = &job.place else { return Ok(()) };
+        if *mark == Some(Mark::Cancelled) {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint("send the file again: svc bulk send … --again"));
         }
         let (url, key) = context.endpoint(Service::Email).await?;
         let client = context.email_client_at(&url, &key)?;
-        may_continue(context, plan, &info.job, &key).await?;
+        may_continue(context, &job.plan, &job.info.job, &key).await?;
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
-        let (of_job, its_plan) = (folder.clone(), plan.clone());
-        let checked = in_background(context, &mut stop, move |_| its_plan.checksum(&of_job));
-        if checked.await? != info.source {
-            return Err(Failure::input("the rows of the job have changed since it was started")
-                .code("source_changed")
-                .hint(
-                    "restore its folder, or start a new job with the rows that `svc bulk report` \
-                     does not list",
-                ));
-        }
-        let renderer = plan.renderer(folder)?;
-        let guard = context.settings.guard.to_sdk();
-        let (mut first, mut count) = (None, 0);
-        for row in open_rows(folder, again)?.filter(|_| guard.is_some() || context.settings.dry_run)
-        {
-            let (number, row) = row?;
-            let Ok(email) = plan.email(&renderer, &row) else { continue };
-            if guard.is_some() {
-                client.emails().send(&email).to_request().map_err(|error| {
-                    let mut failure = Failure::from(error);
-                    let details = failure.details_mut();
-                    details.message = format!("row {number}: {}", details.message);
-                    failure
-                })?;
+        // So that no other process sends it meanwhile.
+        let journal = if context.settings.dry_run { None } else { Some(job.open_journal()?) };
+        let guard = context.settings.guard.to_sdk().map(|_| client.clone());
+        let is_rendered = guard.is_some() || context.settings.dry_run;
+        let (of_job, plan) = (folder.clone(), job.plan.clone());
+        let open = in_background(context, &mut stop, move |_| {
+            let known = Journal::read(jobs::journal(&of_job))?.state()?.stopped();
+            let renderer = plan.renderer(&of_job)?;
+            let (mut first, mut count, mut addresses) = (None, 0, HashSet::new());
+            for row in rows(&of_job)? {
+                let (number, row) = row?;
+                let is_open = match known.is_refused(number) {
+                    true => again.refused,
+                    false => {
+                        !known.is_settled(number) && (!known.is_unknown(number) || again.unknown)
+                    }
+                };
+                if !is_open {
+                    continue;
+                }
+                addresses.extend(hash_of(&row.0));
+                if !is_rendered {
+                    continue;
+                }
+                let Ok(email) = plan.email(&renderer, &row) else { continue };
+                if let Some(client) = &guard {
+                    guard_allows(client, number, &email)?;
+                }
+                first.get_or_insert(email);
+                count += 1;
             }
-            first.get_or_insert(email);
-            count += 1;
+            Ok((first, count, addresses))
+        });
+        let (first, count, addresses) = open.await?;
+        if !self.again {
+            again::refuse(context, None, &job.plan, &addresses, Some(&job)).await?;
         }
-        if guard.is_some() && count > 0 {
-            super::send::check_limits(context, count)?;
+        if context.settings.guard.to_sdk().is_some() && count > 0 {
+            check_limits(context, count)?;
         }
-        if context.settings.dry_run {
+        let Some(journal) = journal else {
             let Some(first) = first else {
                 context.out.note("nothing is left to send");
                 return Ok(());
@@ -153,18 +154,12 @@ impl Resume {
             context.out.note(&format!("{count} emails are left to send"));
             let request = client.emails().send_batch(&[first]).to_request()?;
             return dry_run::show(&context.out, &request);
-        }
-        let journal = open_journal(&job)?;
-        jobs::set_mark(folder, None)?;
-        let subscribers = match &plan.audience {
-            Some(audience) => tokio::select! {
-                read = Subscribers::read(context, &client, audience) => Some(read?),
-                _ = stop.recv() => return Err(context.changes.interruption()),
-            },
-            None => None,
         };
+        jobs::set_mark(folder, None)?;
+        let audience = job.plan.audience.as_ref();
+        let subscribers = Subscribers::read(context, &client, audience, &mut stop).await?;
         let options = RunOptions { again, subscribers };
-        let sent = run::run(context, &client, folder, plan, journal, options, &mut stop).await;
+        let sent = run::run(context, &client, folder, &job.plan, journal, options, &mut stop).await;
         self.wait.after(sent, context, &client, folder, &mut stop).await
     }
 }

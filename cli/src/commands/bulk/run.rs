@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures_util::stream;
-use svc_bulk::{BulkRow, ErrorKind, Job, Journal, QueueState, RowRefusal, Totals};
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, RowRefusal, Totals};
 use svc_sdk::EmailClient;
 use tokio::sync::{mpsc, oneshot};
 
-use super::jobs::{self, JobState, LocalJob, Mark};
-use super::plan::{Plan, PreparedRow};
-use super::prepare::rows;
-use super::store::{JobSummary, StoredJob};
+use super::jobs::{self, Mark};
+use super::plan::{Plan, rows};
+use super::store::{JobState, Place, StoredJob};
 use super::subscribers::Subscribers;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -42,7 +41,7 @@ pub struct RunOptions {
 /// How often a process that sends looks whether someone has paused or cancelled the job.
 const POLL: Duration = Duration::from_millis(300);
 
-/// Sends the rows of a job that are not settled, and reports the result.
+/// Sends the rows of a job of this machine that are not settled, and reports the result.
 pub async fn run(
     context: &Context,
     client: &EmailClient,
@@ -54,12 +53,7 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let RunOptions { mut again, subscribers } = options;
     let renderer = plan.renderer(folder)?;
-    let render = |row: &PreparedRow| match &subscribers {
-        Some(subscribers) if !subscribers.contains(&row.0) => {
-            Err("not subscribed any more".to_owned())
-        }
-        _ => plan.email(&renderer, row),
-    };
+    let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers.as_ref(), row);
     let total = journal.info().rows.unwrap_or_default();
     let (by, result) = loop {
         let rows = rows(folder)?.map(|row| match row {
@@ -92,13 +86,7 @@ pub async fn run(
         }
     };
     drop(journal);
-    let job = LocalJob::read(folder)?;
-    report(
-        context,
-        &Summary::of(context, &StoredJob::Here(Box::new(job)), ""),
-        by,
-        result.and_then(Result::err),
-    )
+    report(context, &StoredJob::here(folder)?, "", by, result.and_then(Result::err))
 }
 
 /// What has stopped a run before its end.
@@ -193,56 +181,6 @@ fn describe(totals: Totals, total: u64, sent: u64, elapsed: Duration) -> String 
     )
 }
 
-/// The result of a run.
-pub struct Summary {
-    pub job: String,
-    /// The number of emails.
-    pub total: u64,
-    pub left_out: u64,
-    pub totals: Totals,
-    pub output: JobSummary,
-    pub state: JobState,
-    /// Command lines that go on, list the outcomes, and send unknown or refused rows again.
-    pub resume: String,
-    pub report: String,
-    pub again: String,
-    pub refused_again: String,
-}
-
-impl Summary {
-    /// `option` is that of the job's queue.
-    pub fn of(context: &Context, job: &StoredJob, option: &str) -> Self {
-        let id = &job.info().job;
-        let svc = |command: &str, options: &str| {
-            context.svc(&format!("bulk {command} {id}{option}{options}"))
-        };
-        let (totals, resume) = match job {
-            StoredJob::Here(job) => (job.totals, svc("resume", "")),
-            StoredJob::Queued { status, .. } if status.state == QueueState::Paused => {
-                let resume = format!("{}\nthen: {}", svc("continue", ""), svc("work", ""));
-                (status.totals, resume)
-            }
-            StoredJob::Queued { status, .. } => (status.totals, svc("work", "")),
-        };
-        Self {
-            job: id.clone(),
-            total: job.info().rows.unwrap_or_default(),
-            left_out: job.plan().left_out.total(),
-            totals,
-            output: job.summary(),
-            state: job.state(),
-            resume,
-            report: svc("report", ""),
-            again: svc("resume", " --unknown resend"),
-            refused_again: svc("resume", " --refused"),
-        }
-    }
-
-    fn not_sent(&self) -> u64 {
-        jobs::not_sent(self.total, self.totals)
-    }
-}
-
 /// The service refuses every email of the job for one reason.
 fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
     let RowRefusal { code, message, .. } = refusal;
@@ -259,27 +197,35 @@ fn refused_as_a_whole(refusal: RowRefusal) -> Failure {
     failure.hint("correct the cause, such as the sender, its domain or the template")
 }
 
-/// Prints the result and returns the failure that decides the exit code.
+/// Prints the result and returns the failure that decides the exit code. `option` is that of the job's
+/// queue.
 pub fn report(
     context: &Context,
-    job: &Summary,
+    job: &StoredJob,
+    option: &str,
     by: Option<StoppedBy>,
     error: Option<svc_bulk::Error>,
 ) -> Result<(), Failure> {
-    let (id, totals) = (&job.job, job.totals);
+    let (id, Totals { accepted, refused, invalid, unknown, .. }) = (&job.info.job, job.totals);
+    let (total, not_sent) = (job.total(), job.not_sent());
     let sentence = format!(
-        "job {id}: {} of {} emails accepted, {} refused, {} invalid, {} unknown, {} not sent; {} \
-         rows left out",
-        totals.accepted,
-        job.total,
-        totals.refused,
-        totals.invalid,
-        totals.unknown,
-        job.not_sent(),
-        job.left_out
+        "job {id}: {accepted} of {total} emails accepted, {refused} refused, {invalid} invalid, \
+         {unknown} unknown, {not_sent} not sent; {} rows left out",
+        job.plan.left_out.total()
     );
-    context.out.done(&sentence, &job.output)?;
-    let resume = format!("go on: {}", job.resume);
+    context.out.done(&sentence, &job.summary())?;
+    let svc = |command: &str, options: &str| {
+        context.svc(&format!("bulk {command} {id}{option}{options}"))
+    };
+    let list = format!("list them: {}", svc("report", ""));
+    let resume = match (&job.place, job.state) {
+        (Place::Here { .. }, _) => format!("go on: {}", svc("resume", "")),
+        (_, JobState::Paused) => {
+            format!("go on: {}\nthen: {}", svc("continue", ""), svc("work", ""))
+        }
+        _ => format!("go on: {}", svc("work", "")),
+    };
+    let again = |why: &str| format!("{why}, perhaps twice: {}", svc("resume", " --unknown resend"));
     if let Some(error) = error {
         let mut failure = match error.into_kind() {
             ErrorKind::Service(error) => Failure::from(error),
@@ -288,91 +234,58 @@ pub fn report(
             ErrorKind::Rows(error) => Failure::input(error.to_string()),
             _ => Failure::other("the job stopped"),
         };
-        if totals.accepted + totals.refused + totals.unknown > 0 {
-            stopped_midway(&mut failure, job);
+        let details = failure.details_mut();
+        let is_before_all = matches!(details.kind, Kind::Usage | Kind::InvalidInput);
+        if accepted + refused + unknown > 0 && is_before_all {
+            // It usually means that nothing was sent.
+            details.kind = if unknown == 0 { Kind::PartlyRefused } else { Kind::OutcomeUnknown };
+            // It is that of the last request.
+            details.outcome = None;
+            let why = std::mem::take(&mut details.message);
+            details.message =
+                format!("the job stopped after {accepted} of {total} emails were accepted: {why}");
+            if details.code.as_deref() == Some(RECIPIENT_GUARD) {
+                details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
+            }
         }
-        let mut hint = match failure.details().hint.clone() {
-            Some(hint) => format!("{hint}\n{resume}"),
-            None => resume,
-        };
-        if totals.unknown > 0 {
-            hint += &format!("\nalso those that are unknown, perhaps twice: {}", job.again);
-        }
-        return Err(failure.hint(hint));
+        let mut hints = details.hint.take().into_iter().chain([resume]).collect::<Vec<_>>();
+        hints.extend((unknown > 0).then(|| again("also those that are unknown")));
+        return Err(failure.hint(hints.join("\n")));
     }
     let interrupted = by == Some(StoppedBy::Signal);
-    if interrupted && job.not_sent() > 0 {
-        let message = format!("interrupted: {} emails are not sent", job.not_sent());
-        return Err(Failure::new(Kind::Interrupted, message).hint(resume));
-    }
-    if totals.unknown > 0 {
-        let message = format!(
-            "the outcome of {} emails is unknown: the service may have accepted them",
-            totals.unknown
-        );
-        let hint =
-            format!("list them: {}\nsend them again, perhaps twice: {}", job.report, job.again);
-        return Err(Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint));
-    }
-    if job.state == JobState::Cancelled && job.not_sent() > 0 {
-        let message = format!("the job was cancelled: {} emails are not sent", job.not_sent());
-        return Err(Failure::other(message).code("job_is_cancelled"));
-    }
-    if !interrupted && job.not_sent() > 0 {
-        let message = format!("{} of {} emails are not sent", job.not_sent(), job.total);
-        return Err(Failure::other(message).code("bulk_not_sent").hint(resume));
-    }
-    let refused = totals.refused + totals.invalid;
-    if refused > 0 {
-        let message = format!("{refused} of {} emails were refused", job.total);
-        let mut hint = format!("list them: {}", job.report);
-        if totals.refused > 0 {
-            hint += &format!("\nsend them again: {}", job.refused_again);
+    let refused_rows = refused + invalid;
+    Err(match () {
+        () if interrupted && not_sent > 0 => {
+            let message = format!("interrupted: {not_sent} emails are not sent");
+            Failure::new(Kind::Interrupted, message).hint(resume)
         }
-        return Err(Failure::new(Kind::PartlyRefused, message)
-            .code("bulk_partly_refused")
-            .hint(hint));
-    }
-    Ok(())
-}
-
-/// A failure that usually means that nothing was sent, of a job of which a part was sent.
-fn stopped_midway(failure: &mut Failure, job: &Summary) {
-    let details = failure.details_mut();
-    if !matches!(details.kind, Kind::Usage | Kind::InvalidInput) {
-        return;
-    }
-    details.kind = match job.totals.unknown {
-        0 => Kind::PartlyRefused,
-        _ => Kind::OutcomeUnknown,
-    };
-    // It is that of the last request.
-    details.outcome = None;
-    details.message = format!(
-        "the job stopped after {} of {} emails were accepted: {}",
-        job.totals.accepted, job.total, details.message
-    );
-    if details.code.as_deref() == Some(RECIPIENT_GUARD) {
-        details.hint = Some(SEE_RECIPIENT_GUARD.to_owned());
-    }
+        () if unknown > 0 => {
+            let message = format!(
+                "the outcome of {unknown} emails is unknown: the service may have accepted them"
+            );
+            let hint = format!("{list}\n{}", again("send them again"));
+            Failure::new(Kind::OutcomeUnknown, message).code("bulk_unknown").hint(hint)
+        }
+        () if job.state == JobState::Cancelled && not_sent > 0 => {
+            let message = format!("the job was cancelled: {not_sent} emails are not sent");
+            Failure::other(message).code("job_is_cancelled")
+        }
+        () if not_sent > 0 => {
+            let message = format!("{not_sent} of {total} emails are not sent");
+            Failure::other(message).code("bulk_not_sent").hint(resume)
+        }
+        () if refused_rows > 0 => {
+            let message = format!("{refused_rows} of {total} emails were refused");
+            let again = format!("\nsend them again: {}", svc("resume", " --refused"));
+            let hint = if refused > 0 { list + &again } else { list };
+            Failure::new(Kind::PartlyRefused, message).code("bulk_partly_refused").hint(hint)
+        }
+        () => return Ok(()),
+    })
 }
 
 /// Whether a failure of [`report`] means that a job has ended, if not as one would like.
 pub fn is_result(failure: &Failure) -> bool {
     let ended = ["bulk_unknown", "bulk_partly_refused", "job_is_cancelled"];
     failure.details().code.as_deref().is_some_and(|code| ended.contains(&code))
-}
-
-/// The rows of a job of this machine that are not settled, as far as they are to be sent now.
-pub fn open_rows(
-    folder: &Path,
-    again: Again,
-) -> Result<impl Iterator<Item = Result<(u64, PreparedRow), Failure>> + use<>, Failure> {
-    let state = Journal::read(jobs::journal(folder)).and_then(|mut reader| reader.state());
-    let state = state.map_err(|error| Failure::other(error.to_string()))?;
-    let is_open = move |row| match state.is_refused(row) {
-        true => again.refused,
-        false => !state.is_settled(row) && (!state.is_unknown(row) || again.unknown),
-    };
-    Ok(rows(folder)?.filter(move |row| row.as_ref().map_or(true, |(row, _)| is_open(*row))))
 }

@@ -1,6 +1,7 @@
 //! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
 //! Redis.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -10,21 +11,20 @@ use chrono::SecondsFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use serde_json::json;
-use svc_bulk::{BulkRow, JobInfo, RedisQueue};
+use svc_bulk::{JobInfo, RedisQueue};
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, Service};
 
-use super::jobs::{Draft, Jobs};
+use super::again;
+use super::jobs::Jobs;
 use super::manage::list;
-use super::message::{self, Message, Renderer};
-use super::people::People;
+use super::message::{self, Message};
+use super::people::{Checked, People, SHOWN, Selection, in_background};
 use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
-use super::prepare::{Checked, SHOWN, Selection, in_background, rows};
 use super::run::{self, Again, RunOptions};
-use super::store::{self, QueueOption, check_durability};
+use super::store::{QueueOption, check_durability, enqueue};
 use super::wait::Wait;
-use super::{address, again};
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
 use crate::complete::{Values, at_file, sender};
@@ -36,6 +36,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::columns::ColumnOptions;
+use crate::input::email::check;
 use crate::input::pairs;
 use crate::input::records::{Record, Records};
 use crate::names::{self, Names};
@@ -202,75 +203,85 @@ impl Send {
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let option = QueueOption { queue: self.queue.clone() };
         let queue = match self.queue.is_some() && !context.settings.dry_run {
-            true => Some(connect(context, &option).await?),
+            true => Some(option.connect(context).await?),
             false => None,
         };
+        if let Some(queue) = &queue {
+            check_durability(context, queue).await?;
+        }
         let jobs = Jobs::of(&context.settings);
         let draft = jobs.draft(&info.job)?;
-        let folder = draft.folder().to_owned();
-        self.copy_attachments(context, &mut plan, &folder)?;
-        let renderer = plan.renderer(&folder)?;
-        let people = self.read(context, &client, &plan, renderer, &folder, &mut stop).await?;
+        again::remove_expired(context).await?;
+        self.copy_attachments(context, &mut plan, draft.folder())?;
+        let people = self.read(context, &client, &plan, draft.folder(), &mut stop).await?;
         people.opt_outs.ask_about_unknown_words(context).await?;
         for column in &people.unused_columns {
             context.out.warning(&format!(
                 "the column `{column}` is not used: only placeholders read columns"
             ));
         }
-        let selection = self.selection(context, &client, &jobs, &plan)?;
-        let (renderer, of_job) = (plan.renderer(&folder)?, folder.clone());
+        let selection = self.selection(context, &client, &plan).await?;
         let (checked, plan) = in_background(context, &mut stop, move |stop| {
-            let checked = plan.check(&of_job, &people, &selection, &renderer, stop)?;
-            Ok((checked, plan))
+            Ok((people.check(&mut plan, &selection, stop)?, plan))
         })
         .await?;
-        if checked.count == 0 {
-            return Err(nothing_to_send(&plan, checked));
-        }
-        if self.strict && plan.left_out.invalid > 0 {
-            return Err(invalid_rows(&plan, checked));
+        let problem = match plan.left_out.of("invalid") {
+            _ if checked.count == 0 => {
+                let why = plan.left_out.describe().map(|why| format!(": {why}"));
+                let message = format!("no row can be sent{}", why.unwrap_or_default());
+                Some(Failure::input(message))
+            }
+            invalid @ 1.. if self.strict => {
+                let rows = if invalid == 1 { "row is" } else { "rows are" };
+                let message = format!("{invalid} {rows} invalid; nothing was sent");
+                let hint = "correct them, or omit --strict to leave them out";
+                Some(Failure::input(message).code("invalid_rows").hint(hint))
+            }
+            _ => None,
+        };
+        if let Some(mut failure) = problem {
+            failure.details_mut().fields = checked.problems;
+            return Err(failure);
         }
         check_limits(context, checked.count)?;
-        self.refuse_again(context, &jobs, queue.as_ref(), &plan, &checked.addresses).await?;
+        self.refuse_again(context, queue.as_ref(), &plan, &checked).await?;
         if context.settings.dry_run {
             let count =
                 if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
             let left_out = plan.left_out.describe().map(|it| format!("; {it}")).unwrap_or_default();
             context.out.note(&format!("{count} to send{left_out}"));
-            note_problems(context, &plan, &checked);
-            return dry_run::show(
-                &context.out,
-                &client.emails().send_batch(&checked.first[..1]).to_request()?,
-            );
         }
         note_problems(context, &plan, &checked);
+        if context.settings.dry_run {
+            let first = client.emails().send_batch(&checked.first[..1]).to_request()?;
+            return dry_run::show(&context.out, &first);
+        }
         if context.out.can_ask() && !context.settings.yes {
             for (number, email) in checked.first.iter().enumerate() {
                 context.out.note(&preview(number + 1, email));
             }
         }
-        confirm(context, &self.question(context, &plan, &checked, &key, &folder)).await?;
+        let question = self.question(context, &plan, checked.count, &key, draft.folder());
+        confirm(context, &question).await?;
         check_sender(context, &client, &self.from).await?;
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
         let settings = serde_json::to_value(&plan).map_err(|e| Failure::other(e.to_string()))?;
-        let info = JobInfo::new(checked.source.as_str()).id(info.job);
         let info = info.rows(checked.count).settings(settings);
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
-        self.refuse_again(context, &jobs, queue.as_ref(), &plan, &checked.addresses).await?;
+        self.refuse_again(context, queue.as_ref(), &plan, &checked).await?;
         if let Some(queue) = queue {
-            tokio::select! {
-                stored = store_in(&queue, &draft, &plan, &info) => stored?,
+            let job = tokio::select! {
+                stored = enqueue(&queue, draft.folder(), &plan, &info) => stored?,
                 _ = stop.recv() => return Err(context.changes.interruption()),
-            }
-            drop(lock);
-            let job = &info.job;
-            let work = context.svc(&format!("bulk work {job}{}", option.hint()));
+            };
+            let id = &info.job;
+            let work = context.svc(&format!("bulk work {id}{}", option.hint()));
             context.out.hint(&format!("send it, on any number of machines: {work}"));
-            let sentence = format!("queued job {job}: {} emails", checked.count);
-            return context.out.done(&sentence, &store::queued(queue, job).await?.summary());
+            let sentence = format!("queued job {id}: {} emails", checked.count);
+            return context.out.done(&sentence, &job.summary());
         }
         let (folder, journal) = draft.start(&info)?;
         drop(lock);
@@ -299,8 +310,7 @@ impl Send {
                 .hint("give --text, --html or --template"));
         }
         if let Some(address) = &self.only_to {
-            address::check(address)
-                .map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
+            check(address).map_err(|problem| Failure::usage(format!("--only-to: {problem}")))?;
         }
         let is_unsubscribe = |name: &str| {
             ["list-unsubscribe", "list-unsubscribe-post"].contains(&name.to_lowercase().as_str())
@@ -381,77 +391,63 @@ impl Send {
         context: &Context,
         client: &EmailClient,
         plan: &Plan,
-        renderer: Renderer,
         folder: &Path,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
-        let people = || {
-            let unused = plan.message.unused_fields();
-            People::new(folder, self.columns.opt_outs(), unused)
-        };
+        let mut people = People::new(folder, plan.renderer(folder)?, self.columns.opt_outs())?;
         let Some(audience) = &self.audience else {
-            let path = self.file.as_deref().unwrap_or(Path::new("-"));
-            let file: Box<dyn std::io::Read + std::marker::Send> = match path.as_os_str() == "-" {
-                true => Box::new(context.inputs.stdin_stream(&context.out, "FILE")?),
-                false => Box::new(
-                    std::fs::File::open(context.settings.path(path))
-                        .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?,
-                ),
-            };
-            let (mut people, columns, path) = (people()?, self.columns.clone(), path.to_owned());
+            let path = self.file.clone().unwrap_or_else(|| "-".into());
+            let (file, columns) = (context.inputs.open(&context.out, &path)?, self.columns.clone());
             let progress = context.out.progress("reading the rows");
             let read = in_background(context, stop, move |stop| {
                 let reader = BufReader::with_capacity(64 * 1024, file);
-                let records = Records::new(Box::new(reader), &path)?;
-                people.read(records, &columns, &renderer, stop)?;
-                people.finish()?;
+                people.read(Records::new(Box::new(reader), &path)?, &columns, stop)?;
                 Ok(people)
             });
             let people = read.await;
             drop(progress);
             return people;
         };
+        // Before the first contact, because a name may have to be tried.
+        let names = Names::Audience(client);
+        let audience = match context.settings.dry_run {
+            true => names.existing(context, audience).await?.id,
+            false => audience.clone(),
+        };
+        let people = RefCell::new(people);
         let read = async |audience: &str| {
-            let _ = std::fs::remove_file(folder.join(super::people::PEOPLE));
-            let (mut people, mut count) = (people()?, 0_u64);
+            let mut count = 0_u64;
             let progress = context.out.progress("reading the audience");
-            contact_pages::for_each(client, audience, None, |contact| {
+            let read = contact_pages::for_each(client, audience, None, |contact| {
                 count += 1;
                 progress.set_text(format!("reading the audience: {count} contacts"));
-                let fields = contact.metadata.clone().into_iter();
                 let own = [
                     ("email", json!(contact.email)),
                     ("name", json!(contact.name)),
                     ("contact_id", json!(contact.id)),
                 ];
-                let fields = fields.filter(|(key, _)| own.iter().all(|(name, _)| name != key));
+                let is_own = |key: &String| own.iter().any(|(name, _)| name == key);
+                let fields = contact.metadata.clone().into_iter().filter(|(key, _)| !is_own(key));
                 let fields = fields.map(|(key, value)| (key.into(), value));
-                let own = own.clone().map(|(name, value)| (name.into(), value));
+                let own = own.iter().map(|(name, value)| ((*name).into(), value.clone()));
                 let fields = fields.chain(own).collect();
                 let record = Record { number: count, fields, problem: None };
                 // Without a word from the service, the contact is left out.
-                people.add_contact(record, contact.subscribed == Some(true), &renderer)
-            })
-            .await?;
-            people.finish()?;
-            Ok(people)
-        };
-        let names = Names::Audience(client);
-        let id = match context.settings.dry_run {
-            true => names.existing(context, audience).await?.id,
-            false => audience.clone(),
+                people.borrow_mut().add_contact(record, contact.subscribed == Some(true))
+            });
+            read.await
         };
         tokio::select! {
-            people = names::with_id(context, names, &id, read) => people,
-            _ = stop.recv() => Err(context.changes.interruption()),
+            read = names::with_id(context, names, &audience, read) => read?,
+            _ = stop.recv() => return Err(context.changes.interruption()),
         }
+        Ok(people.into_inner())
     }
 
-    fn selection(
+    async fn selection(
         &self,
         context: &Context,
         client: &EmailClient,
-        jobs: &Jobs,
         plan: &Plan,
     ) -> Result<Selection, Failure> {
         let mut suppressed = HashSet::new();
@@ -471,7 +467,10 @@ impl Send {
             limit: self.limit.or(self.only_to.as_ref().map(|_| SHOWN as u64)),
             keep_duplicates: self.duplicates == Duplicates::Keep,
             suppressed,
-            sent_before: if goes_on { jobs.sent_before(plan)? } else { HashSet::new() },
+            sent_before: match goes_on {
+                true => again::sent_before(context, plan).await?,
+                false => HashSet::new(),
+            },
             guard: context.settings.guard.to_sdk().map(|_| client.clone()),
         })
     }
@@ -479,18 +478,13 @@ impl Send {
     async fn refuse_again(
         &self,
         context: &Context,
-        jobs: &Jobs,
         queue: Option<&RedisQueue>,
         plan: &Plan,
-        addresses: &HashSet<u64>,
+        checked: &Checked,
     ) -> Result<(), Failure> {
-        if self.again {
-            return Ok(());
-        }
-        again::refuse_here(jobs, context, plan, addresses, None)?;
-        match queue {
-            Some(queue) => again::refuse_queued(context, queue, plan, addresses).await,
-            None => Ok(()),
+        match self.again {
+            true => Ok(()),
+            false => again::refuse(context, queue, plan, &checked.addresses, None).await,
         }
     }
 
@@ -499,7 +493,7 @@ impl Send {
         &self,
         context: &Context,
         plan: &Plan,
-        checked: &Checked,
+        count: u64,
         key: &Key,
         folder: &Path,
     ) -> String {
@@ -512,7 +506,6 @@ impl Send {
             }
             text.push_str(". ");
         }
-        let count = checked.count;
         let emails = if count == 1 { "email" } else { "emails" };
         let verb = if self.queue.is_some() { "Queue" } else { "Send" };
         text.push_str(&format!("{verb} {count} {emails} from {}", self.from));
@@ -522,11 +515,7 @@ impl Send {
         match plan.service.as_str() {
             "sandbox" => text.push_str(" to the sandbox"),
             url => {
-                let kind = ["live", "test"]
-                    .into_iter()
-                    .find(|kind| key.expose().contains(&format!("_{kind}_")))
-                    .map(|kind| format!(", {kind} key"))
-                    .unwrap_or_default();
+                let kind = key.mode().map(|mode| format!(", {mode} key")).unwrap_or_default();
                 text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
             }
         }
@@ -535,33 +524,6 @@ impl Send {
         }
         text + "?"
     }
-}
-
-async fn connect(context: &Context, option: &QueueOption) -> Result<RedisQueue, Failure> {
-    let queue = option.connect(context).await?;
-    check_durability(context, &queue).await?;
-    Ok(queue)
-}
-
-/// Stores a job in Redis.
-async fn store_in(
-    queue: &RedisQueue,
-    draft: &Draft,
-    plan: &Plan,
-    info: &JobInfo,
-) -> Result<(), Failure> {
-    let folder = draft.folder();
-    let names = [LEFT_OUT, plan::ADDRESSES].map(str::to_owned).into_iter();
-    let names = names.chain((0..plan.message.attachments.len()).map(plan::attachment));
-    let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
-    let files = files.collect::<std::io::Result<Vec<_>>>()?;
-    let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
-    let rows = rows(folder)?.map(|row| match row {
-        Ok((number, row)) => Ok(BulkRow::new(number, row)),
-        Err(failure) => Err(std::io::Error::other(failure.details().message.clone())),
-    });
-    let rate = plan.rate.unwrap_or_default();
-    Ok(queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?)
 }
 
 /// Refuses a job with more recipients than the guard allows.
@@ -586,7 +548,7 @@ pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
 /// Asks the service, with one small request, whether the sender's domain is verified. A service that
 /// does not tell, or a key without the scope, does not stop the job.
 async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Result<(), Failure> {
-    let Some((_, domain)) = address::check(from).ok().and_then(|it| {
+    let Some((_, domain)) = check(from).ok().and_then(|it| {
         it.split_once('@').map(|(local, domain)| (local.to_owned(), domain.to_owned()))
     }) else {
         return Ok(());
@@ -620,7 +582,7 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
 }
 
 fn note_problems(context: &Context, plan: &Plan, checked: &Checked) {
-    let invalid = plan.left_out.invalid;
+    let invalid = plan.left_out.of("invalid");
     if invalid > 0 {
         let problems = checked.problems.iter().take(SHOWN);
         let problems = problems.map(|(row, problem)| format!("{row}: {problem}"));
@@ -643,29 +605,6 @@ fn preview(number: usize, email: &Email) -> String {
     };
     let to = email.to.first().map(String::as_str).unwrap_or_default();
     format!("email {number} to {to}\n  Subject: {}\n{body}", email.subject)
-}
-
-/// The failure of --strict.
-fn invalid_rows(plan: &Plan, checked: Checked) -> Failure {
-    let message = match plan.left_out.invalid {
-        1 => "1 row is invalid; nothing was sent".to_owned(),
-        count => format!("{count} rows are invalid; nothing was sent"),
-    };
-    let mut failure = Failure::input(message)
-        .code("invalid_rows")
-        .hint("correct them, or omit --strict to leave them out");
-    failure.details_mut().fields = checked.problems;
-    failure
-}
-
-fn nothing_to_send(plan: &Plan, checked: Checked) -> Failure {
-    let mut message = "no row can be sent".to_owned();
-    if let Some(left_out) = plan.left_out.describe() {
-        message.push_str(&format!(": {left_out}"));
-    }
-    let mut failure = Failure::input(message);
-    failure.details_mut().fields = checked.problems;
-    failure
 }
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
-//! Where jobs are: in folders of this machine, or in Redis, which workers on any number of machines
-//! share.
+//! A job where it is: in a folder of this machine, or in Redis, which workers on any number of
+//! machines share.
 
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
-    JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
+    BulkRow, JobInfo, Journal, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
     WorkerStatus,
 };
 
-use super::jobs::{self, JobState, Jobs, LocalJob, Mark, not_sent};
-use super::outcomes::{FinalStatus, Outcome, Rows, left_out};
-use super::plan::{LEFT_OUT, Plan};
+use super::jobs::{self, Jobs, Mark};
+use super::outcomes::{FinalStatus, Outcome, Outcomes, left_out};
+use super::plan::{ADDRESSES, LEFT_OUT, Plan, attachment, hash_of, hashes, rows};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -78,10 +82,37 @@ impl QueueOption {
     }
 }
 
-/// A job where it is.
-pub enum StoredJob {
-    Here(Box<LocalJob>),
-    Queued { queue: RedisQueue, status: Box<QueueStatus>, plan: Box<Plan> },
+/// A job, and how far it is.
+pub struct StoredJob {
+    pub info: JobInfo,
+    pub plan: Plan,
+    pub totals: Totals,
+    pub state: JobState,
+    /// Why the service refuses the emails of the job, if that has paused it.
+    pub cause: Option<RowRefusal>,
+    pub place: Place,
+    /// When the journal was written last, or a job in Redis was created.
+    changed: SystemTime,
+}
+
+/// Where a job is.
+pub enum Place {
+    Here { folder: PathBuf, is_running: bool, mark: Option<Mark> },
+    Redis { queue: RedisQueue, workers: Vec<WorkerStatus>, chunks: u64, lost: Vec<u64> },
+}
+
+/// The state of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    Running,
+    Paused,
+    Cancelled,
+    Complete,
+    /// Complete, except for rows whose outcome is unknown.
+    Unknown,
+    /// Not complete, and no process is sending it.
+    Incomplete,
 }
 
 impl JobOption {
@@ -89,92 +120,157 @@ impl JobOption {
     pub async fn find(&self, context: &Context) -> Result<StoredJob, Failure> {
         let here = Jobs::of(&context.settings).find(&self.job);
         if self.queue.queue.is_none() && (here.is_ok() || context.settings.bulk_queue.is_none()) {
-            return Ok(StoredJob::Here(Box::new(LocalJob::read(&here?)?)));
+            return StoredJob::here(&here?);
         }
         let queue = self.queue.connect(context).await?;
         let id = find_id(&queue, &self.job).await?;
-        queued(queue, &id).await
+        StoredJob::queued(&queue, &id).await
     }
 }
 
 /// The id of a job in Redis, of which this is the start.
 pub async fn find_id(queue: &RedisQueue, start: &str) -> Result<String, Failure> {
-    let mut ids = queue.jobs().await?;
-    ids.retain(|id| id.starts_with(start));
-    match &ids[..] {
-        [id] => Ok(id.clone()),
-        [] => Err(Failure::new(Kind::NotFound, format!("no job in Redis has the id `{start}`"))),
-        ids if ids.iter().any(|id| id == start) => Ok(start.to_owned()),
-        ids => Err(jobs::ambiguous(ids.len(), start)),
-    }
+    let missing = format!("no job in Redis has the id `{start}`");
+    let hint = "list its jobs: svc bulk list --queue URL";
+    jobs::only(&queue.jobs().await?, start, &missing, hint).cloned()
 }
 
-pub async fn queued(queue: RedisQueue, id: &str) -> Result<StoredJob, Failure> {
-    let status = Box::new(status(&queue, id).await?);
-    let plan = Box::new(plan_of(&status)?);
-    Ok(StoredJob::Queued { queue, status, plan })
-}
-
-pub async fn status(queue: &RedisQueue, id: &str) -> Result<QueueStatus, Failure> {
-    queue.status(id).await.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Failure::new(Kind::NotFound, format!("no job in Redis has the id `{id}`"))
+/// The jobs of this machine, if `is_here`, and of a queue; and those that cannot be read.
+pub async fn all(
+    context: &Context,
+    is_here: bool,
+    queue: Option<&RedisQueue>,
+) -> Result<(Vec<StoredJob>, Vec<DamagedJob>), Failure> {
+    let (mut all, mut damaged) = (Vec::new(), Vec::new());
+    let folders = if is_here { Jobs::of(&context.settings).folders()? } else { Vec::new() };
+    for folder in folders {
+        match StoredJob::here(&folder) {
+            Ok(job) => all.push(job),
+            Err(failure) => {
+                let journal = Some(jobs::journal(&folder));
+                damaged.push(DamagedJob::new(jobs::name(&folder), journal, &failure));
+            }
         }
-        _ => Failure::from(error),
-    })
+    }
+    let Some(queue) = queue else { return Ok((all, damaged)) };
+    for id in queue.jobs().await? {
+        match StoredJob::queued(queue, &id).await {
+            Ok(job) => all.push(job),
+            // Someone has deleted its keys.
+            Err(failure) if failure.kind() == Kind::NotFound => {}
+            // An application has made it with the SDK, or another version of svc.
+            Err(failure) => damaged.push(DamagedJob::new(id, None, &failure)),
+        }
+    }
+    Ok((all, damaged))
 }
 
-pub fn plan_of(status: &QueueStatus) -> Result<Plan, Failure> {
-    serde_json::from_value(status.info.settings.clone())
-        .map_err(|_| Failure::other("the job in Redis was not made by this version of svc"))
+/// A job whose journal, or whose description in Redis, cannot be read.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DamagedJob {
+    job: String,
+    #[schemars(extend("const" = "damaged"))]
+    state: &'static str,
+    summary: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PathBuf")]
+    journal: Option<PathBuf>,
+    #[serde(skip)]
+    pub problem: String,
+}
+
+impl DamagedJob {
+    fn new(job: String, journal: Option<PathBuf>, failure: &Failure) -> Self {
+        let problem = format!("job {job}: {}", failure.details().message);
+        Self { job, state: "damaged", summary: "damaged", journal, problem }
+    }
 }
 
 impl StoredJob {
-    pub fn info(&self) -> &JobInfo {
-        match self {
-            Self::Here(job) => &job.info,
-            Self::Queued { status, .. } => &status.info,
-        }
-    }
-
-    pub fn plan(&self) -> &Plan {
-        match self {
-            Self::Here(job) => &job.plan,
-            Self::Queued { plan, .. } => plan,
-        }
-    }
-
-    pub fn state(&self) -> JobState {
-        match self {
-            Self::Here(job) => job.state(),
-            Self::Queued { status, .. } => match status.state {
-                QueueState::Complete if status.totals.unknown > 0 => JobState::Unknown,
-                QueueState::Complete => JobState::Complete,
-                QueueState::Paused => JobState::Paused,
-                QueueState::Cancelled => JobState::Cancelled,
-                _ => JobState::Running,
-            },
-        }
-    }
-
-    /// Why the service refuses the emails of the job, if that has paused it.
-    pub fn cause(&self) -> Option<&RowRefusal> {
-        match self {
-            Self::Queued { status, .. } if status.state == QueueState::Paused => {
-                status.cause.as_ref()
-            }
-            _ => None,
-        }
-    }
-
-    pub fn summary(&self) -> JobSummary {
-        let (totals, journal, workers) = match self {
-            Self::Here(job) => (job.totals, Some(jobs::journal(&job.folder)), None),
-            Self::Queued { status, .. } => {
-                (status.totals, None, Some(status.workers.iter().map(worker).collect()))
-            }
+    /// The job in a folder of this machine.
+    pub fn here(folder: &Path) -> Result<Self, Failure> {
+        let path = jobs::journal(folder);
+        let failed =
+            |problem: &dyn Display| Failure::other(format!("{}: {problem}", path.display()));
+        let is_running = Journal::is_open(&path).map_err(|error| failed(&error))?;
+        let mut journal = Journal::read(&path).map_err(|error| failed(&error))?;
+        let info = journal.info().clone();
+        let plan = plan_of(&info).map_err(|other| failed(&other.details().message))?;
+        let known = journal.state().map_err(|error| failed(&error))?;
+        // Of a running job, what is in flight is not counted.
+        let totals = if is_running { known.totals() } else { known.stopped().totals() };
+        let mark = jobs::mark(folder);
+        let state = match (is_running, mark, not_sent(&info, totals)) {
+            (true, Some(Mark::Paused), _) => JobState::Paused,
+            (true, ..) => JobState::Running,
+            (.., 0) if totals.unknown > 0 => JobState::Unknown,
+            (.., 0) => JobState::Complete,
+            (_, Some(Mark::Cancelled), _) => JobState::Cancelled,
+            _ => JobState::Incomplete,
         };
-        JobSummary::new(self.info(), self.plan(), totals, self.state(), journal, workers)
+        let changed = std::fs::metadata(&path).and_then(|found| found.modified());
+        let changed = changed.unwrap_or_else(|_| SystemTime::now());
+        let place = Place::Here { folder: folder.to_owned(), is_running, mark };
+        Ok(Self { info, plan, totals, state, cause: None, place, changed })
+    }
+
+    /// The job in Redis with this id.
+    pub async fn queued(queue: &RedisQueue, id: &str) -> Result<Self, Failure> {
+        let status = queue.status(id).await.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                Failure::new(Kind::NotFound, format!("no job in Redis has the id `{id}`"))
+            }
+            _ => Failure::from(error),
+        })?;
+        let state = match status.state {
+            QueueState::Complete if status.totals.unknown > 0 => JobState::Unknown,
+            QueueState::Complete => JobState::Complete,
+            QueueState::Paused => JobState::Paused,
+            QueueState::Cancelled => JobState::Cancelled,
+            _ => JobState::Running,
+        };
+        let QueueStatus { info, totals, workers, chunks, lost, .. } = status;
+        let cause = status.cause.filter(|_| state == JobState::Paused);
+        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
+        Ok(Self {
+            plan: plan_of(&info)?,
+            changed: info.at.into(),
+            info,
+            totals,
+            state,
+            cause,
+            place,
+        })
+    }
+
+    /// Reads the job again.
+    async fn reload(&mut self) -> Result<(), Failure> {
+        *self = match &self.place {
+            Place::Here { folder, .. } => Self::here(folder)?,
+            Place::Redis { queue, .. } => Self::queued(queue, &self.info.job).await?,
+        };
+        Ok(())
+    }
+
+    /// The number of emails.
+    pub fn total(&self) -> u64 {
+        self.info.rows.unwrap_or_default()
+    }
+
+    /// The rows that are neither settled nor unknown.
+    pub fn not_sent(&self) -> u64 {
+        not_sent(&self.info, self.totals)
+    }
+
+    /// Whether no more of its rows will be sent.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, JobState::Complete | JobState::Unknown | JobState::Cancelled)
+    }
+
+    /// The time since its last change.
+    pub fn age(&self) -> Duration {
+        SystemTime::now().duration_since(self.changed).unwrap_or_default()
     }
 
     /// Pauses, continues or cancels the job.
@@ -183,127 +279,211 @@ impl StoredJob {
             Failure::new(Kind::Refused, "the job was cancelled, which cannot be undone")
                 .code("job_is_cancelled")
         };
-        match self {
-            Self::Here(job) => {
-                let is_cancelled = job.mark == Some(Mark::Cancelled);
-                if is_cancelled && wanted != QueueState::Cancelled {
-                    return Err(cancelled());
-                }
-                if wanted == QueueState::Paused && !job.is_running {
-                    return Err(Failure::new(Kind::Refused, "no process is sending the job")
-                        .code("job_is_not_running"));
-                }
-                let mark = match wanted {
+        match &self.place {
+            Place::Here { folder, is_running, mark } => {
+                let new = match wanted {
                     QueueState::Paused => Some(Mark::Paused),
                     QueueState::Cancelled => Some(Mark::Cancelled),
                     _ => None,
                 };
-                jobs::set_mark(&job.folder, mark)?;
-                job.mark = mark;
-            }
-            Self::Queued { queue, status, .. } => {
-                let state = queue.set_state(&status.info.job, wanted).await?;
-                if state != wanted {
+                if *mark == Some(Mark::Cancelled) && new != *mark {
                     return Err(cancelled());
                 }
-                **status = self::status(queue, &status.info.job).await?;
+                if new == Some(Mark::Paused) && !is_running {
+                    return Err(Failure::new(Kind::Refused, "no process is sending the job")
+                        .code("job_is_not_running"));
+                }
+                jobs::set_mark(folder, new)?;
+            }
+            Place::Redis { queue, .. } => {
+                if queue.set_state(&self.info.job, wanted).await? != wanted {
+                    return Err(cancelled());
+                }
             }
         }
-        Ok(())
+        self.reload().await
     }
 
     /// Settles unknown rows. Returns how many were sent, and how many will be sent again.
     pub async fn settle(&mut self, sent: &[u64], resend: &[u64]) -> Result<(u64, u64), Failure> {
-        match self {
-            Self::Here(job) => {
-                let mut journal = open_journal(job)?;
-                let count = journal.settle(sent, resend).await?;
-                drop(journal);
-                **job = LocalJob::read(&job.folder)?;
-                Ok(count)
-            }
-            Self::Queued { queue, status, .. } => {
-                let count = queue.settle(&status.info.job, sent, resend).await?;
-                **status = self::status(queue, &status.info.job).await?;
-                Ok(count)
-            }
-        }
+        let count = match &self.place {
+            Place::Here { .. } => self.open_journal()?.settle(sent, resend).await?,
+            Place::Redis { queue, .. } => queue.settle(&self.info.job, sent, resend).await?,
+        };
+        self.reload().await?;
+        Ok(count)
     }
 
     /// Deletes the job with the addresses that it holds.
     pub async fn remove(&self) -> Result<(), Failure> {
-        match self {
-            Self::Here(job) => {
+        match &self.place {
+            Place::Here { folder, .. } => {
                 // So that no process starts to send it meanwhile.
-                drop(open_journal(job)?);
-                Ok(std::fs::remove_dir_all(&job.folder)?)
+                drop(self.open_journal()?);
+                Ok(std::fs::remove_dir_all(folder)?)
             }
-            Self::Queued { queue, status, .. } => Ok(queue.remove(&status.info.job).await?),
+            Place::Redis { queue, .. } => Ok(queue.remove(&self.info.job).await?),
         }
     }
 
-    /// Calls `each` for every row with an outcome, in the order of the requests.
+    /// Opens the journal of a job that no process is sending.
+    pub fn open_journal(&self) -> Result<Journal, Failure> {
+        let Place::Here { folder, .. } = &self.place else {
+            return Err(Failure::other("the job is in Redis"));
+        };
+        Journal::open(jobs::journal(folder), &self.info.source).map_err(|error| {
+            match error.kind() {
+                ErrorKind::WouldBlock => {
+                    Failure::new(Kind::Refused, "another process is working on this job")
+                        .code("job_is_running")
+                }
+                _ => Failure::other(format!("the journal cannot be opened: {error}")),
+            }
+        })
+    }
+
+    /// A file of the job.
+    async fn file(&self, name: &str) -> Result<Box<dyn BufRead>, Failure> {
+        Ok(match &self.place {
+            Place::Here { folder, .. } => Box::new(BufReader::new(File::open(folder.join(name))?)),
+            Place::Redis { queue, .. } => {
+                Box::new(Cursor::new(queue.file(&self.info.job, name).await?))
+            }
+        })
+    }
+
+    /// The hashes of those who have got an email of this job, or will.
+    pub async fn addresses(&self) -> Result<HashSet<u64>, Failure> {
+        let mut addresses = HashSet::new();
+        if !self.has_ended() {
+            let mut bytes = Vec::new();
+            self.file(ADDRESSES).await?.read_to_end(&mut bytes)?;
+            addresses.extend(hashes(&bytes));
+            return Ok(addresses);
+        }
+        self.report(|row| {
+            if !["refused", "invalid", "left_out"].contains(&row.status.as_str()) {
+                addresses.extend(hash_of(&row.address));
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(addresses)
+    }
+
+    /// Calls `each` for every row with an outcome.
     pub async fn report(
         &self,
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (queue, status) = match self {
-            Self::Here(job) => return report_of_journal(job, each),
-            Self::Queued { queue, status, .. } => (queue, status),
+        match &self.place {
+            Place::Here { folder, is_running, .. } => {
+                let statuses = FinalStatus::read(folder)?;
+                let mut each = |mut row: Outcome| {
+                    if let Some(known) = statuses.get(&row.row).filter(|_| row.status == "accepted")
+                    {
+                        row.status.clone_from(&known.status);
+                        row.message = known.reason.clone().or(row.message);
+                    }
+                    each(row)
+                };
+                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
+                let mut outcomes = Outcomes::default();
+                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
+                    let rows = outcomes.take(entry.map_err(failed)?);
+                    rows.into_iter().try_for_each(&mut each)?;
+                }
+                outcomes.finish(*is_running).try_for_each(each)?;
+            }
+            Place::Redis { queue, chunks, lost, .. } => {
+                for chunk in 0..*chunks {
+                    let mut outcomes = Outcomes::default();
+                    for entry in queue.entries(&self.info.job, chunk).await? {
+                        outcomes.take(entry).into_iter().try_for_each(&mut each)?;
+                    }
+                    outcomes.finish(!lost.contains(&chunk)).try_for_each(&mut each)?;
+                }
+            }
+        }
+        left_out(self.file(LEFT_OUT).await?, self.info.at, each)
+    }
+
+    pub fn summary(&self) -> JobSummary {
+        let (plan, totals) = (&self.plan, self.totals);
+        let word = match self.state {
+            JobState::Running => "running",
+            JobState::Paused => "paused",
+            JobState::Cancelled => "cancelled",
+            JobState::Complete | JobState::Unknown => "complete",
+            JobState::Incomplete => "incomplete",
         };
-        let job = &status.info.job;
-        for chunk in 0..status.chunks {
-            let entries = queue.entries(job, chunk).await?;
-            let mut state = JournalState::default();
-            entries.iter().for_each(|entry| state.apply(entry));
-            let missing = if status.lost.contains(&chunk) { "unknown" } else { "in_flight" };
-            let mut rows = Rows::new(state, missing);
-            for entry in entries {
-                rows.take(entry).into_iter().try_for_each(&mut each)?;
-            }
-            rows.unfinished().into_iter().try_for_each(&mut each)?;
+        let has_ended = matches!(self.state, JobState::Complete | JobState::Unknown);
+        let counts =
+            [(totals.refused, "refused"), (totals.invalid, "invalid"), (totals.unknown, "unknown")];
+        let counts = counts.into_iter().filter(|(count, _)| has_ended && *count > 0);
+        let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
+        let summary = match counts.is_empty() {
+            true => word.to_owned(),
+            false => format!("{word} with {}", counts.join(", ")),
+        };
+        let (journal, workers) = match &self.place {
+            Place::Here { folder, .. } => (Some(jobs::journal(folder)), None),
+            Place::Redis { workers, .. } => (None, Some(workers.iter().map(worker).collect())),
+        };
+        JobSummary {
+            job: self.info.job.clone(),
+            state: self.state,
+            summary,
+            total: self.total(),
+            accepted: totals.accepted,
+            refused: totals.refused,
+            invalid: totals.invalid,
+            unknown: totals.unknown,
+            not_sent: self.not_sent(),
+            left_out: plan.left_out.total(),
+            left_out_invalid: plan.left_out.of("invalid"),
+            created: timestamp(self.info.at),
+            subject: plan.message.subject.clone(),
+            file: plan.file.as_ref().map(|path| path.display().to_string()),
+            audience: plan.audience.clone(),
+            profile: plan.profile.clone(),
+            service: plan.service.clone(),
+            scheduled_at: plan.message.scheduled_at.clone(),
+            journal,
+            workers,
         }
-        left_out(queue.file(job, LEFT_OUT).await?.as_slice(), status.info.at, each)
     }
 }
 
-/// Reads the journal twice, so that it need not be held in memory.
-fn report_of_journal(
-    job: &LocalJob,
-    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let statuses = FinalStatus::read(&job.folder)?;
-    let mut each = |mut row: Outcome| {
-        if let Some(known) = statuses.get(&row.row).filter(|_| row.status == "accepted") {
-            row.status.clone_from(&known.status);
-            row.message = known.reason.clone().or(row.message);
-        }
-        each(row)
-    };
-    let failed = |error: std::io::Error| Failure::other(format!("the journal: {error}"));
-    let records = || Journal::read(jobs::journal(&job.folder)).map_err(failed);
-    let state = records()?.state().map_err(failed)?.stopped();
-    let missing = if job.is_running { "in_flight" } else { "unknown" };
-    let mut report = Rows::new(state, missing);
-    for entry in records()? {
-        report.take(entry.map_err(failed)?).into_iter().try_for_each(&mut each)?;
-    }
-    report.unfinished().into_iter().try_for_each(&mut each)?;
-    let file = std::fs::File::open(job.folder.join(LEFT_OUT))?;
-    left_out(std::io::BufReader::new(file), job.created(), each)
+fn plan_of(info: &JobInfo) -> Result<Plan, Failure> {
+    serde_json::from_value(info.settings.clone())
+        .map_err(|_| Failure::other("not a job of this version of svc"))
 }
 
-/// Opens the journal of a job that no process is sending.
-pub fn open_journal(job: &LocalJob) -> Result<Journal, Failure> {
-    Journal::open(jobs::journal(&job.folder), &job.info.source).map_err(|error| {
-        match error.kind() {
-            ErrorKind::WouldBlock => {
-                Failure::new(Kind::Refused, "another process is working on this job")
-                    .code("job_is_running")
-            }
-            _ => Failure::other(format!("the journal cannot be opened: {error}")),
-        }
-    })
+fn not_sent(info: &JobInfo, totals: Totals) -> u64 {
+    let Totals { accepted, refused, invalid, unknown, .. } = totals;
+    info.rows.unwrap_or_default().saturating_sub(accepted + refused + invalid + unknown)
+}
+
+/// Stores a job in Redis.
+pub async fn enqueue(
+    queue: &RedisQueue,
+    folder: &Path,
+    plan: &Plan,
+    info: &JobInfo,
+) -> Result<StoredJob, Failure> {
+    let names = [LEFT_OUT, ADDRESSES].map(str::to_owned).into_iter();
+    let names = names.chain((0..plan.message.attachments.len()).map(attachment));
+    let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
+    let files = files.collect::<io::Result<Vec<_>>>()?;
+    let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
+    let rows = rows(folder)?.map(|row| match row {
+        Ok((number, row)) => Ok(BulkRow::new(number, row)),
+        Err(failure) => Err(io::Error::other(failure.details().message.clone())),
+    });
+    let rate = plan.rate.unwrap_or_default();
+    queue.create(info, rate, &files.collect::<Vec<_>>(), rows).await?;
+    StoredJob::queued(queue, &info.job).await
 }
 
 /// Refuses a server that may lose what it has confirmed, and warns of weaker settings.
@@ -394,56 +574,6 @@ impl JobSummary {
     /// The state in words.
     pub fn words(&self) -> &str {
         &self.summary
-    }
-
-    fn new(
-        info: &JobInfo,
-        plan: &Plan,
-        totals: Totals,
-        state: JobState,
-        journal: Option<PathBuf>,
-        workers: Option<Vec<Worker>>,
-    ) -> Self {
-        let total = info.rows.unwrap_or_default();
-        let not_sent = not_sent(total, totals);
-        let word = match state {
-            JobState::Running => "running",
-            JobState::Paused => "paused",
-            JobState::Cancelled => "cancelled",
-            JobState::Complete | JobState::Unknown => "complete",
-            JobState::Incomplete => "incomplete",
-        };
-        let has_ended = matches!(state, JobState::Complete | JobState::Unknown);
-        let counts =
-            [(totals.refused, "refused"), (totals.invalid, "invalid"), (totals.unknown, "unknown")];
-        let counts = counts.into_iter().filter(|(count, _)| has_ended && *count > 0);
-        let counts = counts.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>();
-        let summary = match counts.is_empty() {
-            true => word.to_owned(),
-            false => format!("{word} with {}", counts.join(", ")),
-        };
-        Self {
-            job: info.job.clone(),
-            state,
-            summary,
-            total,
-            accepted: totals.accepted,
-            refused: totals.refused,
-            invalid: totals.invalid,
-            unknown: totals.unknown,
-            not_sent,
-            left_out: plan.left_out.total(),
-            left_out_invalid: plan.left_out.invalid,
-            created: timestamp(info.at),
-            subject: plan.message.subject.clone(),
-            file: plan.file.as_ref().map(|path| path.display().to_string()),
-            audience: plan.audience.clone(),
-            profile: plan.profile.clone(),
-            service: plan.service.clone(),
-            scheduled_at: plan.message.scheduled_at.clone(),
-            journal,
-            workers,
-        }
     }
 }
 

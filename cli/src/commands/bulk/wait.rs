@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use svc_sdk::EmailClient;
 use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
-use super::jobs::{self, LocalJob};
+use super::jobs;
 use super::outcomes::{FINAL_STATUSES, FinalStatus, Outcome};
 use super::run::is_result;
 use super::store::StoredJob;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::private;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
 
@@ -91,7 +92,7 @@ impl Wait {
             open.extend(row.id.filter(|_| is_open).map(|id| (row.row, id)));
             Ok(())
         };
-        StoredJob::Here(Box::new(LocalJob::read(folder)?)).report(accepted).await?;
+        StoredJob::here(folder)?.report(accepted).await?;
         let mut known = FinalStatuses::open(folder)?;
         let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
@@ -166,13 +167,12 @@ struct FinalStatuses {
 impl FinalStatuses {
     fn open(folder: &Path) -> Result<Self, Failure> {
         let (rows, path) = (FinalStatus::read(folder)?, folder.join(FINAL_STATUSES));
-        let mut options = std::fs::OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options
-            .open(&path)
-            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
+        let file = private::open(&path).and_then(|mut file| {
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        });
+        let mut file =
+            file.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
         // Ends a line that a killed process did not complete.
         file.write_all(b"\n")?;
         Ok(Self { rows, file })

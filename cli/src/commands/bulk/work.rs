@@ -1,17 +1,15 @@
 //! The `svc bulk work` command.
 
-use std::io::ErrorKind;
-
 use clap::Args;
-use svc_bulk::{Job, JournalState, QueueState, QueueStatus, RedisQueue};
+use svc_bulk::{Job, JournalState, RedisQueue};
 use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
 use super::message::Renderer;
 use super::plan::{Plan, PreparedRow, attachment};
 use super::resume::may_continue;
-use super::run::{Summary, is_result, report, supervise};
-use super::store::{QueueOption, check_durability, find_id, plan_of, queued, status};
+use super::run::{is_result, report, supervise};
+use super::store::{JobState, Place, QueueOption, StoredJob, all, check_durability, find_id};
 use super::subscribers::Subscribers;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -65,8 +63,13 @@ impl Work {
         };
         check_durability(context, &queue).await?;
         let jobs = match &self.job {
-            Some(job) => vec![status(&queue, &find_id(&queue, job).await?).await?],
-            None => unfinished(&queue).await?,
+            Some(job) => vec![StoredJob::queued(&queue, &find_id(&queue, job).await?).await?],
+            None => {
+                let (mut jobs, _) = all(context, false, Some(&queue)).await?;
+                jobs.retain(|job| matches!(job.state, JobState::Running | JobState::Paused));
+                jobs.sort_by_key(|job| job.info.at);
+                jobs
+            }
         };
         if jobs.is_empty() {
             context.out.note("no job in Redis has emails to send");
@@ -91,57 +94,26 @@ impl Work {
         context: &Context,
         (client, key): (&EmailClient, &Key),
         queue: &RedisQueue,
-        job: QueueStatus,
+        job: StoredJob,
         stop: &mut StopSignal,
     ) -> Result<(), Failure> {
-        let (id, plan) = (job.info.job.clone(), plan_of(&job)?);
-        may_continue(context, &plan, &id, key).await?;
-        let renderer = renderer(queue, &id, &plan).await?;
+        let (id, plan) = (job.info.job.clone(), &job.plan);
+        may_continue(context, plan, &id, key).await?;
+        let renderer = renderer(queue, &id, plan).await?;
         if context.settings.dry_run {
-            return show_first_request(context, client, queue, &job, &plan, &renderer).await;
+            return show_first_request(context, client, &job, &renderer).await;
         }
-        let subscribers = match &plan.audience {
-            Some(audience) => tokio::select! {
-                read = Subscribers::read(context, client, audience) => Some(read?),
-                _ = stop.recv() => return Err(context.changes.interruption()),
-            },
-            None => None,
-        };
-        // The address tells the row of the error apart from others.
-        let render = |row: &PreparedRow| match &subscribers {
-            Some(subscribers) if !subscribers.contains(&row.0) => {
-                Err("not subscribed any more".to_owned())
-            }
-            _ => plan.email(&renderer, row),
-        };
+        let subscribers = Subscribers::read(context, client, plan.audience.as_ref(), stop).await?;
+        let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers.as_ref(), row);
         let name = machine();
-        let total = job.info.rows.unwrap_or_default();
         let sdk_job = Job::new(client).concurrency(usize::from(self.concurrency));
-        let (by, result) = supervise(context, sdk_job, total, None, stop, async |job| {
+        let (by, result) = supervise(context, sdk_job, job.total(), None, stop, async |job| {
             job.work(queue, &id, &name, render).await
         })
         .await;
-        let job = queued(queue.clone(), &id).await?;
-        let summary = Summary::of(context, &job, self.queue.hint());
-        report(context, &summary, by, result.and_then(Result::err))
+        let job = StoredJob::queued(queue, &id).await?;
+        report(context, &job, self.queue.hint(), by, result.and_then(Result::err))
     }
-}
-
-/// The jobs that have rows to send, the oldest first.
-async fn unfinished(queue: &RedisQueue) -> Result<Vec<QueueStatus>, Failure> {
-    let mut jobs = Vec::new();
-    for id in queue.jobs().await? {
-        match queue.status(&id).await {
-            Ok(status) if matches!(status.state, QueueState::Running | QueueState::Paused) => {
-                jobs.push(status);
-            }
-            // Someone has deleted its keys.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(jobs)
 }
 
 async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer, Failure> {
@@ -156,20 +128,19 @@ async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer
 async fn show_first_request(
     context: &Context,
     client: &EmailClient,
-    queue: &RedisQueue,
-    job: &QueueStatus,
-    plan: &Plan,
+    job: &StoredJob,
     renderer: &Renderer,
 ) -> Result<(), Failure> {
-    for chunk in 0..job.chunks {
+    let (Place::Redis { queue, chunks, .. }, id) = (&job.place, &job.info.job) else {
+        return Ok(());
+    };
+    for chunk in 0..*chunks {
         let mut state = JournalState::default();
-        let entries = queue.entries(&job.info.job, chunk).await?;
-        entries.iter().for_each(|entry| state.apply(entry));
-        for row in queue.rows::<PreparedRow>(&job.info.job, chunk).await? {
-            if state.is_settled(row.number) || state.is_unknown(row.number) {
-                continue;
-            }
-            let first = plan.email(renderer, &row.data).map_err(Failure::input)?;
+        queue.entries(id, chunk).await?.iter().for_each(|entry| state.apply(entry));
+        let rows = queue.rows::<PreparedRow>(id, chunk).await?;
+        let is_open = |row: u64| !state.is_settled(row) && !state.is_unknown(row);
+        if let Some(row) = rows.iter().find(|row| is_open(row.number)) {
+            let first = job.plan.email(renderer, &row.data).map_err(Failure::input)?;
             let request = client.emails().send_batch(&[first]).to_request()?;
             return dry_run::show(&context.out, &request);
         }
@@ -180,9 +151,7 @@ async fn show_first_request(
 
 /// The name of this machine.
 fn machine() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| std::env::var("HOSTNAME").ok());
-    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
         "" => "worker".to_owned(),
         name => name.to_owned(),

@@ -140,21 +140,23 @@ impl Import {
             .take_while(|_| std::future::ready(!stopped.get()))
             .inspect(|_| started.set(started.get() + 1))
             .map(|row| async move {
-                let row = row.map_err(report::FailedRow::from)?;
-                let (number, email) = (row.number, Some(row.email.clone()));
+                let row = row.map_err(|row| {
+                    let failure = Failure::input(row.why);
+                    (
+                        ImportedRow::failed(row.number, row.email, &failure, row.duplicate_of),
+                        failure,
+                    )
+                })?;
+                let (number, email) = (row.number, row.email.clone());
                 let done = import.import_row(context, client, audience, known, row).await;
-                done.map_err(|failure| report::FailedRow {
-                    number,
-                    email,
-                    duplicate_of: None,
-                    failure,
+                done.map_err(|failure| {
+                    (ImportedRow::failed(number, Some(email), &failure, None), failure)
                 })
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut entries, mut failed, mut seen, mut end) =
-            (Vec::new(), report::Failed::default(), 0, None);
-        let mut kept_opt_outs = 0;
+        let (mut rows, mut counts, mut seen, mut end) =
+            (Vec::new(), report::Counts::default(), 0, None);
         loop {
             let result = tokio::select! {
                 result = results.next() => result,
@@ -168,24 +170,19 @@ impl Import {
             };
             let Some(result) = result else { break };
             seen += 1;
-            let entry = match result {
-                Ok(entry) => entry,
-                Err(row) => {
-                    let entry = ImportedRow::from(&row);
-                    // No further row is sent. The rows under way are completed and reported.
-                    if is_fatal(&row.failure) && end.is_none() {
-                        stopped.set(true);
-                        end = Some(row.failure);
-                    }
-                    Some(entry)
+            let row = result.unwrap_or_else(|(row, failure)| {
+                // No further row is sent. The rows under way are completed and reported.
+                if is_fatal(&failure) && end.is_none() {
+                    stopped.set(true);
+                    end = Some(failure);
                 }
-            };
-            if let Some(entry) = entry {
-                failed.count(&entry);
-                kept_opt_outs += usize::from(entry.keeps_opt_out());
+                Some(row)
+            });
+            if let Some(row) = row {
+                counts.add(&row);
                 match context.out.format() {
-                    Format::Ndjson => context.out.value(&entry)?,
-                    _ => entries.push(entry),
+                    Format::Ndjson => context.out.value(&row)?,
+                    _ => rows.push(row),
                 }
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
@@ -200,56 +197,48 @@ impl Import {
                 Existing::Skip => "skipped if the address exists",
                 Existing::Update => "updated if the address exists",
             };
+            let (failed, duplicates) =
+                (counts.of(RowResult::Failed), counts.of(RowResult::Duplicate));
             context.out.note(&format!(
-                "{} of {total} rows would be created, or {exists}{}",
-                total - failed.rows - failed.duplicates,
-                failed.described()
+                "{} of {total} rows would be created, or {exists}; {failed} invalid, {duplicates} \
+                 duplicate",
+                total - failed - duplicates,
             ));
-            return match end {
-                Some(failure) => Err(failure),
-                None => report::invalid(context, &entries, failed, total),
-            };
+            return end.map_or_else(|| counts.dry_verdict(context, &rows, total), Err);
         }
-        report::rows(context, &entries, seen)?;
-        report::warn_of_kept_opt_outs(context, kept_opt_outs);
+        counts.show(context, &rows, seen)?;
         if end.is_some() || stopped {
-            failed.warn(context);
+            counts.warn(context);
         }
-        match end.map(|failure| failed.after_unknown(failure)) {
+        let again = context.typed_again();
+        match end.map(|failure| counts.after_unknown(failure)) {
             Some(failure) if stopped => {
-                let rest = format!(
-                    "{seen} of {total} rows were tried; then go on with --existing update, \
-                     which also completes contacts that were only created:\n{}",
-                    context.typed_again()
-                );
-                let hint = match failure.details().hint.clone() {
-                    Some(hint) => format!("{hint}\n{rest}"),
-                    None => rest,
-                };
-                Err(failure.hint(hint))
+                let hint = failure.details().hint.iter().map(|hint| format!("{hint}\n"));
+                let hint = hint.collect::<String>();
+                Err(failure.hint(format!(
+                    "{hint}{seen} of {total} rows were tried; then go on with --existing update, \
+                     which also completes contacts that were only created:\n{again}"
+                )))
             }
             Some(failure) => Err(failure),
-            None if stopped => Err(Failure::new(
-                Kind::Interrupted,
-                match under_way {
-                    0 => format!("interrupted after {seen} of {total} rows"),
-                    _ => format!(
-                        "interrupted after {seen} of {total} rows; {under_way} more were under way"
+            None if stopped => {
+                let more = match under_way {
+                    0 => String::new(),
+                    _ => format!("; {under_way} more were under way"),
+                };
+                let message = format!("interrupted after {seen} of {total} rows{more}");
+                let (which, again) = match self.existing {
+                    Existing::Skip if under_way > 0 && has_opt_outs => (
+                        ", which also unsubscribes contacts that were only created",
+                        with_update(again),
                     ),
-                },
-            )
-            .hint(match self.existing {
-                Existing::Skip if under_way > 0 && has_opt_outs => format!(
-                    "go on, which also unsubscribes contacts that were only created:\n{}",
-                    with_update(context.typed_again())
-                ),
-                Existing::Skip => format!(
-                    "go on, which skips the contacts that exist:\n{}",
-                    context.typed_again()
-                ),
-                Existing::Update => format!("go on:\n{}", context.typed_again()),
-            })),
-            None => failed.verdict(total),
+                    Existing::Skip => (", which skips the contacts that exist", again),
+                    Existing::Update => ("", again),
+                };
+                Err(Failure::new(Kind::Interrupted, message)
+                    .hint(format!("go on{which}:\n{again}")))
+            }
+            None => counts.verdict(total),
         }
     }
 

@@ -88,7 +88,7 @@ impl Verify {
         client: &EmailClient,
         id: &str,
         result: &Domain,
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<Vec<CheckedRecord>, Failure> {
         let (mut records, mut live) = (Vec::new(), Vec::new());
         if !result.is_verified() {
             let dns = self.lookup.dns(context).await?;
@@ -116,7 +116,7 @@ impl Verify {
                 let expected =
                     reported(kind, "expected").or_else(|| Some(json!(here?.record.value)));
                 let wrong = flag != Some(true);
-                Row {
+                CheckedRecord {
                     record: kind.to_uppercase(),
                     verified: word,
                     dns: here.map(|row| row.result.state).filter(|_| wrong),
@@ -131,7 +131,7 @@ impl Verify {
 
 /// A row of the table.
 #[derive(Serialize)]
-struct Row {
+struct CheckedRecord {
     record: String,
     verified: &'static str,
     dns: Option<&'static str>,

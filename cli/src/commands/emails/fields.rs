@@ -26,45 +26,20 @@ const FIELDS: [&str; 14] = [
 ];
 
 /// Names that other services use, without `_` and `-`, in lower case.
-const SYNONYMS: &[(&[&str], &[&str])] = &[
-    (&["sender", "fromemail", "fromaddress", "mailfrom"], &["from"]),
-    (&["recipient", "recipients", "toemail", "toaddress", "email", "address"], &["to"]),
-    (&["title"], &["subject"]),
-    (&["htmlbody", "bodyhtml", "htmlcontent", "htmlpart"], &["html"]),
-    (&["textbody", "bodytext", "textcontent", "textpart", "plain", "plaintext"], &["text"]),
-    (&["body", "content", "message"], &["html", "text"]),
-    (&["replytoaddress", "replytoaddresses", "replyaddress"], &["replyTo"]),
-    (&["customheaders"], &["headers"]),
-    (&["file", "files", "attach"], &["attachments"]),
-    (&["labels", "categories"], &["tags"]),
-    (
-        &[
-            "sendat",
-            "sendtime",
-            "sendon",
-            "deliverat",
-            "deliverytime",
-            "at",
-            "schedule",
-            "scheduled",
-            "schedulefor",
-            "scheduledfor",
-            "scheduledtime",
-        ],
-        &["scheduledAt"],
-    ),
-    (&["template", "templatename", "templatealias", "templateuuid"], &["templateId"]),
-    (
-        &[
-            "vars",
-            "templatedata",
-            "templatevariables",
-            "dynamictemplatedata",
-            "substitutions",
-            "mergevars",
-        ],
-        &["variables"],
-    ),
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("sender", &["from"]),
+    ("recipient", &["to"]),
+    ("recipients", &["to"]),
+    ("title", &["subject"]),
+    ("htmlbody", &["html"]),
+    ("textbody", &["text"]),
+    ("body", &["html", "text"]),
+    ("content", &["html", "text"]),
+    ("files", &["attachments"]),
+    ("sendat", &["scheduledAt"]),
+    ("deliverat", &["scheduledAt"]),
+    ("template", &["templateId"]),
+    ("vars", &["variables"]),
 ];
 
 /// A field with a name that no email has, and the documented ones that were probably meant. The
@@ -133,7 +108,7 @@ fn has_placeholder(email: &Email) -> bool {
 fn meant(name: &str) -> Option<&'static [&'static str]> {
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     let name = letters(name);
-    if let Some((_, meant)) = SYNONYMS.iter().find(|(other, _)| other.contains(&name.as_str())) {
+    if let Some((_, meant)) = SYNONYMS.iter().find(|(other, _)| *other == name) {
         return Some(meant);
     }
     let known = FIELDS.map(letters);

@@ -1,45 +1,85 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
 use clap::Args;
-use svc_sdk::Operation::{
-    ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList,
-};
-use svc_sdk::Service;
-use svc_sdk::extraction::NewWebhook;
+use serde_json::Value;
+use svc_sdk::extraction::{NewWebhook, Webhook};
+use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation, Service};
 
-use crate::command_spec::{creates, reads, removes};
-use crate::commands::webhooks::rotate::{Rotation, RotationOptions};
+use crate::command_spec::creates;
+use crate::commands::webhooks::rotate::{Rotate, WithSecret};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::failure::Failure;
-use crate::names::{Names, Target};
+use crate::names::Names;
+use crate::output;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{extraction_webhook, list, of, rotated};
+use crate::output_schema::extraction_webhook;
+use crate::resource::{Delete, Get, ListAll, Resource};
 use crate::urls::check_url;
-use crate::{names, output};
-
-/// Table columns of an endpoint.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::new("STATUS", "/status", Show::Status),
-    Column::text("URL", "/url"),
-    Column::prose("EVENTS", "/events"),
-    Column::id("SECRET", "/secret"),
-]);
 
 group! {
     pub enum Command {
         Create(Create),
-        List(List),
-        Rotate(Rotate),
-        Delete(Delete),
+        List(ListAll<Webhook>),
+        Get(Get<Webhook>),
+        Rotate(Rotate<Webhook>),
+        Delete(Delete<Webhook>),
     }
+}
+
+impl Resource for Webhook {
+    type Client = ExtractionClient;
+    const GROUP: &'static str = "extraction webhooks";
+    const NOUN: &'static str = "webhook";
+    const TITLE: &'static str = "Webhook";
+    const NAMED_BY: &'static str = "URL";
+    const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
+    const CREATE: &'static str = "create URL --event extraction.completed";
+    const LISTS: &'static [Operation] = &[Operation::ExtractionWebhooksList];
+    const DELETES: &'static [Operation] = &[Operation::ExtractionWebhooksDelete];
+    const COMPLETED: Values = Values::ExtractionWebhook;
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::new("STATUS", "/status", Show::Status),
+        Column::text("URL", "/url"),
+        Column::prose("EVENTS", "/events"),
+        Column::id("SECRET", "/secret"),
+    ]);
+
+    async fn client(context: &Context) -> Result<ExtractionClient, Failure> {
+        context.extraction_client().await
+    }
+
+    fn names(client: &ExtractionClient) -> Names<'_> {
+        Names::ExtractionWebhook(client)
+    }
+
+    fn list(client: &ExtractionClient) -> Call<List<Self>> {
+        client.webhooks().list()
+    }
+
+    fn delete(client: &ExtractionClient, id: &str) -> Call<Deleted> {
+        client.webhooks().delete(id)
+    }
+
+    fn schema() -> Value {
+        extraction_webhook()
+    }
+}
+
+impl WithSecret for Webhook {
+    const SERVICE: Service = Service::Extraction;
+    const SECRET: &'static str = "secret";
+    const ROTATES: &'static [Operation] = &[
+        Operation::ExtractionWebhooksList,
+        Operation::ExtractionWebhooksCreate,
+        Operation::ExtractionWebhooksDelete,
+    ];
 }
 
 /// Create a webhook; its secret is shown only once
 #[derive(Args, Debug)]
-#[command(add = creates(&[ExtractionWebhooksCreate], extraction_webhook))]
+#[command(add = creates(&[Operation::ExtractionWebhooksCreate], extraction_webhook))]
 #[command(after_long_help = "\
 Examples:
   svc extraction webhooks create https://example.com/hooks \\
@@ -64,90 +104,9 @@ impl Create {
             if let Some(secret) = &webhook.secret {
                 value["secret"] = secret.expose().into();
             }
-            context.out.one(&value, VIEW)?;
+            context.out.one(&value, Webhook::VIEW)?;
             context.out.hint("store the secret now: the service does not show it again");
         }
         Ok(())
-    }
-}
-
-/// List all webhooks
-#[derive(Args, Debug)]
-#[command(add = reads(&[ExtractionWebhooksList], || { list(extraction_webhook) }))]
-#[command(after_long_help = "\
-Examples:
-  svc extraction webhooks list")]
-pub struct List {}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.extraction_client().await?;
-        if let Some(list) = context.call(client.webhooks().list(), "reading").await? {
-            let none = format!(
-                "no webhooks; create one: {}",
-                context.svc("extraction webhooks create URL --event extraction.completed")
-            );
-            context.out.list(&list, VIEW, &none)?;
-        }
-        Ok(())
-    }
-}
-
-/// Replace a webhook to get a new signing secret
-///
-/// The service has no operation that changes a secret. A new webhook with the same URL and events
-/// is created, its secret is shown once or stored in --secret-file, and then the old webhook is
-/// deleted, with the deliveries that it would still retry. The id changes.
-///
-/// With --keep-old both webhooks exist, and every event is delivered twice, until you delete the
-/// old one: time to give the new secret to the receiver, which should accept both.
-#[derive(Args, Debug)]
-#[command(add = removes(&[ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || rotated(extraction_webhook())))]
-#[command(after_long_help = "\
-Examples:
-  svc extraction webhooks rotate whk_019a --keep-old \\
-      --secret-file new-secret.txt
-  svc extraction webhooks rotate whk_019a --yes --jq .secret")]
-pub struct Rotate {
-    /// Webhook id or URL
-    #[arg(add = Values::ExtractionWebhook.candidates())]
-    id: String,
-    #[command(flatten)]
-    options: RotationOptions,
-}
-
-impl Rotate {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.extraction_client().await?;
-        let rotation = Rotation {
-            service: Service::Extraction,
-            view: VIEW,
-            secret_field: "secret",
-            options: &self.options,
-        };
-        rotation.run(context, Names::ExtractionWebhook(&client), &self.id).await
-    }
-}
-
-/// Delete a webhook
-#[derive(Args, Debug)]
-#[command(add = removes(&[ExtractionWebhooksDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc extraction webhooks delete whk_019a
-  svc extraction webhooks delete whk_019a --yes")]
-pub struct Delete {
-    /// Webhook id or URL
-    #[arg(add = Values::ExtractionWebhook.candidates())]
-    id: String,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.extraction_client().await?;
-        let names = Names::ExtractionWebhook(&client);
-        let question = |target: &Target| format!("Delete webhook {target}?");
-        let delete = |id: &str| client.webhooks().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::Subcommand;
 use svc_reference_server::client::Clock;
 
 use crate::command_spec::{changes, reads};
@@ -21,75 +21,47 @@ pub const VIEW: View = View(&[
     Column::new("NEXT DUE", "/next_due", output::Show::Time),
 ]);
 
-group! {
-    pub enum Command {
-        Show(Show),
-        Freeze(Freeze),
-        Advance(Advance),
-        Resume(Resume),
-    }
-}
-
-/// Show the time and when the next work is due
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Clock>).of_sandbox())]
-#[command(after_long_help = "\
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show the time and when the next work is due
+    #[command(add = reads(&[], of::<Clock>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox clock show")]
-pub struct Show {}
-
-impl Show {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        control::show(context, client.clock().get(), VIEW).await
-    }
-}
-
-/// Freeze the clock
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Clock>).of_sandbox())]
-#[command(after_long_help = "\
+    Show,
+    /// Freeze the clock
+    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox clock freeze")]
-pub struct Freeze {}
-
-impl Freeze {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        control::show(context, client.clock().freeze(), VIEW).await
-    }
-}
-
-/// Advance the clock and wait until the work then due is done
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Clock>).of_sandbox())]
-#[command(after_long_help = "\
+    Freeze,
+    /// Advance the clock and wait until the work then due is done
+    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox clock advance 90s")]
-pub struct Advance {
-    /// Duration, such as 90s, 2h or 1d
-    #[arg(value_parser = duration::parse)]
-    duration: Duration,
-}
-
-impl Advance {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        control::show(context, client.clock().advance(self.duration), VIEW).await
-    }
-}
-
-/// Resume the clock
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Clock>).of_sandbox())]
-#[command(after_long_help = "\
+    Advance {
+        /// Duration, such as 90s, 2h or 1d
+        #[arg(value_parser = duration::parse)]
+        duration: Duration,
+    },
+    /// Resume the clock
+    #[command(add = changes(&[], of::<Clock>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox clock resume")]
-pub struct Resume {}
+    Resume,
+}
 
-impl Resume {
+impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = control::client(context, None).await?;
-        control::show(context, client.clock().resume(), VIEW).await
+        let request = match self {
+            Self::Show => client.clock().get(),
+            Self::Freeze => client.clock().freeze(),
+            Self::Advance { duration } => client.clock().advance(duration),
+            Self::Resume => client.clock().resume(),
+        };
+        control::show(context, request, VIEW).await
     }
 }

@@ -1,6 +1,6 @@
 //! The `svc sandbox emails` commands: the emails in every status.
 
-use clap::Args;
+use clap::Subcommand;
 use serde::Serialize;
 use svc_reference_server::client::{
     EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
@@ -16,77 +16,109 @@ use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::{control, times};
 
-group! {
-    pub enum Command {
-        List(List),
-        Story(Story),
-    }
-}
-
-/// List the accepted emails in every status, newest first
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<EmailSummary>>).of_sandbox())]
-#[command(after_long_help = "\
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// List the accepted emails in every status, newest first
+    #[command(add = reads(&[], of::<Vec<EmailSummary>>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox emails list --status bounced
   svc sandbox emails list --address ada@example.test --after 10m -o ndjson")]
-pub struct List {
-    /// Filter by status
+    List {
+        /// Filter by status
+        ///
+        /// queued, sending, sent, delivered, bounced, failed, complained or cancelled.
+        #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+        status: Option<EmailStatus>,
+        /// Filter by the address of the sender or of a recipient
+        #[arg(long, value_name = "ADDRESS")]
+        address: Option<String>,
+        /// Filter by text in the subject
+        #[arg(long, value_name = "TEXT")]
+        subject: Option<String>,
+        /// Filter by a tag, given as NAME or as NAME=VALUE
+        #[arg(long, value_name = "TAG")]
+        tag: Option<String>,
+        /// Accepted after this time, such as 10m or 2026-12-01
+        ///
+        /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+        after: Option<String>,
+        /// Accepted before this time, in the same forms
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+        before: Option<String>,
+        /// Emails per page, 1 to 100 [default: 20]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Fetch every page
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Show what happened to an email
     ///
-    /// queued, sending, sent, delivered, bounced, failed, complained or cancelled.
-    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
-    status: Option<EmailStatus>,
-    /// Filter by the address of the sender or of a recipient
-    #[arg(long, value_name = "ADDRESS")]
-    address: Option<String>,
-    /// Filter by text in the subject
-    #[arg(long, value_name = "TEXT")]
-    subject: Option<String>,
-    /// Filter by a tag, given as NAME or as NAME=VALUE
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
-    /// Accepted after this time, such as 10m or 2026-12-01
-    ///
-    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    after: Option<String>,
-    /// Accepted before this time, in the same forms
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    before: Option<String>,
-    /// Emails per page, 1 to 100 [default: 20]
-    #[arg(long, value_name = "N")]
-    limit: Option<u32>,
-    /// Fetch every page
-    #[arg(long)]
-    all: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
+    /// The request that sent it, its changes, its messages in local mailboxes, and its webhook
+    /// deliveries with their attempts.
+    #[command(add = reads(&[], of::<EmailStory>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox emails story eml_019a
+  svc sandbox emails story eml_019a --jq .deliveries")]
+    Story {
+        /// Email id
+        #[arg(add = Values::SandboxEmail.candidates())]
+        id: String,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
 }
 
-impl List {
+impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        type Emails = Request<Page<EmailSummary>>;
+        match self {
+            Self::List {
+                status,
+                address,
+                subject,
+                tag,
+                after,
+                before,
+                limit,
+                all,
+                organization,
+            } => {
+                type Emails = Request<Page<EmailSummary>>;
 
-        let after = times::after(context, self.after.as_deref()).await?;
-        let before = times::past(context, "--before", self.before.as_deref()).await?;
-        let client = self.organization.client(context).await?;
-        let request = || {
-            let list = client.emails().list();
-            list.given(self.status, Emails::status)
-                .given(self.address.as_ref(), Emails::address)
-                .given(self.subject.as_ref(), Emails::subject)
-                .given(self.tag.as_ref(), Emails::tag)
-                .given(after.as_ref(), Emails::after)
-                .given(before.as_ref(), Emails::before)
-                .given(self.limit, Emails::limit)
-        };
-        control::pages(context, request, self.all, VIEW, "no emails").await
+                let after = times::after(context, after.as_deref()).await?;
+                let before = times::past(context, "--before", before.as_deref()).await?;
+                let client = organization.client(context).await?;
+                let request = || {
+                    let list = client.emails().list();
+                    list.given(status, Emails::status)
+                        .given(address.as_ref(), Emails::address)
+                        .given(subject.as_ref(), Emails::subject)
+                        .given(tag.as_ref(), Emails::tag)
+                        .given(after.as_ref(), Emails::after)
+                        .given(before.as_ref(), Emails::before)
+                        .given(limit, Emails::limit)
+                };
+                control::pages(context, request, all, VIEW, "no emails").await
+            }
+            Self::Story { id, organization } => {
+                let client = organization.client(context).await?;
+                let request = client.emails().story(&id);
+                let Some(story) = control::send(context, request).await? else { return Ok(()) };
+                context.out.one_as_list(&story, &lines(&story), STORY)
+            }
+        }
     }
 }
 
 fn parse_status(text: &str) -> Result<EmailStatus, &'static str> {
-    EmailStatus::parse(text)
-        .ok_or("must be queued, sending, sent, delivered, bounced, failed, complained or cancelled")
+    text.parse().map_err(
+        |_| "must be queued, sending, sent, delivered, bounced, failed, complained or cancelled",
+    )
 }
 
 /// The lines of a story in a table.
@@ -96,33 +128,6 @@ const STORY: View = View(&[
     Column::text("RECIPIENT", "/recipient"),
     Column::text("DETAIL", "/detail"),
 ]);
-
-/// Show what happened to an email
-///
-/// The request that sent it, its changes, its messages in local mailboxes, and its webhook
-/// deliveries with their attempts.
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<EmailStory>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox emails story eml_019a
-  svc sandbox emails story eml_019a --jq .deliveries")]
-pub struct Story {
-    /// Email id
-    #[arg(add = Values::SandboxEmail.candidates())]
-    id: String,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Story {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let request = client.emails().story(&self.id);
-        let Some(story) = control::send(context, request).await? else { return Ok(()) };
-        context.out.one_as_list(&story, &lines(&story), STORY)
-    }
-}
 
 /// A line of a story in a table.
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use svc_reference_server::client::{DropPoint, Fault, NewFault};
 
@@ -26,147 +26,137 @@ pub const VIEW: View = View(&[
     Column::text("DROP", "/drop"),
 ]);
 
-group! {
-    pub enum Command {
-        Add(Add),
-        List(List),
-        Get(Get),
-        Remove(Remove),
-    }
-}
-
-/// Inject a fault into the next matching requests
-///
-/// Without --status and --drop, requests are only delayed by --latency.
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Fault>).of_sandbox())]
-#[command(after_long_help = "\
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Inject a fault into the next matching requests
+    ///
+    /// Without --status and --drop, requests are only delayed by --latency.
+    #[command(add = changes(&[], of::<Fault>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox faults add --operation 'emails.send' --status 503 --times 2
   svc sandbox faults add --latency 2s
   svc sandbox faults add --drop after")]
-pub struct Add {
-    /// Operation, such as emails.send [default: any]
-    #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
-    operation: Option<String>,
-    /// Number of requests affected [default: 1]
-    #[arg(long, value_name = "N")]
-    times: Option<u32>,
-    /// Requests to let pass first [default: 0]
-    #[arg(long, value_name = "N")]
-    skip: Option<u32>,
-    /// Response status, from 200 to 599
-    #[arg(long, value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
-    status: Option<u16>,
-    /// Response body: text or JSON, @file or -
-    #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
-    body: Option<String>,
-    /// Response header; repeatable
-    #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
-    header: Vec<(String, String)>,
-    /// Delay before the response, such as 2s
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    latency: Option<Duration>,
-    /// Cut the connection
-    ///
-    /// `before`: before the request is processed. `after`: after it was processed, without a
-    /// response. `midway`: in the middle of the response.
-    #[arg(long, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
-    drop: Option<DropPoint>,
-    #[command(flatten)]
-    organization: OfOrganization,
+    Add {
+        /// Operation, such as emails.send [default: any]
+        #[arg(long, value_name = "OPERATION", add = Values::Operation.candidates())]
+        operation: Option<String>,
+        /// Number of requests affected [default: 1]
+        #[arg(long, value_name = "N")]
+        times: Option<u32>,
+        /// Requests to let pass first [default: 0]
+        #[arg(long, value_name = "N")]
+        skip: Option<u32>,
+        /// Response status, from 200 to 599
+        #[arg(long, value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
+        status: Option<u16>,
+        /// Response body: text or JSON, @file or -
+        #[arg(long, value_name = "TEXT|@FILE|-", add = at_file())]
+        body: Option<String>,
+        /// Response header; repeatable
+        #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
+        header: Vec<(String, String)>,
+        /// Delay before the response, such as 2s
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+        latency: Option<Duration>,
+        /// Cut the connection
+        ///
+        /// `before`: before the request is processed. `after`: after it was processed, without a
+        /// response. `midway`: in the middle of the response.
+        #[arg(long, value_parser = PossibleValuesParser::new(["before", "after", "midway"]).try_map(|point| point.parse::<DropPoint>()))]
+        drop: Option<DropPoint>,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// List all faults and the requests they affected
+    #[command(add = reads(&[], of::<Vec<Fault>>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox faults list")]
+    List {
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Show a fault and the requests it affected
+    #[command(add = reads(&[], of::<Fault>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox faults get flt_019a --jq .hits")]
+    Get {
+        /// Fault id
+        #[arg(add = Values::Fault.candidates())]
+        id: String,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Remove one fault or all of them
+    #[command(add = changes(&[], of::<Done>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox faults remove flt_019a
+  svc sandbox faults remove")]
+    Remove {
+        /// Fault id [default: all]
+        #[arg(add = Values::Fault.candidates())]
+        id: Option<String>,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Add {
+                operation,
+                times,
+                skip,
+                status,
+                body,
+                header,
+                latency,
+                drop,
+                organization,
+            } => {
+                let client = organization.client(context).await?;
+                let mut fault = NewFault::new();
+                fault.operation = operation;
+                fault.times = times;
+                fault.skip = skip;
+                fault.status = status;
+                fault.drop = drop;
+                if let Some(body) = body {
+                    let text = context.text("--body", &body)?;
+                    fault = fault.body(json_or_text("--body", text)?);
+                }
+                let headers = pairs::headers("--header", header)?;
+                fault.headers = (!headers.is_empty()).then_some(headers);
+                if let Some(latency) = latency {
+                    fault = fault.latency(latency);
+                }
+                control::show(context, client.faults().add(&fault), VIEW).await
+            }
+            Self::List { organization } => {
+                organization.list(context, VIEW, "no faults", |client| client.faults().list()).await
+            }
+            Self::Get { id, organization } => {
+                organization.show(context, VIEW, |client| client.faults().get(&id)).await
+            }
+            Self::Remove { id, organization } => {
+                let client = organization.client(context).await?;
+                let request = match &id {
+                    Some(id) => client.faults().remove(id),
+                    None => client.faults().clear(),
+                };
+                let what = id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
+                control::done(context, request, &format!("removed {what}")).await
+            }
+        }
+    }
 }
 
 /// Parses an HTTP status that the local server can respond with, as clap's `value_parser`.
 fn status(text: &str) -> Result<u16, String> {
     let status = text.parse().ok().filter(|status| (200..=599).contains(status));
     status.ok_or_else(|| "it must be a number from 200 to 599, such as 429 or 503".to_owned())
-}
-
-impl Add {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let mut fault = NewFault::new();
-        fault.operation = self.operation;
-        fault.times = self.times;
-        fault.skip = self.skip;
-        fault.status = self.status;
-        fault.drop = self.drop;
-        if let Some(body) = self.body {
-            let text = context.text("--body", &body)?;
-            fault = fault.body(json_or_text("--body", text)?);
-        }
-        let headers = pairs::headers("--header", self.header)?;
-        fault.headers = (!headers.is_empty()).then_some(headers);
-        if let Some(latency) = self.latency {
-            fault = fault.latency(latency);
-        }
-        control::show(context, client.faults().add(&fault), VIEW).await
-    }
-}
-
-/// List all faults and the requests they affected
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<Fault>>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox faults list")]
-pub struct List {
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        control::list(context, client.faults().list(), VIEW, "no faults").await
-    }
-}
-
-/// Show a fault and the requests it affected
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Fault>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox faults get flt_019a --jq .hits")]
-pub struct Get {
-    /// Fault id
-    #[arg(add = Values::Fault.candidates())]
-    id: String,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        control::show(context, client.faults().get(&self.id), VIEW).await
-    }
-}
-
-/// Remove one fault or all of them
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Done>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox faults remove flt_019a
-  svc sandbox faults remove")]
-pub struct Remove {
-    /// Fault id [default: all]
-    #[arg(add = Values::Fault.candidates())]
-    id: Option<String>,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Remove {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let request = match &self.id {
-            Some(id) => client.faults().remove(id),
-            None => client.faults().clear(),
-        };
-        let what = self.id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
-        control::done(context, request, &format!("removed {what}")).await
-    }
 }

@@ -4,7 +4,7 @@ pub mod attachments;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use svc_reference_server::client::Message;
 use svc_reference_server::client::MessageLinks;
 use svc_reference_server::client::{MessageSummary, Page, Request};
@@ -31,15 +31,6 @@ pub const VIEW: View = View(&[
     Column::new("RECEIVED", "/createdAt", Show::Time).droppable(),
 ]);
 
-group! {
-    pub enum Command {
-        List(List),
-        Wait(Wait),
-        Get(Get),
-        Open(Open),
-    }
-}
-
 /// The messages that a command is about.
 #[derive(Args, Debug)]
 pub struct Filters {
@@ -59,163 +50,155 @@ pub struct Filters {
     after: Option<String>,
 }
 
-/// List the delivered messages, newest first
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<MessageSummary>>).of_sandbox())]
-#[command(after_long_help = "\
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// List the delivered messages, newest first
+    #[command(add = reads(&[], of::<Vec<MessageSummary>>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox messages list --to ada@example.test
   svc sandbox messages list --all -o ndjson")]
-pub struct List {
-    #[command(flatten)]
-    filters: Filters,
-    /// Messages per page, 1 to 100 [default: 20]
-    #[arg(long, value_name = "N")]
-    limit: Option<u32>,
-    /// Fetch every page
-    #[arg(long)]
-    all: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        type Messages = Request<Page<MessageSummary>>;
-
-        let filters = &self.filters;
-        let after = times::after(context, filters.after.as_deref()).await?;
-        let client = self.organization.client(context).await?;
-        let request = || {
-            let list = client.messages().list();
-            list.given(filters.to.as_ref(), Messages::to)
-                .given(filters.from.as_ref(), Messages::from)
-                .given(filters.subject.as_ref(), Messages::subject)
-                .given(after.as_ref(), Messages::after)
-                .given(self.limit, Messages::limit)
-        };
-        control::pages(context, request, self.all, VIEW, "no messages").await
-    }
-}
-
-/// Wait for a message that matches the filters
-///
-/// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Message>).of_sandbox())]
-#[command(after_long_help = "\
+    List {
+        #[command(flatten)]
+        filters: Filters,
+        /// Messages per page, 1 to 100 [default: 20]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Fetch every page
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Wait for a message that matches the filters
+    ///
+    /// A message that was already delivered matches at once. --timeout bounds the wait [default: 30s].
+    #[command(add = reads(&[], of::<Message>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox messages wait --to ada@example.test --timeout 10s --jq .subject")]
-pub struct Wait {
-    #[command(flatten)]
-    filters: Filters,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Wait {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let filters = &self.filters;
-        let after = times::after(context, filters.after.as_deref()).await?;
-        let client = self.organization.client(context).await?;
-        let wait = client.messages().wait().timeout(context.settings.timeout.value);
-        let request = wait
-            .given(filters.to.as_ref(), Request::<Message>::to)
-            .given(filters.from.as_ref(), Request::<Message>::from)
-            .given(filters.subject.as_ref(), Request::<Message>::subject)
-            .given(after.as_ref(), Request::<Message>::after);
-        let shown = control::show(context, request, VIEW).await;
-        shown.map_err(|mut failure| {
-            if failure.details().status == Some(408) {
-                let details = failure.details_mut();
-                // The service did not reject anything: it says what is in the mailbox.
-                let start = details.message.find("no matching message").unwrap_or(0);
-                details.message.drain(..start);
-                details.hint =
-                    Some(format!("list all messages: {}", context.svc("sandbox messages list")));
-            }
-            failure
-        })
-    }
-}
-
-/// Show a message, its source, its HTML or its links, or save its attachments
-#[derive(Args, Debug)]
-#[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_sandbox())]
-#[command(after_long_help = "\
+    Wait {
+        #[command(flatten)]
+        filters: Filters,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Show a message, its source, its HTML or its links, or save its attachments
+    #[command(add = reads(&[], || any_of(&[of::<Message>, of::<Text>, of::<MessageLinks>, of::<Vec<Saved>>])).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox messages get msg_019a
   svc sandbox messages get msg_019a --raw > message.eml
   svc sandbox messages get msg_019a --links
   svc sandbox messages get msg_019a --attachments downloads")]
-pub struct Get {
-    /// Message id
-    #[arg(add = Values::Message.candidates())]
-    id: String,
-    /// Print the RFC 5322 source
-    #[arg(long, conflicts_with_all = ["html", "links", "attachments"])]
-    raw: bool,
-    /// Print the HTML body
-    #[arg(long, conflicts_with_all = ["links", "attachments"])]
-    html: bool,
-    /// Print the links
-    #[arg(long, conflicts_with = "attachments")]
-    links: bool,
-    /// Save the attachments in this directory
+    Get {
+        /// Message id
+        #[arg(add = Values::Message.candidates())]
+        id: String,
+        /// Print the RFC 5322 source
+        #[arg(long, conflicts_with_all = ["html", "links", "attachments"])]
+        raw: bool,
+        /// Print the HTML body
+        #[arg(long, conflicts_with_all = ["links", "attachments"])]
+        html: bool,
+        /// Print the links
+        #[arg(long, conflicts_with = "attachments")]
+        links: bool,
+        /// Save the attachments in this directory
+        ///
+        /// The directory is created if there is none. Existing files are kept: a file with the same
+        /// name gets a number.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        attachments: Option<PathBuf>,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Open a message on the page of the local server, in a browser
     ///
-    /// The directory is created if there is none. Existing files are kept: a file with the same
-    /// name gets a number.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    attachments: Option<PathBuf>,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let messages = client.messages();
-        if let Some(directory) = &self.attachments {
-            return attachments::save(context, messages, &self.id, directory).await;
-        }
-        match (self.raw, self.html, self.links) {
-            (true, _, _) => control::document(context, messages.raw(&self.id)).await,
-            (_, true, _) => control::document(context, messages.html(&self.id)).await,
-            (_, _, true) => control::show(context, messages.links(&self.id), VIEW).await,
-            _ => control::show(context, messages.get(&self.id), VIEW).await,
-        }
-    }
-}
-
-/// Open a message on the page of the local server, in a browser
-///
-/// The server must be running. The browser is chosen as for `svc sandbox open`.
-#[derive(Args, Debug)]
-#[command(add = local(of::<Output>).of_sandbox())]
-#[command(after_long_help = "\
+    /// The server must be running. The browser is chosen as for `svc sandbox open`.
+    #[command(add = local(of::<Output>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox messages open msg_019a")]
-pub struct Open {
-    /// Message id
-    #[arg(add = Values::Message.candidates())]
-    id: String,
-    /// Print the URL and open no browser
-    #[arg(long)]
-    print: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
+    Open {
+        /// Message id
+        #[arg(add = Values::Message.candidates())]
+        id: String,
+        /// Print the URL and open no browser
+        #[arg(long)]
+        print: bool,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
 }
 
-impl Open {
+impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let page = open::url(context)?;
-        let organization = self.organization.name();
-        let client = control::client(context, organization).await?;
-        let Some(message) = control::send(context, client.messages().get(&self.id)).await? else {
-            return Ok(());
-        };
-        let view = format!("mailbox/{}", message.id);
-        let url = open::view(context, &page, &view, organization).await?;
-        open::open(context, &url, self.print).await
+        match self {
+            Self::List { filters, limit, all, organization } => {
+                type Messages = Request<Page<MessageSummary>>;
+
+                let after = times::after(context, filters.after.as_deref()).await?;
+                let client = organization.client(context).await?;
+                let request = || {
+                    let list = client.messages().list();
+                    list.given(filters.to.as_ref(), Messages::to)
+                        .given(filters.from.as_ref(), Messages::from)
+                        .given(filters.subject.as_ref(), Messages::subject)
+                        .given(after.as_ref(), Messages::after)
+                        .given(limit, Messages::limit)
+                };
+                control::pages(context, request, all, VIEW, "no messages").await
+            }
+            Self::Wait { filters, organization } => {
+                let after = times::after(context, filters.after.as_deref()).await?;
+                let client = organization.client(context).await?;
+                let wait = client.messages().wait().timeout(context.settings.timeout.value);
+                let request = wait
+                    .given(filters.to.as_ref(), Request::<Message>::to)
+                    .given(filters.from.as_ref(), Request::<Message>::from)
+                    .given(filters.subject.as_ref(), Request::<Message>::subject)
+                    .given(after.as_ref(), Request::<Message>::after);
+                let shown = control::show(context, request, VIEW).await;
+                shown.map_err(|mut failure| {
+                    if failure.details().status == Some(408) {
+                        let details = failure.details_mut();
+                        // The service did not reject anything: it says what is in the mailbox.
+                        let start = details.message.find("no matching message").unwrap_or(0);
+                        details.message.drain(..start);
+                        details.hint = Some(format!(
+                            "list all messages: {}",
+                            context.svc("sandbox messages list")
+                        ));
+                    }
+                    failure
+                })
+            }
+            Self::Get { id, raw, html, links, attachments, organization } => {
+                let client = organization.client(context).await?;
+                let messages = client.messages();
+                if let Some(directory) = &attachments {
+                    return attachments::save(context, messages, &id, directory).await;
+                }
+                match (raw, html, links) {
+                    (true, _, _) => control::document(context, messages.raw(&id)).await,
+                    (_, true, _) => control::document(context, messages.html(&id)).await,
+                    (_, _, true) => control::show(context, messages.links(&id), VIEW).await,
+                    _ => control::show(context, messages.get(&id), VIEW).await,
+                }
+            }
+            Self::Open { id, print, organization } => {
+                let page = open::url(context)?;
+                let organization = organization.name();
+                let client = control::client(context, organization).await?;
+                let Some(message) = control::send(context, client.messages().get(&id)).await?
+                else {
+                    return Ok(());
+                };
+                let view = format!("mailbox/{}", message.id);
+                let url = open::view(context, &page, &view, organization).await?;
+                open::open(context, &url, print).await
+            }
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
-use clap::Args;
+use clap::Subcommand;
 use svc_reference_server::client::Organization;
 use svc_reference_server::client::OrganizationSummary;
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control;
+use crate::control::{self, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -27,50 +27,46 @@ pub const LISTED: View = View(&[
     Column::new("BALANCE", "/balance_cents", Show::Cents),
 ]);
 
-group! {
-    pub enum Command {
-        Create(Create),
-        List(List),
-    }
-}
-
-/// Create an organization, with keys for both services
-///
-/// The keys have all scopes and are shown only once.
-#[derive(Args, Debug)]
-#[command(add = changes(&[], of::<Organization>).of_sandbox())]
-#[command(after_long_help = "\
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Create an organization, with keys for both services
+    ///
+    /// The keys have all scopes and are shown only once.
+    #[command(add = changes(&[], of::<Organization>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox organizations create --name Test --jq .email_key")]
-pub struct Create {
-    /// Organization name
-    #[arg(long, value_name = "TEXT")]
-    name: Option<String>,
-    /// Balance in cents [default: 0]
-    #[arg(long, value_name = "CENTS", allow_negative_numbers = true)]
-    balance_cents: Option<i64>,
-}
-
-impl Create {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        let request = client.organizations().create(self.name.as_deref(), self.balance_cents);
-        control::show(context, request, VIEW).await
-    }
-}
-
-/// List all organizations
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<OrganizationSummary>>).of_sandbox())]
-#[command(after_long_help = "\
+    Create {
+        /// Organization name
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// Balance in cents [default: 0]
+        #[arg(long, value_name = "CENTS", allow_negative_numbers = true)]
+        balance_cents: Option<i64>,
+    },
+    /// List all organizations
+    #[command(add = reads(&[], of::<Vec<OrganizationSummary>>).of_sandbox())]
+    #[command(after_long_help = "\
 Examples:
   svc sandbox organizations list")]
-pub struct List {}
+    List,
+}
 
-impl List {
+impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        let request = client.organizations().list();
-        control::list(context, request, LISTED, "no organizations").await
+        match self {
+            Self::Create { name, balance_cents } => {
+                let client = control::client(context, None).await?;
+                let request = client.organizations().create(name.as_deref(), balance_cents);
+                control::show(context, request, VIEW).await
+            }
+            Self::List => {
+                let all = OfOrganization::default();
+                all.list(context, LISTED, "no organizations", |client| {
+                    client.organizations().list()
+                })
+                .await
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
-use clap::Args;
+use clap::Subcommand;
 use svc_reference_server::client::{LoggedRequest, Notification, Page, Request};
 use svc_sdk::Operation;
 
@@ -25,11 +25,94 @@ pub const VIEW: View = View(&[
     Column::id("KEY", "/key").droppable(),
 ]);
 
-group! {
-    pub enum Command {
-        List(List),
-        Tail(Tail),
-        Get(Get),
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// List the newest requests, newest first
+    #[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox requests list --status 4xx
+  svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
+    List {
+        /// Filter by operation, such as emails.send
+        #[arg(long, value_name = "OPERATION", value_parser = operation, add = Values::Operation.candidates())]
+        operation: Option<Operation>,
+        /// Filter by status, such as 202, or by class, such as 4xx
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Filter by key id
+        #[arg(long, value_name = "ID", add = Values::SandboxKey.candidates())]
+        key_id: Option<String>,
+        /// Begun after this time, such as 10m or 2026-12-01
+        ///
+        /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+        after: Option<String>,
+        /// Requests per page, 1 to 100 [default: 20]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Fetch every page
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Print each request as it is handled
+    ///
+    /// Piped, each line is JSON. Ctrl-C ends the command with exit
+    /// code 130, SIGTERM with 0.
+    #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox requests tail
+  svc sandbox requests tail -o ndjson --jq .operation")]
+    Tail {
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+    /// Show a request with the beginning of its bodies
+    #[command(add = reads(&[], of::<LoggedRequest>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox requests get req_019a
+  svc sandbox requests get req_019a --jq .responseBody.text")]
+    Get {
+        /// Request id, which is the X-Request-Id of the response
+        #[arg(add = Values::SandboxRequest.candidates())]
+        id: String,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
+}
+
+impl Command {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::List { operation, status, key_id, after, limit, all, organization } => {
+                note_without_server(context);
+                type Requests = Request<Page<LoggedRequest>>;
+
+                let after = times::after(context, after.as_deref()).await?;
+                let client = organization.client(context).await?;
+                let request = || {
+                    let list = client.requests().list();
+                    list.given(operation, Requests::operation)
+                        .given(status.as_ref(), Requests::status)
+                        .given(key_id.as_ref(), Requests::key)
+                        .given(after.as_ref(), Requests::after)
+                        .given(limit, Requests::limit)
+                };
+                control::pages(context, request, all, VIEW, "no requests").await
+            }
+            Self::Tail { organization } => {
+                let is_request = |event: &Notification| matches!(event, Notification::Request(_));
+                follow(context, organization.name(), is_request).await
+            }
+            Self::Get { id, organization } => {
+                note_without_server(context);
+                organization.show(context, VIEW, |client| client.requests().get(&id)).await
+            }
+        }
     }
 }
 
@@ -43,105 +126,9 @@ fn note_without_server(context: &Context) {
     }
 }
 
-/// List the newest requests, newest first
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<Vec<LoggedRequest>>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox requests list --status 4xx
-  svc sandbox requests list --operation emails.send --jq .[0].requestBody.text")]
-pub struct List {
-    /// Filter by operation, such as emails.send
-    #[arg(long, value_name = "OPERATION", value_parser = operation, add = Values::Operation.candidates())]
-    operation: Option<Operation>,
-    /// Filter by status, such as 202, or by class, such as 4xx
-    #[arg(long, value_name = "STATUS")]
-    status: Option<String>,
-    /// Filter by key id
-    #[arg(long, value_name = "ID", add = Values::SandboxKey.candidates())]
-    key_id: Option<String>,
-    /// Begun after this time, such as 10m or 2026-12-01
-    ///
-    /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    after: Option<String>,
-    /// Requests per page, 1 to 100 [default: 20]
-    #[arg(long, value_name = "N")]
-    limit: Option<u32>,
-    /// Fetch every page
-    #[arg(long)]
-    all: bool,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl List {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        note_without_server(context);
-        type Requests = Request<Page<LoggedRequest>>;
-
-        let after = times::after(context, self.after.as_deref()).await?;
-        let client = self.organization.client(context).await?;
-        let request = || {
-            let list = client.requests().list();
-            list.given(self.operation, Requests::operation)
-                .given(self.status.as_ref(), Requests::status)
-                .given(self.key_id.as_ref(), Requests::key)
-                .given(after.as_ref(), Requests::after)
-                .given(self.limit, Requests::limit)
-        };
-        control::pages(context, request, self.all, VIEW, "no requests").await
-    }
-}
-
 fn operation(text: &str) -> Result<Operation, &'static str> {
     // A name that both services have is that of the email service.
     let mut all = Operation::ALL.iter().copied().rev();
     all.find(|operation| operation.name() == text || operation.to_string() == text)
         .ok_or("is not an operation, such as emails.send")
-}
-
-/// Print each request as it is handled
-///
-/// Piped, each line is JSON. Ctrl-C ends the command with
-/// exit code 130, SIGTERM with 0.
-#[derive(Args, Debug)]
-#[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox requests tail
-  svc sandbox requests tail -o ndjson --jq .operation")]
-pub struct Tail {
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Tail {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let is_request = |event: &Notification| matches!(event, Notification::Request(_));
-        follow(context, self.organization.name(), is_request).await
-    }
-}
-
-/// Show a request with the beginning of its bodies
-#[derive(Args, Debug)]
-#[command(add = reads(&[], of::<LoggedRequest>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox requests get req_019a
-  svc sandbox requests get req_019a --jq .responseBody.text")]
-pub struct Get {
-    /// Request id, which is the X-Request-Id of the response
-    #[arg(add = Values::SandboxRequest.candidates())]
-    id: String,
-    #[command(flatten)]
-    organization: OfOrganization,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        note_without_server(context);
-        let client = self.organization.client(context).await?;
-        control::show(context, client.requests().get(&self.id), VIEW).await
-    }
 }

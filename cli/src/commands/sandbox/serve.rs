@@ -1,11 +1,12 @@
 //! The `svc sandbox serve` command.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
@@ -14,9 +15,11 @@ use svc_reference_server::{InvalidSeed, Network};
 use crate::command_spec::local;
 use crate::context::{Context, SANDBOX_EMAIL_KEY};
 use crate::failure::Failure;
-use crate::input::address;
+use crate::input::{address, switch};
+use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{in_memory_dir, seeded};
+use crate::settings::{GlobalFlags, Sourced, table};
 
 /// Run the sandbox in the foreground
 ///
@@ -25,11 +28,11 @@ use crate::sandbox::{in_memory_dir, seeded};
 /// service) and sk_test_sandbox (extraction service). Ctrl-C or SIGTERM stops the server; the data is
 /// kept.
 ///
-/// Each option has an environment variable: SVC_SANDBOX_ADDR for --addr, and so on. Those of --data and
-/// of switches are SVC_SANDBOX_DIR and, for example, SVC_SANDBOX_IN_MEMORY=true; SVC_SANDBOX_SET takes
-/// several settings, separated by commas. SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY replace
-/// the seeded keys, and SVC_SANDBOX_CONTROL_TOKEN sets the token of the control interface. RUST_LOG
-/// selects what is logged.
+/// Each option has an environment variable, which --env-file may set: SVC_SANDBOX_ADDR for --addr, and
+/// so on. Those of --data and of switches are SVC_SANDBOX_DIR and, for example,
+/// SVC_SANDBOX_IN_MEMORY=true; SVC_SANDBOX_SET takes several settings, separated by commas.
+/// SVC_SANDBOX_EMAIL_KEY and SVC_SANDBOX_EXTRACTION_KEY replace the seeded keys, and
+/// SVC_SANDBOX_CONTROL_TOKEN sets the token of the control interface. RUST_LOG selects what is logged.
 #[derive(Args, Debug)]
 #[command(add = local(of::<Ready>).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
@@ -203,7 +206,52 @@ pub struct Ready<'a> {
 }
 
 impl Serve {
+    /// Adds the variables of the file of `--env-file`. clap knows only those of the process.
+    fn with_variables(context: &Context) -> Result<Self, Failure> {
+        // Every option after the command; those before it are global.
+        let typed = context.typed().iter().skip_while(|word| *word != "sandbox").skip(1);
+        let typed = typed.skip_while(|word| *word != "serve").skip(1).cloned().collect::<Vec<_>>();
+        let mut words = vec!["svc".into()];
+        let command = Self::augment_args(clap::Command::new("svc"));
+        for argument in command.get_arguments() {
+            let variable = argument
+                .get_env()
+                .and_then(|name| table::variables().find(|known| name.to_str() == Some(*known)));
+            let option = argument.get_long().map(|name| format!("--{name}"));
+            let (Some(variable), Some(option)) = (variable, option) else { continue };
+            let is_typed = |word: &OsString| {
+                let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            };
+            let Some(Sourced { value, source }) = context.settings.variable(variable) else {
+                continue;
+            };
+            if typed.iter().any(is_typed) {
+                continue;
+            }
+            if argument.get_action().takes_values() {
+                words.push(format!("{option}={value}").into());
+            } else if switch::parse(&value).ok_or_else(|| {
+                Failure::usage(format!("{source}: `{value}` is not true or false"))
+            })? {
+                words.push(option.into());
+            }
+        }
+        words.extend(typed);
+        let command = GlobalFlags::augment_args(command);
+        let matches = command.try_get_matches_from(words);
+        matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
+            let text = error.to_string();
+            let problem = text.lines().next().unwrap_or_default();
+            Failure::usage(problem.trim_start_matches("error: "))
+        })
+    }
+
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        Self::with_variables(context)?.serve(context).await
+    }
+
+    async fn serve(self, context: &Context) -> Result<(), Failure> {
         use svc_reference_server::{Server, StartError};
 
         use crate::failure::with_causes;
@@ -313,7 +361,7 @@ impl Serve {
         match self.until_stdin_closes {
             true => tokio::select! {
                 _ = stop.recv() => {}
-                () = stdin_closed() => {}
+                () = stdin_closed(context.out.streams().stdin()) => {}
             },
             false => drop(stop.recv().await),
         }
@@ -346,10 +394,10 @@ impl Serve {
 }
 
 /// Completes at the end of standard input. It is read on a thread that nothing waits for.
-async fn stdin_closed() {
+async fn stdin_closed(mut stdin: Stdin) {
     let (closed, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = std::io::copy(&mut stdin, &mut std::io::sink());
         let _ = closed.send(());
     });
     let _ = end.await;

@@ -24,6 +24,11 @@ pub fn rows() -> Vec<Row> {
             .not_found("contacts list aud_missing")
             .also("a page", 0, "contacts list $audience --page 1 --page-size 1")
             .also("every page", 0, "contacts list $audience --all -o ndjson"),
+        Row::service("contacts get", "contacts get $contact")
+            .given(AUDIENCE)
+            .given(ADA)
+            .wrong("contacts get")
+            .not_found("contacts get con_missing"),
         Row::service("contacts update", "contacts update $contact --name 'Ada King' --meta seats:=null --subscribed false")
             .given(AUDIENCE)
             .given(ADA)

@@ -16,6 +16,10 @@ pub fn rows() -> Vec<Row> {
             .given(SHOP)
             .wrong("domains list all")
             .never(Situation::NotFound, "it takes no id"),
+        Row::service("domains get", "domains get $domain")
+            .given(SEEDED)
+            .wrong("domains get")
+            .not_found("domains get dom_missing"),
         Row::service("domains verify", "--sandbox domains verify $domain")
             .given(SEEDED)
             .given("other=domains create other.test --jq .id")
@@ -26,10 +30,10 @@ pub fn rows() -> Vec<Row> {
         Row::service("domains records", "--sandbox domains records $domain")
             .given(SHOP)
             .given("sandbox dns publish shop.test --record spf")
-            .wrong("domains records $domain --format xml")
+            .wrong("domains records $domain -o xml")
             .not_found("domains records dom_missing")
-            .also("as a zone file", 0, "domains records $domain --format bind")
-            .also("as Terraform", 0, "domains records $domain --format terraform"),
+            .also("as a zone file", 0, "domains records $domain -o bind")
+            .also("as Terraform", 0, "domains records $domain -o terraform"),
         Row::service("domains delete", "domains delete $domain --yes")
             .given(SEEDED)
             .wrong("domains delete --yes")

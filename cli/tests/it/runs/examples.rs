@@ -25,7 +25,7 @@ const CODES: &[(&str, i32, &str)] = &[
     ("svc audiences delete aud_019a", 2, "asks for confirmation, and standard input is empty"),
     ("svc contacts delete con_019a", 2, "asks for confirmation"),
     ("svc bulk remove 20261122-101500-1f3a9c02", 2, "asks for confirmation"),
-    ("svc domains delete example.com", 2, "asks for confirmation"),
+    ("svc domains delete dom_019a", 2, "asks for confirmation"),
     ("svc webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc extraction webhooks delete whk_019a", 2, "asks for confirmation"),
     ("svc api GET /v1/extractions --service extraction", 5, "the server has no such path"),
@@ -65,9 +65,11 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("import aud_019a people.csv", "import aud_019a good.csv"),
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
+    ("extraction webhooks get whk_019a", "extraction webhooks get $extraction_hook"),
     ("extraction webhooks rotate whk_019a", "extraction webhooks rotate $extraction_hook"),
     ("svc webhooks rotate whk_019a", "svc --sandbox webhooks rotate whk_019a"),
     ("domains verify example.com", "domains verify sandbox.test"),
+    ("domains get example.com", "domains get sandbox.test"),
     ("domains delete example.com", "domains delete sandbox.test"),
     ("example.test spf", "sandbox.test spf"),
     ("dns publish example.test", "dns publish sandbox.test"),
@@ -128,9 +130,23 @@ const IDS: &[(&str, &str)] = &[
         "job=bulk send list.csv --from hello@sandbox.test --subject Hi --text Hello --yes --again --jq .job",
     ),
     ("'Spring offers'", "audiences create 'Spring offers'"),
+    ("contacts get ada@example.org", "audiences create Newsletter"),
+    ("contacts get ada@example.org", "contacts create Newsletter ada@example.org"),
     ("contacts update ada@example.org", "audiences create Newsletter"),
     ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
     ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
+    (
+        "extraction webhooks delete https://example.com/hooks",
+        "extraction webhooks create https://example.com/hooks --event extraction.failed",
+    ),
+    (
+        "extraction webhooks get https://example.com/hooks",
+        "extraction webhooks create https://example.com/hooks --event extraction.failed",
+    ),
+    (
+        "webhooks get https://example.com/hooks",
+        "webhooks create https://example.com/hooks --event email.sent",
+    ),
     (
         "webhooks rotate https://example.com/hooks",
         "webhooks create https://example.com/hooks --event email.sent",
@@ -239,7 +255,8 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");
-    let mut command = Command::new("bash");
+    // With a path, it is started without copying the memory map of this process.
+    let mut command = Command::new("/bin/bash");
     let text = text.trim_end_matches(" &");
     command.args(["-euo", "pipefail", "-c"]).arg(if runs_on {
         format!("exec {text}")

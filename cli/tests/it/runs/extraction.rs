@@ -21,6 +21,10 @@ pub fn rows() -> Vec<Row> {
             .given(HOOK)
             .wrong("extraction webhooks list all")
             .never(Situation::NotFound, "it takes no id"),
+        Row::service("extraction webhooks get", "extraction webhooks get $hook")
+            .given(HOOK)
+            .wrong("extraction webhooks get")
+            .not_found("extraction webhooks get whk_missing"),
         Row::service("extraction webhooks rotate", "extraction webhooks rotate $hook --yes")
             .given(HOOK)
             .wrong("extraction webhooks rotate --yes")

@@ -75,7 +75,7 @@ pub struct World {
 
 impl World {
     pub fn start() -> Self {
-        let data = Home::in_memory();
+        let data = Home::short();
         let mut child = data
             .command(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--data"])
             .arg(data.path("server"))
@@ -98,7 +98,7 @@ impl World {
         // The response arrives when all work is done.
         let clock = self.control("clock", &json!({"advance": "0ms"}));
         let now = clock["now"].as_str().expect("a time").parse::<DateTime<Utc>>().expect("a time");
-        let home = Home::in_memory();
+        let home = Home::short();
         for (name, content) in FILES {
             home.file(name, content);
         }

@@ -16,6 +16,10 @@ pub fn rows() -> Vec<Row> {
             .given(HOOK)
             .wrong("webhooks list all")
             .never(Situation::NotFound, "it takes no id"),
+        Row::service("webhooks get", "webhooks get $hook")
+            .given(HOOK)
+            .wrong("webhooks get")
+            .not_found("webhooks get whk_missing"),
         Row::service("webhooks update", "webhooks update $hook --active false")
             .given(HOOK)
             .wrong("webhooks update $hook --active maybe")

@@ -22,6 +22,39 @@ fn an_address_beyond_loopback_names_both_networks() {
     assert!(run.stderr.contains("--addr"), "{run:?}");
 }
 
+/// The server ends at once, because its standard input is closed.
+#[test]
+fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_line() {
+    let home = Home::new();
+    home.file(
+        ".env",
+        "SVC_SANDBOX_ADDR=127.0.0.1:0\nSVC_SANDBOX_IN_MEMORY=yes\nSVC_SANDBOX_SMTP=127.0.0.1:0\n\
+         SVC_SANDBOX_UNTIL_STDIN_CLOSES=1\nSVC_SANDBOX_PUBLIC_URL=http://file.example\n\
+         SVC_SANDBOX_SET=create-status=200\nSVC_SANDBOX_CONTROL_TOKEN=our-token\n",
+    );
+    let serve = ["--env-file", ".env", "sandbox", "serve"];
+    let url = |args: &[&str], env: &[(&str, &str)]| {
+        let run = home.run_with_env(&[&serve[..], args].concat(), env);
+        assert_eq!(run.code, 0, "{run:?}");
+        let ready = run.json();
+        assert!(ready["smtp"].is_string() && ready["data"].is_null(), "{ready}");
+        assert_eq!(ready["control_token"], "our-token");
+        ready["http"].as_str().expect("a URL").to_owned()
+    };
+    let env = [("SVC_SANDBOX_PUBLIC_URL", "http://environment.example")];
+    assert_eq!(url(&[], &[]), "http://file.example");
+    assert_eq!(url(&[], &env), "http://environment.example");
+    assert_eq!(url(&["--public-url", "http://option.example"], &env), "http://option.example");
+
+    home.file(".env", "SVC_SANDBOX_IN_MEMORY=perhaps\n");
+    let wrong = home.run(&serve);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stderr.contains("SVC_SANDBOX_IN_MEMORY: `perhaps` is not true"), "{wrong:?}");
+    home.file(".env", "SVC_SANDBOX_KEEP=0\n");
+    let wrong = home.run(&serve);
+    assert!(wrong.code == 2 && wrong.stderr.contains("'--keep <N>'"), "{wrong:?}");
+}
+
 #[test]
 fn options_come_from_the_environment() {
     let home = Home::new();

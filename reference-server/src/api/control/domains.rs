@@ -3,8 +3,6 @@
 
 use svc_sdk::email as sdk;
 
-use crate::api::email::audiences::Audience;
-use crate::api::email::contacts::Contact;
 use crate::api::email::domains::{View, view};
 use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
@@ -13,6 +11,8 @@ use crate::control::domains as control;
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, PageQuery};
 use crate::model::error::ApiError;
+use crate::store::audiences::Audience;
+use crate::store::contacts::Contact;
 use crate::store::{Reader, audiences, contacts, domains};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -45,7 +45,7 @@ pub(crate) async fn audiences(
     let (limit, cursor) = start(call.query);
     let read = move |reader: Reader<'_>, of| audiences::page(reader, of, &cursor, limit as i64 + 1);
     let found = call.data.read(read).await?;
-    Json::of(&Page::of(found, limit, |last| last.id.clone()).map(Audience::from))
+    Json::of(&Page::of(found, limit, |last| last.id.clone()))
 }
 
 /// Lists one page of the contacts of an audience, oldest first.
@@ -57,7 +57,7 @@ pub(crate) async fn contacts(
         audiences::find(reader, &audience, organization)?;
         contacts::list_after(reader, &audience, &cursor, limit as i64 + 1)
     });
-    Json::of(&Page::of(found.await?, limit, |last| last.id.clone()).map(Contact::from))
+    Json::of(&Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
 /// The limit of a page, and the ID that it begins after.

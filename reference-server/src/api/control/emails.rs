@@ -118,10 +118,13 @@ pub(crate) async fn simulate(
     call: ControlCall<EmailEvent>,
 ) -> Result<Json<emails::View<'static>>, ApiError> {
     let (id, event) = (call.id(), call.body);
-    let Some(change) = Change::parse(&event.event) else {
-        let names: Vec<&str> = Change::ALL.iter().map(|(name, _)| *name).collect();
-        return Err(ApiError::field("event", format!("must be one of {}", names.join(", "))));
-    };
+    let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
+        let names = error
+            .to_string()
+            .rsplit_once("expected ")
+            .map_or_else(String::new, |(_, names)| names.to_owned());
+        ApiError::field("event", format!("must be {}", names.replace('`', "")))
+    })?;
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {
         return Err(ApiError::field("detail.type", "must be hard or soft"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use svc_sdk::Service;
 
-use super::seed::file::{self, SeedError};
+use super::seed::file::{Seeding, each};
 use super::seed::{check_name, insert_keys};
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
@@ -15,7 +15,6 @@ use crate::control::organizations::{
     self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
 };
 use crate::model::error::{ApiError, Code};
-use crate::model::seed_file::{SeedFile, SeedOrganization};
 use crate::store::domains;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
@@ -36,9 +35,7 @@ impl From<Webhook> for OrganizationWebhook {
 
 pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
     let (app, new) = (&call.data.app, call.body);
-    if let Some(message) = new.name.as_deref().and_then(check_name) {
-        return Err(ApiError::field("name", message));
-    }
+    new.name.as_deref().map_or(Ok(()), check_name)?;
     if app.settings.seed && new.name.as_deref() == Some(SANDBOX) {
         let message = "the organization Sandbox already exists";
         return Err(ApiError::new(Code::Conflict, message));
@@ -66,21 +63,9 @@ pub(crate) async fn create_with_keys(
             Some(domain) => domain,
             None => format!("{}.test", random_hex::<4>()?),
         };
-        let seed = SeedOrganization::with(
-            name.clone(),
-            domain,
-            webhooks.into_iter().map(|webhook| (webhook.url, webhook.events, webhook.secret)),
-        );
-        file::apply_to(tx, app, &SeedFile::default(), number, &seed, "").map_err(|error| {
-            match error {
-                SeedError::Invalid(mistake) => {
-                    let field = mistake.field.trim_start_matches('.');
-                    let field = if field == "domains[0].name" { "domain" } else { field };
-                    ApiError::field(field, mistake.message)
-                }
-                SeedError::Failed(error) => error,
-            }
-        })?;
+        let mut seeding = Seeding { tx, app, organization: number };
+        seeding.domain(&domain, true).map_err(|error| error.within("domain"))?;
+        each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
         let domain = domains::list(tx.reader(), number)?.into_iter().next();
         let domain = domain.map(|domain| domain.name).unwrap_or_default();
         let webhooks = [Service::Email, Service::Extraction]

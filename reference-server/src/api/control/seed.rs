@@ -6,9 +6,8 @@ pub(crate) mod file;
 
 use std::sync::Arc;
 
-use svc_sdk::{Scope, Service};
+use svc_sdk::Service;
 
-use self::file::SeedError;
 use crate::api::control::dns::publish_records;
 use crate::app::App;
 use crate::control::keys::KeyMode;
@@ -18,7 +17,7 @@ use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::model::clock;
 use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
-use crate::model::scope::EMAIL_SCOPES;
+use crate::model::scope::all_scopes;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, dns_records, keys};
@@ -49,11 +48,8 @@ fn create_keys_and_domain(
 pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     let Ok(organization) = organizations::find_named(tx.reader(), SANDBOX) else { return Ok(()) };
     let (email, extraction) = (&app.settings.email_key, &app.settings.extraction_key);
-    for (service, key, scopes) in [
-        (Service::Email, email, EMAIL_SCOPES.to_vec()),
-        (Service::Extraction, extraction, vec![Scope::Full]),
-    ] {
-        let secret = key.expose();
+    for (service, key) in [(Service::Email, email), (Service::Extraction, extraction)] {
+        let (secret, scopes) = (key.expose(), all_scopes(service));
         if keys::find(tx.reader(), secret)?.is_none() {
             keys::create(tx, secret, organization, service, scopes, KeyMode::Test)?;
         }
@@ -109,9 +105,9 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
 /// Applies the seed file again, in which the start found no mistake.
 fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(), ApiError> {
     let Some(seed) = &app.settings.seed_file else { return Ok(()) };
-    file::apply(tx, app, seed, only).map_err(|error| match error {
-        SeedError::Invalid(mistake) => ApiError::internal(format!("the seed file: {mistake}")),
-        SeedError::Failed(error) => error,
+    file::apply(tx, app, seed, only).map_err(|error| match seed.mistake(&error) {
+        Some(mistake) => ApiError::internal(format!("the seed file: {mistake}")),
+        None => error,
     })
 }
 
@@ -148,17 +144,18 @@ pub(crate) fn insert_keys(
     email_key: &str,
     extraction_key: &str,
 ) -> Result<(), ApiError> {
-    let scopes = EMAIL_SCOPES.to_vec();
-    keys::create(tx, email_key, organization, Service::Email, scopes, KeyMode::Test)?;
-    let scopes = vec![Scope::Full];
-    keys::create(tx, extraction_key, organization, Service::Extraction, scopes, KeyMode::Test)?;
+    for (service, key) in [(Service::Email, email_key), (Service::Extraction, extraction_key)] {
+        keys::create(tx, key, organization, service, all_scopes(service), KeyMode::Test)?;
+    }
     Ok(())
 }
 
-/// What is wrong with the name of an organization.
-pub(crate) fn check_name(name: &str) -> Option<String> {
+/// Returns an error if this cannot be the name of an organization.
+pub(crate) fn check_name(name: &str) -> Result<(), ApiError> {
     let length = name.chars().count();
-    let is_valid = (1..=MAX_NAME_LENGTH).contains(&length) && !name.chars().any(char::is_control);
-    (!is_valid)
-        .then(|| format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters"))
+    if (1..=MAX_NAME_LENGTH).contains(&length) && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let message = format!("must have 1 to {MAX_NAME_LENGTH} characters and no control characters");
+    Err(ApiError::field("name", message))
 }

@@ -1,43 +1,18 @@
 //! Audiences (`docs/email-service/audiences.md`).
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::api::framework::{Call, Created, JsonBody, List, NoContent, Resource};
 use crate::model::error::ApiError;
-use crate::model::schema;
-use crate::model::time;
 use crate::store::Reader;
-use crate::store::audiences;
+use crate::store::audiences::{self, Audience};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAudience")]
 pub(crate) struct New {
     #[schemars(required, regex(pattern = r"\S"))]
     name: Option<String>,
-}
-
-/// A list of contacts.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Audience {
-    id: String,
-    name: String,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
-}
-
-impl From<audiences::Audience> for Audience {
-    fn from(audience: audiences::Audience) -> Self {
-        Self {
-            id: audience.id,
-            name: audience.name,
-            created_at: time::rfc3339(audience.created_at),
-            updated_at: time::rfc3339(audience.updated_at),
-        }
-    }
 }
 
 pub(crate) async fn create(
@@ -49,8 +24,7 @@ pub(crate) async fn create(
     let name = required_name(new.name)?;
     let (compatibility, organization) = (call.compatibility().clone(), call.organization());
     call.create(&bytes, move |tx| {
-        let audience = Audience::from(audiences::insert(tx, organization, name)?);
-        Created::new(&compatibility, &audience)
+        Created::new(&compatibility, &audiences::insert(tx, organization, name, None)?)
     })
     .await
 }
@@ -58,15 +32,13 @@ pub(crate) async fn create(
 pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |reader| audiences::list(reader, organization)).await?;
-    let views: Vec<Audience> = all.into_iter().map(Audience::from).collect();
-    List::new(call.compatibility(), &views)
+    List::new(call.compatibility(), &all)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |reader: Reader<'_>| audiences::find(reader, &id, organization);
-    let audience = Audience::from(call.app().store.read(find).await?);
-    Resource::new(call.compatibility(), &audience)
+    Resource::new(call.compatibility(), &call.app().store.read(find).await?)
 }
 
 /// Deletes an audience with its contacts

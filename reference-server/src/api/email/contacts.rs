@@ -1,18 +1,16 @@
 //! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::{ApiError, Problems};
-use crate::model::schema;
-use crate::model::time;
 use crate::store::Reader;
 use crate::store::audiences;
-use crate::store::contacts::{self, NewContact};
+use crate::store::contacts::{self, Contact, NewContact};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewContact")]
@@ -40,39 +38,6 @@ pub(crate) struct Update {
     subscribed: Option<bool>,
 }
 
-/// A contact of an audience.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Contact {
-    id: String,
-    audience_id: String,
-    email: String,
-    name: Option<String>,
-    metadata: Map<String, Value>,
-    topics: Vec<String>,
-    subscribed: bool,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
-}
-
-impl From<contacts::Contact> for Contact {
-    fn from(contact: contacts::Contact) -> Self {
-        Self {
-            id: contact.id,
-            audience_id: contact.audience,
-            email: contact.email,
-            name: contact.name,
-            metadata: contact.metadata,
-            topics: contact.topics,
-            subscribed: contact.subscribed,
-            created_at: time::rfc3339(contact.created_at),
-            updated_at: time::rfc3339(contact.updated_at),
-        }
-    }
-}
-
 pub(crate) async fn create(
     mut call: Call,
     body: JsonBody<New>,
@@ -98,8 +63,7 @@ pub(crate) async fn create(
     let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
         let new = NewContact { audience, email, name: new.name, metadata, topics };
-        let contact = contacts::insert(tx, organization, new)?;
-        Created::new(&compatibility, &Contact::from(contact))
+        Created::new(&compatibility, &contacts::insert(tx, organization, new)?)
     })
     .await
 }
@@ -145,7 +109,6 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
         Ok((page, contacts, total))
     });
     let (page, contacts, total) = found.await?;
-    let contacts: Vec<Contact> = contacts.into_iter().map(Contact::from).collect();
     page.response(call.compatibility(), contacts, total)
 }
 
@@ -165,7 +128,7 @@ pub(crate) async fn update(
             if update.apply(&mut contact)? {
                 contacts::update(tx, &mut contact)?;
             }
-            Resource::new(&compatibility, &Contact::from(contact))
+            Resource::new(&compatibility, &contact)
         })
         .await
 }
@@ -173,7 +136,7 @@ pub(crate) async fn update(
 impl Update {
     /// Updates the contact and returns whether anything changed
     /// (`docs/undocumented/both-services.md#empty-updates`).
-    fn apply(self, contact: &mut contacts::Contact) -> Result<bool, ApiError> {
+    fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
         if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
             problems.add("email", "cannot be changed");

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::api::framework::Object;
 use crate::mail::mime::check_content_type;
 use crate::model::address::{Mailbox, check_header, reject_line_breaks, without_final_dot};
 use crate::model::error::{ApiError, Problems};
@@ -60,7 +59,7 @@ pub(crate) struct NewEmail {
     #[schemars(with = "Option<schema::MessageHeaders>")]
     headers: Option<Map<String, Value>>,
     #[schemars(length(max = 20))]
-    attachments: Option<Vec<Object<NewAttachment>>>,
+    attachments: Option<Vec<NewAttachment>>,
     tags: Option<Map<String, Value>>,
     /// An ISO 8601 date-time with an offset or `Z`, or a date (midnight UTC). An email with a
     /// time in the past is sent immediately.
@@ -276,7 +275,7 @@ fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to
     }
 }
 
-fn check_attachments(problems: &mut Problems, new: Vec<Object<NewAttachment>>) -> Vec<Attachment> {
+fn check_attachments(problems: &mut Problems, new: Vec<NewAttachment>) -> Vec<Attachment> {
     let count = new.len();
     if count > MAX_ATTACHMENTS {
         problems.add(
@@ -286,7 +285,7 @@ fn check_attachments(problems: &mut Problems, new: Vec<Object<NewAttachment>>) -
         return Vec::new();
     }
     let mut attachments = Vec::with_capacity(count);
-    for (index, Object(attachment)) in new.into_iter().enumerate() {
+    for (index, attachment) in new.into_iter().enumerate() {
         let mut invalid = |field: &str, message: &str| {
             problems.add(format!("attachments[{index}].{field}"), message);
         };

@@ -1,17 +1,14 @@
 //! The `webhooks` section of a description: every event with the headers and the body of
 //! its deliveries, generated from the types that the deliveries are serialized from.
 
-use schemars::{JsonSchema, Schema, json_schema};
-use serde::Serialize;
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 use svc_sdk::Service;
 
 use super::document::Document;
 use super::part::Part;
-use crate::delivery::inbound::ReceivedEmail;
 use crate::delivery::payload;
 use crate::delivery::webhook;
-use crate::model::compatibility::ExtractionErrorType;
 use crate::model::event::Event;
 
 /// The description of every event, by its name.
@@ -24,9 +21,11 @@ pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
             _ => Part::Extraction,
         };
         if part.includes(service) {
-            let (description, body) = describe_event(document, *event);
+            let compatibility = &document.settings.compatibility;
+            let body = payload::schema(*event, compatibility, &mut document.responses);
             let retries = retries(event.service());
-            let webhook = webhook(event.service(), event.as_str(), description, &body, &retries);
+            let webhook =
+                webhook(event.service(), event.as_str(), event.description(), &body, &retries);
             webhooks.insert(event.as_str().to_owned(), webhook);
         }
     }
@@ -38,60 +37,6 @@ pub(super) fn describe(document: &mut Document<'_>) -> Map<String, Value> {
         webhooks.insert(Event::TEST.to_owned(), webhook);
     }
     webhooks
-}
-
-/// Describes when an event occurs (`docs/email-service/events.md`,
-/// `docs/extraction-service/events.md`), and the body of its deliveries.
-fn describe_event(document: &mut Document<'_>, event: Event) -> (&'static str, Schema) {
-    use payload::{Body, Bounced, Clicked, Outgoing, WithReason};
-    match event {
-        Event::EmailSent => (
-            "An email was accepted and sent to the recipient's server.",
-            document.response_schema::<Body<'_, Outgoing<'_>>>(),
-        ),
-        Event::EmailDelivered => (
-            "An email was delivered to the recipient's mailbox.",
-            document.response_schema::<Body<'_, Outgoing<'_>>>(),
-        ),
-        Event::EmailBounced => (
-            "The delivery of an email failed permanently (`hard`) or after all retries (`soft`).",
-            document.response_schema::<Body<'_, Bounced<'_>>>(),
-        ),
-        Event::EmailOpened => {
-            ("A recipient opened an email.", document.response_schema::<Body<'_, Outgoing<'_>>>())
-        }
-        Event::EmailClicked => (
-            "A recipient clicked a link in an email.",
-            document.response_schema::<Body<'_, Clicked<'_>>>(),
-        ),
-        Event::EmailComplained => (
-            "A recipient marked an email as spam.",
-            document.response_schema::<Body<'_, WithReason<'_>>>(),
-        ),
-        Event::EmailFailed => (
-            "An email could not be sent because of an error.",
-            document.response_schema::<Body<'_, WithReason<'_>>>(),
-        ),
-        Event::EmailReceived => (
-            "An email arrived for a verified domain.",
-            document.response_schema::<Body<'_, ReceivedEmail<'_>>>(),
-        ),
-        Event::ExtractionCompleted => (
-            "An extraction finished. `data` contains the extracted fields.",
-            document.response_schema::<Body<'_, Fields>>(),
-        ),
-        Event::ExtractionFailed => {
-            let body = match document.settings.compatibility.extraction_error {
-                ExtractionErrorType::Object => {
-                    document.response_schema::<Body<'_, Failure<FailureObject>>>()
-                }
-                ExtractionErrorType::String => {
-                    document.response_schema::<Body<'_, Failure<String>>>()
-                }
-            };
-            ("An extraction failed.", body)
-        }
-    }
 }
 
 fn webhook(
@@ -171,32 +116,4 @@ fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
-}
-
-/// The extracted fields. Their names depend on the template.
-#[derive(Serialize)]
-struct Fields;
-
-impl JsonSchema for Fields {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ExtractedFields".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-        json_schema!({"type": "object", "additionalProperties": true})
-    }
-}
-
-/// The data of a failed extraction that the control interface sends by default.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ExtractionFailure", extend("additionalProperties" = true))]
-struct Failure<E> {
-    error: E,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ExtractionError", extend("additionalProperties" = true))]
-struct FailureObject {
-    code: String,
-    message: String,
 }

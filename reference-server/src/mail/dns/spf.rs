@@ -2,7 +2,6 @@
 //! the RFC. It is our own, because `mail-auth` costs minutes of a build; `tests/peers` compares
 //! the two.
 
-mod includes;
 mod term;
 
 use std::future::Future;
@@ -11,7 +10,6 @@ use std::pin::Pin;
 
 use super::resolver::{LookupError, Resolver};
 use crate::control::messages::SpfVerdict;
-pub(super) use includes::includes;
 use term::{Term, terms};
 
 /// Whether a TXT record is an SPF policy.
@@ -264,15 +262,6 @@ enum Policies {
     None,
     One(String),
     Several,
-}
-
-impl Policies {
-    fn single(self) -> Option<String> {
-        match self {
-            Self::One(policy) => Some(policy),
-            Self::None | Self::Several => None,
-        }
-    }
 }
 
 async fn policy_of(resolver: &Resolver, domain: &str) -> Result<Policies, LookupError> {

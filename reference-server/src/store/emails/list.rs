@@ -126,7 +126,8 @@ pub(crate) fn each(
 fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
     let meta = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
     let meta: Meta = serde_json::from_str(meta).map_err(ApiError::internal)?;
-    let status = Status::from_text(row.get_ref(1)?.as_str().map_err(ApiError::internal)?);
+    let status = row.get_ref(1)?.as_str().map_err(ApiError::internal)?;
+    let status = status.parse().map_err(ApiError::internal)?;
     let times = [row.get(4)?, row.get(5)?];
     Ok(EmailSummary::new(row.get(0)?, meta, status, row.get(2)?, row.get(3)?, times))
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
-use svc_sdk::{Scope, Secret, Service};
+use svc_sdk::{Secret, Service};
 
 use crate::api::framework::ControlCall;
+use crate::control::keys::{KeyMode, KeyService};
+use crate::control::organizations::NewOrganizationWebhook;
+use crate::control::seed_file::{
+    SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedOrganization, SeedTemplate,
+};
 use crate::control::server::SEED;
 use crate::model::error::ApiError;
-use crate::model::scope::EMAIL_SCOPES;
-use crate::model::seed_file::{
-    SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedMode, SeedOrganization,
-    SeedService, SeedTemplate, SeedWebhook, unspanned,
-};
+use crate::model::scope::all_scopes;
 use crate::settings::Settings;
 use crate::store::webhooks::{self, Webhook};
 use crate::store::{Reader, audiences, contacts, domains, keys, organizations, templates};
@@ -35,14 +36,14 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
         let known = known_keys(reader, settings, number)?;
         unknown += keys::list(reader, number)?.len() - known.len();
         Ok(SeedOrganization {
-            name: unspanned(organization.name),
+            name: organization.name,
             balance_cents: Some(organization.balance_cents).filter(|&cents| cents != 0),
             keys: known,
             domains: domains::list(reader, number)?
                 .into_iter()
                 .map(|domain| SeedDomain {
-                    name: unspanned(domain.name),
-                    verified: domain.flags.verified,
+                    name: domain.name,
+                    verified: Some(false).filter(|_| !domain.flags.verified),
                 })
                 .collect(),
             templates: templates::list(reader, number, "", i64::MAX)?
@@ -55,7 +56,7 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                 .map(|audience| {
                     let contacts = contacts::list(reader, &audience.id, i64::MAX, 0)?;
                     let contacts = contacts.into_iter().map(export_contact).collect();
-                    Ok(SeedAudience { name: unspanned(audience.name), contacts })
+                    Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
                 })
                 .collect::<Result<_, ApiError>>()?,
             webhooks: [Service::Email, Service::Extraction]
@@ -86,25 +87,26 @@ fn known_keys(
     organization: i64,
 ) -> Result<Vec<SeedKey>, ApiError> {
     let in_file = settings.seed_file.iter().flat_map(|file| &file.organizations);
-    let in_file = in_file.flat_map(|seed| &seed.keys).map(|key| key.key.get_ref().as_str());
+    let in_file = in_file.flat_map(|seed| &seed.keys).map(|key| key.key.as_str());
     let seeded = [&settings.email_key, &settings.extraction_key].map(Secret::expose);
+    let all = keys::list(reader, organization)?;
     let mut known: Vec<SeedKey> = Vec::new();
     for secret in seeded.into_iter().chain(in_file) {
-        let found = keys::find(reader, secret)?.filter(|key| key.organization == organization);
-        let Some(key) = found.filter(|_| known.iter().all(|one| one.key.get_ref() != secret))
-        else {
+        let Some(found) = keys::find(reader, secret)? else { continue };
+        let Some(shown) = all.iter().find(|key| key.id == found.id) else { continue };
+        if known.iter().any(|one| one.key == secret) {
             continue;
+        }
+        let names = found.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+        let service = match found.service {
+            Service::Email => KeyService::Email,
+            _ => KeyService::Extraction,
         };
-        let (service, all) = match key.service {
-            Service::Email => (SeedService::Email, EMAIL_SCOPES.to_vec()),
-            _ => (SeedService::Extraction, vec![Scope::Full]),
-        };
-        let names = key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
         known.push(SeedKey {
-            key: unspanned(secret.to_owned()),
+            key: secret.to_owned(),
             service,
-            scopes: Some(unspanned(names)).filter(|_| key.scopes != all),
-            mode: SeedMode::default(),
+            scopes: Some(names).filter(|_| found.scopes != all_scopes(found.service)),
+            mode: shown.mode.parse().ok().filter(|mode| *mode != KeyMode::Test),
         });
     }
     Ok(known)
@@ -112,15 +114,14 @@ fn known_keys(
 
 fn export_template(template: templates::Template) -> SeedTemplate {
     let templates::Template { id, subject, html, text, .. } = template;
-    let [subject, html, text] = [subject, html, text].map(|part| part.map(unspanned));
-    SeedTemplate { id: unspanned(id), subject, html, text }
+    SeedTemplate { id, subject, html, text }
 }
 
 fn export_contact(contact: contacts::Contact) -> SeedContact {
     let mut metadata = contact.metadata;
     metadata.values_mut().for_each(remove_nulls);
     SeedContact {
-        email: unspanned(contact.email),
+        email: contact.email,
         name: contact.name,
         topics: Some(contact.topics).filter(|topics| !topics.is_empty()),
         subscribed: Some(contact.subscribed).filter(|subscribed| !subscribed),
@@ -144,12 +145,11 @@ fn remove_nulls(value: &mut serde_json::Value) {
     }
 }
 
-fn export_webhook(webhook: Webhook) -> SeedWebhook {
-    let events = webhook.events.iter().map(|event| event.as_str().to_owned()).collect();
-    SeedWebhook {
-        url: unspanned(webhook.url),
-        events: unspanned(events),
-        secret: Some(unspanned(webhook.secret)),
-        active: webhook.active,
+fn export_webhook(webhook: Webhook) -> NewOrganizationWebhook {
+    NewOrganizationWebhook {
+        url: webhook.url,
+        events: webhook.events.iter().map(|event| event.as_str().to_owned()).collect(),
+        secret: Some(webhook.secret),
+        active: Some(false).filter(|_| !webhook.active),
     }
 }

@@ -1,12 +1,14 @@
 //! [`SeedFile`]: what a server has from its start, as a TOML file says it.
 
 use std::fmt;
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use svc_sdk::Service;
-use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{KeyMode, KeyService};
+use super::organizations::NewOrganizationWebhook;
+use crate::model::error::ApiError;
 
 /// The content of a seed file.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub(crate) struct SeedFile {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedOrganization {
-    pub(crate) name: Spanned<String>,
+    pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) balance_cents: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,60 +36,49 @@ pub(crate) struct SeedOrganization {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) audiences: Vec<SeedAudience>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) webhooks: Vec<SeedWebhook>,
+    pub(crate) webhooks: Vec<NewOrganizationWebhook>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedKey {
-    pub(crate) key: Spanned<String>,
-    pub(crate) service: SeedService,
+    pub(crate) key: String,
+    pub(crate) service: KeyService,
     /// All, if it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) scopes: Option<Spanned<Vec<String>>>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) mode: SeedMode,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SeedService {
-    Email,
-    Extraction,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SeedMode {
-    #[default]
-    Test,
-    Live,
+    pub(crate) scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<KeyMode>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedDomain {
-    pub(crate) name: Spanned<String>,
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub(crate) verified: bool,
+    pub(crate) name: String,
+    /// Whether it is; true if it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) verified: Option<bool>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedTemplate {
-    pub(crate) id: Spanned<String>,
+    pub(crate) id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) subject: Option<Spanned<String>>,
+    pub(crate) subject: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) html: Option<Spanned<String>>,
+    pub(crate) html: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<Spanned<String>>,
+    pub(crate) text: Option<String>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedAudience {
-    pub(crate) name: Spanned<String>,
+    pub(crate) name: String,
+    /// Without it, the audience with this name, or a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) contacts: Vec<SeedContact>,
 }
@@ -95,7 +86,7 @@ pub(crate) struct SeedAudience {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedContact {
-    pub(crate) email: Spanned<String>,
+    pub(crate) email: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,82 +95,6 @@ pub(crate) struct SeedContact {
     pub(crate) subscribed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SeedWebhook {
-    pub(crate) url: Spanned<String>,
-    /// Those of one service.
-    pub(crate) events: Spanned<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) secret: Option<Spanned<String>>,
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub(crate) active: bool,
-}
-
-impl SeedOrganization {
-    /// An organization with a verified domain and webhooks, each a URL, its events and its secret,
-    /// that is in no file.
-    pub(crate) fn with(
-        name: String,
-        domain: String,
-        webhooks: impl Iterator<Item = (String, Vec<String>, Option<String>)>,
-    ) -> Self {
-        let webhooks = webhooks.map(|(url, events, secret)| SeedWebhook {
-            url: unspanned(url),
-            events: unspanned(events),
-            secret: secret.map(unspanned),
-            active: true,
-        });
-        Self {
-            name: unspanned(name),
-            balance_cents: None,
-            keys: Vec::new(),
-            domains: vec![SeedDomain { name: unspanned(domain), verified: true }],
-            templates: Vec::new(),
-            audiences: Vec::new(),
-            webhooks: webhooks.collect(),
-        }
-    }
-}
-
-/// A value that is in no file.
-pub(crate) fn unspanned<T>(value: T) -> Spanned<T> {
-    Spanned::new(0..0, value)
-}
-
-impl SeedWebhook {
-    /// The service of the events.
-    pub(crate) fn service(&self) -> Service {
-        let events = self.events.get_ref();
-        match events.first().is_some_and(|event| event.starts_with("extraction.")) {
-            true => Service::Extraction,
-            false => Service::Email,
-        }
-    }
-}
-
-const fn yes() -> bool {
-    true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-const fn is_yes(value: &bool) -> bool {
-    *value
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-impl From<SeedService> for Service {
-    fn from(service: SeedService) -> Self {
-        match service {
-            SeedService::Email => Self::Email,
-            SeedService::Extraction => Self::Extraction,
-        }
-    }
 }
 
 impl SeedFile {
@@ -192,30 +107,24 @@ impl SeedFile {
     /// Reads a file. What it says is checked when it is applied.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidSeed> {
         let at = |error: &toml::de::Error, field: String| InvalidSeed {
-            line: error.span().map_or(1, |span| line(text, &span)),
+            line: error.span().map_or(1, |span| line_at(text, span.start)),
             field,
             message: without_value(error.message()),
         };
         let document =
             toml::Deserializer::parse(text).map_err(|error| at(&error, String::new()))?;
         let parsed: Self = serde_path_to_error::deserialize(document).map_err(|error| {
-            // A value with its position is a structure of its own.
             let path = error.path().to_string();
-            let path = path.split(".$__").next().unwrap_or_default();
-            at(error.inner(), if path == "." { String::new() } else { path.to_owned() })
+            at(error.inner(), if path == "." { String::new() } else { path })
         })?;
         Ok(Self { text: text.to_owned(), ..parsed })
     }
 
-    /// A mistake in the value at this position.
-    pub(crate) fn mistake(
-        &self,
-        span: &Range<usize>,
-        field: impl Into<String>,
-        message: impl Into<String>,
-    ) -> InvalidSeed {
-        let line = line(&self.text, span);
-        InvalidSeed { line, field: field.into(), message: message.into() }
+    /// The mistake that an error is about, if it names a field.
+    pub(crate) fn mistake(&self, error: &ApiError) -> Option<InvalidSeed> {
+        let (field, message) = error.first_problem()?;
+        let line = line_of(&self.text, field);
+        Some(InvalidSeed { line, field: field.to_owned(), message: message.to_owned() })
     }
 }
 
@@ -251,8 +160,25 @@ impl fmt::Display for InvalidSeed {
 
 impl std::error::Error for InvalidSeed {}
 
-fn line(text: &str, span: &Range<usize>) -> usize {
-    text.bytes().take(span.start).filter(|&byte| byte == b'\n').count() + 1
+fn line_at(text: &str, position: usize) -> usize {
+    text.bytes().take(position).filter(|&byte| byte == b'\n').count() + 1
+}
+
+/// The line of the value at this path, or of the innermost one that is there.
+fn line_of(text: &str, path: &str) -> usize {
+    let Ok(document) = DeTable::parse(text) else { return 1 };
+    let mut start = document.span().start;
+    let mut value = &DeValue::Table(document.into_inner());
+    for part in path.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
+        let inner = match value {
+            DeValue::Table(table) => table.get(part),
+            DeValue::Array(array) => part.parse().ok().and_then(|index: usize| array.get(index)),
+            _ => None,
+        };
+        let Some(inner) = inner else { break };
+        (start, value) = (inner.span().start, inner.get_ref());
+    }
+    line_at(text, start)
 }
 
 /// The message without the string that it quotes, which may be a secret.
