@@ -21,7 +21,7 @@ use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
 use crate::stop;
-use crate::urls::{is_loopback, with_scheme};
+use crate::urls::{is_local, is_loopback, with_scheme};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
 pub const SANDBOX_EMAIL_KEY: &str = "mk_test_sandbox";
@@ -120,7 +120,7 @@ impl Context {
         if let Some(first_page) = compatibility.first_page {
             builder = builder.first_page(u64::from(first_page));
         }
-        if compatibility.insecure_webhooks {
+        if compatibility.insecure_webhooks || is_local(url) {
             builder = builder.insecure_webhook_urls(true);
         }
         if compatibility.local_checks_off {

@@ -14,6 +14,17 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Whether a URL certainly leads to this machine or to an address of the local network.
+pub fn is_local(url: &str) -> bool {
+    parse_url(url).is_some_and(|url| match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        Some(url::Host::Ipv6(ip)) => {
+            ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
+        }
+        _ => is_loopback(&url),
+    })
+}
+
 /// The URL, if it is an absolute http or https URL.
 pub fn parse_url(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
@@ -74,6 +85,18 @@ mod tests {
             assert!(check_url("--to", text).is_err(), "{text}");
         }
         assert!(check_url("--to", "http://localhost:3000/hooks?a=b").is_ok());
+    }
+
+    #[test]
+    fn local_urls_are_of_this_machine_or_network() {
+        for url in
+            ["https://localhost:1", "https://127.0.0.2", "https://192.168.1.9", "https://[fd00::1]"]
+        {
+            assert!(is_local(url), "{url}");
+        }
+        for url in ["https://mail.example", "https://8.8.8.8", "https://[2606::1]", "localhost"] {
+            assert!(!is_local(url), "{url}");
+        }
     }
 
     #[test]

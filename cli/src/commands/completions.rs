@@ -58,7 +58,7 @@ impl Completions {
         let mut script = Vec::new();
         match Shells::builtins().completer(shell) {
             Some(it) => {
-                it.write_registration(complete::VARIABLE, "svc", "svc", "svc", &mut script)?
+                it.write_registration(complete::VARIABLE, "svc", "svc", "svc", &mut script)?;
             }
             None => {
                 let (nushell, tree) = (clap_complete_nushell::Nushell, &mut (context.tree)());

@@ -11,8 +11,8 @@ use crate::output_schema::{described, of};
 /// Watch requests, emails, deliveries and attempts as they happen
 ///
 /// Prints one line for each in the local server. Piped, each line is JSON and has everything that
-/// changes. If the server is started again at the same address, the command continues. Ctrl-C or
-/// SIGTERM ends it.
+/// changes. If the server is started again at the same address, the command continues. Ctrl-C ends
+/// it with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
 #[command(add = local(output).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\

@@ -234,3 +234,24 @@ fn whoami_reports_only_what_the_service_confirmed() {
         assert_eq!(run.json()["email"]["accepted"], accepted, "{status}: {run:?}");
     }
 }
+
+#[test]
+fn a_server_without_tls_is_named_as_such() {
+    let (listener, url) = crate::support::listen();
+    let url = url.replace("http:", "https:");
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_live_x")];
+    let peer = std::thread::spawn(move || {
+        // What is no request is refused.
+        let mut stream = crate::support::accept(&listener);
+        std::io::Write::write_all(&mut stream, http_response(400, "", "").as_bytes())
+            .expect("sent");
+        stream
+    });
+    let run = Home::new().run_with_env(&["doctor"], &env);
+    drop(peer.join().expect("no panic"));
+    assert_eq!(run.code, 10, "{run:?}");
+    let found = finding(&run, "email service");
+    let text = found["finding"].as_str().expect("a text");
+    assert!(text.ends_with("the server does not use TLS on this port"), "{found}");
+    assert!(found["next"].as_str().is_some_and(|next| next.contains("http:")), "{found}");
+}

@@ -47,7 +47,7 @@ impl Terminal {
             command.env("TERM", "xterm-256color");
         }
         let child = match stdin {
-            None if Path::new(SETSID).exists() => start_with_setsid(command, &slave),
+            None if Path::new(SETSID).exists() => start_with_setsid(&command, &slave),
             stdin => {
                 let command = blocking::Command::from(command);
                 let command = stdin.into_iter().fold(command, blocking::Command::stdin);
@@ -114,7 +114,7 @@ const SETSID: &str = "/usr/bin/setsid";
 
 /// A process in which code of this one runs before the program starts needs a copy of its memory
 /// map, which takes most of the time of a short run. This does without.
-fn start_with_setsid(program: Command, terminal: &impl AsFd) -> Child {
+fn start_with_setsid(program: &Command, terminal: &impl AsFd) -> Child {
     let mut command = Command::new(SETSID);
     command.arg("--ctty").arg(program.get_program()).args(program.get_args()).env_clear();
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -114,7 +114,7 @@ fn the_output_of_every_command_matches_its_schema() {
     // These need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
     let needs_more = |path: &str| matches!(path, "bulk pause" | "bulk settle" | "bulk work");
     for spec in svc_cli::commands().into_iter().filter(|spec| !needs_more(&spec.path)) {
-        assert!(checker.seen.iter().any(|path| *path == spec.path), "`{}` was not run", spec.path);
+        assert!(checker.seen.contains(&spec.path), "`{}` was not run", spec.path);
     }
 }
 

@@ -186,10 +186,11 @@ pub fn mark(folder: &Path) -> Option<Mark> {
 
 pub fn set_mark(folder: &Path, mark: Option<Mark>) -> Result<(), Failure> {
     let path = folder.join(MARK);
-    Ok(match mark {
+    match mark {
         Some(Mark::Paused) => fs::write(path, "paused")?,
         Some(Mark::Cancelled) => fs::write(path, "cancelled")?,
         None if path.exists() => fs::remove_file(path)?,
         None => {}
-    })
+    }
+    Ok(())
 }

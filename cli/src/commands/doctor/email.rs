@@ -80,9 +80,14 @@ async fn examine_domains(
         return Ok(());
     }
     let sandbox = if context.settings.sandbox { context.sandbox().await?.dns() } else { None };
-    let dns = match sandbox {
-        Some(server) => Dns::sandbox(server),
-        None => Dns::authoritative().map_err(Failure::other)?,
+    let dns = match sandbox.map_or_else(Dns::authoritative, |server| Ok(Dns::sandbox(server))) {
+        Ok(dns) => dns,
+        // The other checks need no DNS.
+        Err(why) => {
+            let next = "correct the system's DNS settings, such as /etc/resolv.conf";
+            findings.unknown("records of the domains", &why, next);
+            return Ok(());
+        }
     };
     for domain in domains {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));

@@ -87,6 +87,11 @@ fn unusable(error: &Error, url: &str) -> (String, &'static str) {
     let cause = std::error::Error::source(error).map(with_causes).unwrap_or_default();
     let last = cause.rsplit(": ").next().unwrap_or_default();
     match (error.kind(), error.status().map(|status| status.as_u16())) {
+        // What rustls says about a server that speaks plain http.
+        (ErrorKind::Tls, _) if last.contains("InvalidContentType") => (
+            format!("{url}: the server does not use TLS on this port"),
+            "check the port, or use a base URL that begins with http:",
+        ),
         (ErrorKind::Tls, _) => (
             format!("{url}: the TLS connection failed: {last}"),
             "add your organization's CA certificates with --ca-bundle",

@@ -93,7 +93,7 @@ impl Command {
             Self::Replay { id, organization } => {
                 let client = organization.client(context).await?;
                 let request = client.deliveries().replay(&id);
-                control::done(context, request, &format!("sent delivery {} again", id)).await
+                control::done(context, request, &format!("sent delivery {id} again")).await
             }
         }
     }

@@ -9,9 +9,9 @@ use svc_reference_server::client::{
 
 use crate::context::Context;
 use crate::control;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::one_line;
-use crate::stop::StopSignal;
+use crate::stop::{Stop, StopSignal};
 use crate::zone::Zone;
 
 /// The pause before the server is asked again after a failure.
@@ -40,7 +40,10 @@ pub async fn follow(
     };
     tokio::select! {
         ended = follow => ended,
-        _ = stop.recv() => Ok(()),
+        signal = stop.recv() => match signal {
+            Stop::Interrupt => Err(Failure::new(Kind::Interrupted, "interrupted")),
+            Stop::Terminate => Ok(()),
+        },
     }
 }
 

@@ -59,7 +59,8 @@ Examples:
     },
     /// Print each request as it is handled
     ///
-    /// Piped, each line is JSON. Ctrl-C or SIGTERM ends the command.
+    /// Piped, each line is JSON. Ctrl-C ends the command with exit
+    /// code 130, SIGTERM with 0.
     #[command(add = local(|| described("one line each: `ready`, then every request", of::<Notification>)).of_sandbox().until_interrupted())]
     #[command(after_long_help = "\
 Examples:

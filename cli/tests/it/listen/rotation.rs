@@ -92,3 +92,19 @@ fn a_rotation_never_overwrites_a_file_or_creates_a_directory() {
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
     assert!(!home.path("missing").exists());
 }
+
+/// A service on this machine or in the local network reaches plain http there.
+#[test]
+fn a_local_service_takes_webhooks_without_tls() {
+    let home = Home::new();
+    let create = |base_url: &str| {
+        let env = [("SVC_EMAIL_URL", base_url), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let hooks = "http://127.0.0.1:3000/hooks";
+        let args = ["--dry-run", "webhooks", "create", hooks, "--event", "email.sent"];
+        home.run_with_env(&args, &env).code
+    };
+    for local in ["https://localhost:8443", "https://192.168.1.9", "http://127.0.0.1:4080"] {
+        assert_eq!(create(local), 0, "{local}");
+    }
+    assert_eq!(create("https://mail.example.com"), 2);
+}
