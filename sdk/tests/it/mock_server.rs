@@ -51,13 +51,16 @@ impl MockServer {
     pub(crate) async fn start(responses: impl IntoIterator<Item = Response>) -> Self {
         let responses = responses.into_iter().collect();
         let state = Arc::new(Mutex::new(State { responses, received: Vec::new() }));
-        let server = wiremock::MockServer::start().await;
+        let server = wiremock::MockServer::builder().start().await;
         let responder = Responder(Arc::clone(&state));
         wiremock::Mock::given(wiremock::matchers::any())
             .respond_with(responder)
             .mount(&server)
             .await;
-        Self { server: Arc::new(server), state }
+        let server = Arc::new(server);
+        // It answers until the process ends: a test may keep only a client.
+        std::mem::forget(Arc::clone(&server));
+        Self { server, state }
     }
 
     /// Starts a server that always returns this status and JSON body.
