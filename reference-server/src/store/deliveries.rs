@@ -103,7 +103,7 @@ pub(crate) struct Pending {
 
 /// The delivery that is the subject of a job, if it was not deleted.
 pub(crate) fn pending(reader: Reader<'_>, due: &Due) -> Result<Option<Pending>, ApiError> {
-    let sql = "SELECT webhook, event, service, attempts, IIF(shared IS NULL, head, NULL),
+    let sql = "SELECT webhook, event, service, attempts, CASE WHEN shared IS NULL THEN head END,
                       organization FROM delivery WHERE id = ?1";
     let id = &due.job.subject;
     let found = reader.find(sql, [id], |row| {

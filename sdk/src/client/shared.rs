@@ -103,8 +103,8 @@ impl Shared {
     }
 
     /// A client with another key and everything else shared. Its scopes are unknown.
-    pub(crate) fn with_key(&self, key: Secret) -> Result<Arc<Self>, Error> {
-        let key = Key::Fixed(key_value(&self.key_prefix, &key)?);
+    pub(crate) fn with_key(&self, key: &Secret) -> Result<Arc<Self>, Error> {
+        let key = Key::Fixed(key_value(&self.key_prefix, key)?);
         Ok(Arc::new(Self { key, scopes: Arc::default(), ..self.clone() }))
     }
 

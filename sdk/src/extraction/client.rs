@@ -53,7 +53,7 @@ impl ExtractionClient {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the key is empty, or contains
     /// characters that are not allowed in a header.
     pub fn with_key(&self, key: impl Into<Secret>) -> Result<Self, Error> {
-        Ok(Self { shared: self.shared.with_key(key.into())? })
+        Ok(Self { shared: self.shared.with_key(&key.into())? })
     }
 
     /// Starts building a client for the service at `base_url`, authenticated with the API

@@ -154,7 +154,7 @@ pub(crate) async fn simulate(
             return Err(ApiError::new(Code::Conflict, message));
         }
         for position in affected {
-            events::change(tx, &app, &mut email, position, change, event.detail.as_ref())?;
+            events::change(tx, app, &mut email, position, change, event.detail.as_ref())?;
         }
         email.status = status::overall(&email.recipients);
         emails::update(tx, &email)?;
