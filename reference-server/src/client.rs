@@ -1,4 +1,5 @@
-//! A typed client of the control interface (`docs/control-interface.md`), for tests and tools.
+//! A typed client of the control interface, for tests and tools, see
+//! <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md>.
 //!
 //! The types of requests and responses are those of the server's handlers.
 //!

@@ -35,7 +35,8 @@
 //! - **A control interface** under `/_sandbox/` for everything that a test needs
 //!   and the services do not offer: read delivered messages, advance the clock,
 //!   inject faults, inspect and replay webhook deliveries. [`Server::client`] returns a
-//!   typed client of it. See `docs/control-interface.md`.
+//!   typed client of it. See
+//!   <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md>.
 //! - **Durability.** A 2xx response means that the data is on disk, or in memory
 //!   for an in-memory server.
 //!

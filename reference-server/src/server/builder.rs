@@ -70,7 +70,8 @@ impl Builder {
 
     /// Creates what a seed file in TOML declares, at each start: organizations with keys, domains,
     /// templates, audiences and webhooks. What exists is changed to what the file says, and what
-    /// the file does not name stays. See `docs/control-interface.md#seed-file`.
+    /// the file does not name stays. See
+    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#seed-file>.
     ///
     /// # Errors
     ///
@@ -120,7 +121,7 @@ impl Builder {
     /// The seed data is the organization `Sandbox` with the keys `mk_test_sandbox`
     /// and `sk_test_sandbox`, and the verified domain `sandbox.test`. With
     /// [`Network::Public`], the server never seeds. See
-    /// `docs/control-interface.md#seeds`.
+    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#seeds>.
     pub fn seed(mut self, seed: bool) -> Self {
         self.settings.seed = seed;
         self
@@ -185,7 +186,7 @@ impl Builder {
     /// `/_sandbox/requests` and for the story of an email. Default: `true`.
     ///
     /// They are in memory, and recording them costs a small part of the time of a request. See
-    /// `docs/control-interface.md#requests`.
+    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#requests>.
     pub fn request_log(mut self, keep: bool) -> Self {
         self.settings.request_log = keep;
         self
@@ -304,7 +305,8 @@ impl Builder {
     /// Where the services' reference is silent, the server has to choose: whether a
     /// create operation returns 201 or 200, for example. A compatibility setting
     /// selects the other choice, so that you can test a client against both. Call it
-    /// once per setting. `docs/undocumented/README.md` lists the settings.
+    /// once per setting. The settings are listed in
+    /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/README.md>.
     ///
     /// # Errors
     ///
