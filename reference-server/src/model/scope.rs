@@ -1,6 +1,8 @@
 //! The scopes of API keys.
 
-use svc_sdk::{Scope, Service};
+use svc_sdk::Scope;
+#[cfg(feature = "server")]
+use svc_sdk::Service;
 
 /// All scopes of the email service.
 pub(crate) const EMAIL_SCOPES: [Scope; 5] = [
