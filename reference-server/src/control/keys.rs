@@ -22,11 +22,15 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     {
-        "properties": {"service": {"const": "email"}, "scopes": {"type": "array"}},
+        "properties": {
+            "service": {"const": "email"}, "scopes": {"type": "array"}, "scope": {"type": "null"},
+        },
         "required": ["scopes"],
     },
     {
-        "properties": {"service": {"const": "extraction"}, "scope": {"type": "string"}},
+        "properties": {
+            "service": {"const": "extraction"}, "scope": {"type": "string"}, "scopes": {"type": "null"},
+        },
         "required": ["scope"],
     },
 ]))]

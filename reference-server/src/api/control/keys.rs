@@ -29,17 +29,23 @@ pub(crate) async fn create(call: ControlCall<NewKey>) -> Result<Key, ApiError> {
 impl NewKey {
     fn scopes(&self) -> Result<(Service, Vec<Scope>), ApiError> {
         match (self.service, &self.scopes, self.scope.as_deref()) {
-            (KeyService::Email, None, _) => {
+            (KeyService::Email, _, Some(_)) => {
+                Err(ApiError::field("scope", "is of the extraction service; use scopes"))
+            }
+            (KeyService::Extraction, Some(_), _) => {
+                Err(ApiError::field("scopes", "is of the email service; use scope"))
+            }
+            (KeyService::Email, None, None) => {
                 Err(ApiError::field("scopes", "is required for a key of the email service"))
             }
-            (KeyService::Email, Some(names), _) => {
+            (KeyService::Email, Some(names), None) => {
                 let scopes = scopes_of(Service::Email, names).map_err(|index| {
                     let field = format!("scopes[{index}]");
                     ApiError::field(field, "is not a scope of the email service")
                 })?;
                 Ok((Service::Email, scopes))
             }
-            (KeyService::Extraction, _, scope) => {
+            (KeyService::Extraction, None, scope) => {
                 let scopes = scopes_of(Service::Extraction, &[scope.unwrap_or_default()]);
                 let unknown = |_| ApiError::field("scope", "must be full or extract_only");
                 Ok((Service::Extraction, scopes.map_err(unknown)?))
