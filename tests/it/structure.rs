@@ -279,6 +279,7 @@ fn imports_are_found() {
     let known = BTreeMap::from(known);
     let source = "//! use crate::d::X;\nmod e;\nuse super::c::{self, Y};\nuse std::io;\n\
                   use crate::{d::{Z, W as V}, a};\npub(in crate::a) fn f() { crate::d::g(); super::c::h() }\n\
+                  fn g() { f(\"a; use {\") }\n\
                   #[cfg(test)]\nmod tests { use crate::e; }";
     assert_eq!(
         paths("a::b", source),
@@ -367,7 +368,8 @@ fn paths(module: &str, source: &str) -> Vec<String> {
         .collect();
     let mut paths = Vec::new();
     let mut rest = String::new();
-    for statement in code.split_inclusive(';') {
+    // Not at each semicolon: a message may have one before the word "use".
+    for statement in code.split_inclusive(";\n") {
         let mut starts = statement.match_indices("use ").map(|(at, _)| at);
         let start = starts.find(|at| {
             let before = statement[..*at].rsplit('\n').next().unwrap_or_default().trim();
@@ -376,7 +378,7 @@ fn paths(module: &str, source: &str) -> Vec<String> {
         match start {
             Some(at) => {
                 rest.push_str(&statement[..at]);
-                let tree = statement[at + 4..].trim_end_matches(';');
+                let tree = statement[at + 4..].trim_end().trim_end_matches(';');
                 paths.extend(leaves(tree).iter().filter_map(|leaf| absolute(module, leaf)));
             }
             None => rest.push_str(statement),
