@@ -6,12 +6,12 @@
 
 mod mail;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::app::engine_handle::{Command, Reply, State};
@@ -105,13 +105,13 @@ impl Engine {
             tokio::select! {
                 () = &mut stopped => break,
                 () = wake.notify.notified() => {}
-                Some(ended) = self.tasks.join_next_with_id() => match ended {
-                    Ok((task, result)) => self.on_end(task, result).await,
-                    Err(error) => {
-                        let panicked = || ApiError::internal("a job panicked");
-                        self.on_end(error.id(), Err(panicked())).await;
+                Some(ended) = self.tasks.join_next_with_id() => {
+                    self.on_end(ended).await;
+                    // All at once, so that one read finds the next jobs for all of them.
+                    while let Some(ended) = self.tasks.try_join_next_with_id() {
+                        self.on_end(ended).await;
                     }
-                },
+                }
                 Some((command, reply)) = self.commands.recv() => self.handle(command, reply).await,
                 () = tokio::time::sleep(sleep) => {}
             }
@@ -183,26 +183,24 @@ impl Engine {
             self.spawn(Job::new(Queue::Mail, ""), step);
             return Ok(());
         }
-        let running = self.queues.get(queue).map_or(0, |schedule| schedule.running.len());
-        let (wanted, limit) = (queue.clone(), running + free);
+        let running = self.queues.get(queue).map(|schedule| &schedule.running);
+        let running: HashSet<Job> = running.into_iter().flat_map(HashMap::keys).cloned().collect();
+        let (wanted, limit) = (queue.clone(), running.len() + free);
         let found = self.app.store.read(move |reader: Reader<'_>| {
-            let due = jobs::due(reader, &wanted, now, limit)?;
+            let mut due = jobs::due(reader, &wanted, now, limit)?;
             let next = match due.len() == limit {
                 true => Some(now),
                 false => jobs::next_after(reader, &wanted, now)?,
             };
+            due.retain(|due| !running.contains(&due.job));
             let with_delivery = |due: Due| match &wanted {
                 Queue::Webhook(_) => Ok((deliveries::pending(reader, &due)?, due.job)),
                 _ => Ok((None, due.job)),
             };
-            let due = due.into_iter().map(with_delivery).collect::<Result<Vec<_>, ApiError>>()?;
-            Ok((due, next))
+            let new = due.into_iter().map(with_delivery).collect::<Result<Vec<_>, ApiError>>()?;
+            Ok((new, next))
         });
-        let (due, next) = found.await?;
-        let is_new = |job: &Job| {
-            !self.queues.get(queue).is_some_and(|schedule| schedule.running.contains_key(job))
-        };
-        let mut new: Vec<_> = due.into_iter().filter(|(_, job)| is_new(job)).collect();
+        let (mut new, next) = found.await?;
         // Jobs that have ended, but are still counted, leave fewer to start than are due.
         let is_cut = new.len() > free;
         new.truncate(free);
@@ -245,7 +243,9 @@ impl Engine {
         }
     }
 
-    async fn on_end(&mut self, task: Id, result: Result<Done, ApiError>) {
+    async fn on_end(&mut self, ended: Result<(Id, Result<Done, ApiError>), JoinError>) {
+        let (task, result) =
+            ended.unwrap_or_else(|error| (error.id(), Err(ApiError::internal("a job panicked"))));
         // None if the job was aborted.
         let Some(job) = self.running.remove(&task) else { return };
         let Some(schedule) = self.queues.get_mut(&job.queue) else { return };

@@ -48,7 +48,7 @@ pub(crate) fn emit(
         let new = NewDelivery {
             id: &id,
             organization,
-            webhook: &webhook.id,
+            webhook: &webhook,
             service: event.service(),
             event: event.as_str(),
             email,

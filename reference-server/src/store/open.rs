@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::data_dir;
@@ -118,6 +119,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    keep_plans(&connection)?;
     // The first read opens the files next to the database.
     version(&connection)?;
     Ok(connection)
@@ -133,11 +135,18 @@ pub(super) fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Resul
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(256);
+    keep_plans(connection)?;
     if version(connection)? == 0 {
         let create = format!("BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&create)?;
     }
     connection.pragma_update(None, "foreign_keys", "ON")
+}
+
+/// A prepared statement keeps its plan. Otherwise SQLite compiles it again for each new value that
+/// it compares with the column of a partial index.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, InterruptHandle};
 
 use super::lock::lock;
 use super::open;
-use super::tx::Reader;
+use super::tx::{Reader, execute};
 use crate::model::error::ApiError;
 
 /// The handles of all connections.
@@ -76,12 +76,18 @@ fn run(path: &Path, queue: &Mutex<Receiver<Read>>, interrupts: &Interrupts) {
         let Ok(read) = next else { return };
         let connection = match kept.take() {
             Some(connection) => Ok(connection),
-            None => open().map_err(ApiError::from),
+            None => open(),
         };
+        // All statements of a read see the same state, and lock the database once.
+        let begun = connection.and_then(|connection| {
+            execute(&connection, "BEGIN")?;
+            Ok(connection)
+        });
+        let begun = begun.map_err(ApiError::from);
         // The caller of a read that panics gets an error, because the read drops its sender.
-        let reader = connection.as_ref().map(Reader::new).map_err(Clone::clone);
+        let reader = begun.as_ref().map(Reader::new).map_err(Clone::clone);
         let _ = catch_unwind(AssertUnwindSafe(|| read(reader)));
-        kept = connection.ok();
+        kept = begun.ok().filter(|connection| execute(connection, "COMMIT").is_ok());
     }
 }
 

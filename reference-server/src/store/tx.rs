@@ -53,6 +53,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+pub(super) fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
 /// A write's view of its transaction, with the effects to apply after the commit.
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,

@@ -142,17 +142,15 @@ pub(crate) fn list(
     reader.all(&sql, (organization, service.as_str()), read)
 }
 
-/// The active webhooks that subscribe to this event, oldest first.
+/// The IDs of the active webhooks that subscribe to this event, oldest first.
 pub(crate) fn subscribers(
     reader: Reader<'_>,
     organization: i64,
     event: Event,
-) -> Result<Vec<Webhook>, ApiError> {
-    let sql = format!(
-        "{SELECT} WHERE organization = ?1 AND active
-         AND instr(' ' || events || ' ', ' ' || ?2 || ' ') ORDER BY id"
-    );
-    reader.all(&sql, (organization, event.as_str()), read)
+) -> Result<Vec<String>, ApiError> {
+    let sql = "SELECT id FROM webhook WHERE organization = ?1 AND active
+               AND instr(' ' || events || ' ', ' ' || ?2 || ' ') ORDER BY id";
+    reader.all(sql, (organization, event.as_str()), |row| row.get(0))
 }
 
 /// The IDs of all webhooks.

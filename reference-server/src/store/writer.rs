@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use super::file_identity::FileIdentity;
 use super::lock::lock;
-use super::tx::{Effects, Tx, Wake};
+use super::tx::{Effects, Tx, Wake, execute};
 use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
 
@@ -215,9 +215,4 @@ fn run_one(
     }
     execute(connection, "RELEASE write")?;
     Ok(written)
-}
-
-fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
-    connection.prepare_cached(sql)?.execute([])?;
-    Ok(())
 }
