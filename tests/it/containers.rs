@@ -134,8 +134,8 @@ for dir in usr lib lib32 lib64 libx32; do
     mkdir "$root/$dir"
     mount --bind -o ro "/$dir" "$root/$dir"
 done
-touch "$root/svc"
-mount --bind "$SVC" "$root/svc"
+# The build may have given it to its user alone.
+install -m 755 "$SVC" "$root/svc"
 mkdir "$root/data"
 mount -t tmpfs tmpfs "$root/data"
 touch "$root/data/lost+found"
