@@ -151,6 +151,7 @@ impl<D: Database> Inbox<D> {
         advance(Phase::Stopping);
         let mut running = self.signals.running.subscribe();
         let ended = tokio::select! {
+            biased;
             _ = running.wait_for(|running| *running == 0) => true,
             () = after(limit) => false,
         };
