@@ -435,7 +435,11 @@ impl Engine {
 
     async fn state(&self) -> Result<State, ApiError> {
         let now = self.app.clock.now();
-        let next_due = self.app.store.read(move |reader| jobs::first_after(reader, now));
+        let queues: Vec<_> = self.queues.keys().cloned().collect();
+        let next_due = self.app.store.read(move |reader| {
+            let next = queues.iter().map(|queue| jobs::next_after(reader, queue, now));
+            Ok(next.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min())
+        });
         let is_settled = self.is_settled() && self.advancing.is_none();
         Ok(State {
             now,

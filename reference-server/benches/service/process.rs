@@ -126,9 +126,9 @@ impl Process {
         self.metric("svc_due") + self.metric("svc_deliveries_pending")
     }
 
-    /// Waits until no work is pending.
+    /// Waits until no work is pending. Asks the engine: the backlog is counted job by job.
     pub(crate) fn settle(&self) {
-        while self.backlog() > 0 {
+        while self.call("GET", "/_sandbox/clock", "")["settled"] != true || self.backlog() > 0 {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::app::{App, Shared};
 use crate::delivery::{events, relaying};
 use crate::model::error::{ApiError, Code};
-use crate::model::job::{Job, Queue};
+use crate::model::job::{Due, Job, Queue};
 use crate::model::status::{self, Change, Outcome, Status};
 use crate::model::time::Millis;
-use crate::store::{Tx, domains, emails, jobs};
+use crate::store::{Reader, Tx, domains, emails, jobs};
 
 /// Maximum number of emails in one step.
 const BATCH: usize = 128;
@@ -32,38 +32,43 @@ pub(super) struct Step {
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
 /// the step caused is due before it.
 pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
-    let context = Arc::clone(&app);
-    app.store.write_relaxed(move |tx| run(tx, &context, until)).await
+    let write = |limit| {
+        let context = Arc::clone(&app);
+        app.store.write_relaxed(move |tx| run(tx, &context, until, limit))
+    };
+    match write(BATCH).await {
+        Err(error) if error.code() == Code::Internal => {}
+        step => return step,
+    }
+    // The server has a defect. By itself, the first email shows whether it is the cause.
+    match write(1).await {
+        Err(error) if error.code() == Code::Internal => {}
+        step => return step,
+    }
+    let now = app.clock.now();
+    let read = move |reader: Reader<'_>| jobs::due(reader, &Queue::Mail, until.max(now), 1);
+    for due in app.store.read(read).await? {
+        super::set_aside(&app, due.job).await?;
+    }
+    Ok(Step { next: now, reached: now })
 }
 
-fn run(tx: &mut Tx<'_>, app: &App, until: Millis) -> Result<Step, ApiError> {
+fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Step, ApiError> {
     let begun = tx.rows_written();
-    for due in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), BATCH)? {
+    for Due { job, at, .. } in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
         if tx.rows_written() - begun > MAX_ROWS {
             break;
         }
-        if due.at > tx.now {
-            if tx.earliest_due().is_some_and(|caused| caused < due.at) {
+        if at > tx.now {
+            if tx.earliest_due().is_some_and(|caused| caused < at) {
                 break;
             }
-            tx.now = due.at;
+            tx.now = at;
         }
-        let job = due.job;
-        let done = tx.part(|tx| {
-            jobs::done(tx, &job)?;
-            match job.position {
-                None => send(tx, app, &job.subject),
-                Some(position) => deliver_delayed(tx, app, &job.subject, position),
-            }
-        });
-        match done {
-            Err(error) if error.code() == Code::Internal => {
-                app.metrics.set_aside();
-                tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
-                jobs::done(tx, &job)?;
-                emails::fail(tx, &job.subject)?;
-            }
-            done => done?,
+        jobs::done(tx, &job)?;
+        match job.position {
+            None => send(tx, app, &job.subject)?,
+            Some(position) => deliver_delayed(tx, app, &job.subject, position)?,
         }
     }
     let next = jobs::next_after(tx.reader(), &Queue::Mail, Millis::MIN)?;

@@ -23,8 +23,9 @@ pub(crate) fn add(
     let sql = "SELECT 1 FROM job WHERE queue = ?1 AND lane = ?2 LIMIT 1";
     let waits = lane.is_some() && tx.find(sql, (queue, lane), |_| Ok(()))?.is_some();
     tx.execute(
-        "INSERT OR REPLACE INTO job (queue, subject, position, organization, lane, due_at, attempt)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO job (queue, subject, position, organization, lane, due_at, attempt)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt",
         (queue, subject, position, organization, lane, (!waits).then_some(at), attempt),
     )?;
     if !waits {
@@ -46,9 +47,13 @@ pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result
 
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
 pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
-    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3 RETURNING lane";
-    let removed: Option<Option<String>> = tx.find(sql, job.key(), |row| row.get(0))?;
-    if let Some(Some(lane)) = &removed {
+    let sql = "SELECT lane FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    let Some(lane) = tx.find(sql, job.key(), |row| row.get::<_, Option<String>>(0))? else {
+        return Ok(false);
+    };
+    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
+    tx.execute(sql, job.key())?;
+    if let Some(lane) = lane {
         let next = tx.execute(
             "UPDATE job SET due_at = ?3 WHERE due_at IS NULL AND queue = ?1 AND position = -1
              AND subject = (SELECT MIN(subject) FROM job WHERE queue = ?1 AND lane = ?2)",
@@ -58,7 +63,7 @@ pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
             tx.due(&job.queue, tx.now);
         }
     }
-    Ok(removed.is_some())
+    Ok(true)
 }
 
 /// Schedules the next attempt of a job, unless it was removed in the meantime.
@@ -102,12 +107,6 @@ pub(crate) fn next_after(
 ) -> Result<Option<Millis>, ApiError> {
     let sql = "SELECT MIN(due_at) FROM job WHERE queue = ?1 AND due_at > ?2";
     Ok(reader.find(sql, (queue.as_str(), after), |row| row.get(0))?.flatten())
-}
-
-/// When the first job of any queue is due after `after`.
-pub(crate) fn first_after(reader: Reader<'_>, after: Millis) -> Result<Option<Millis>, ApiError> {
-    let sql = "SELECT MIN(due_at) FROM job WHERE due_at > ?1";
-    Ok(reader.find(sql, [after], |row| row.get(0))?.flatten())
 }
 
 /// The queues that have jobs, each with the time when its first job is due.

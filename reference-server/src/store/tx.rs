@@ -1,7 +1,6 @@
 //! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -118,30 +117,6 @@ impl<'a> Tx<'a> {
         self.reader().find(sql, params, read)
     }
 
-    /// Runs a part of the write. If the part fails or panics, nothing that it wrote is kept, and
-    /// the write can go on.
-    pub(crate) fn part<T>(
-        &mut self,
-        part: impl FnOnce(&mut Self) -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
-        self.execute("SAVEPOINT part", [])?;
-        let before = std::mem::take(&mut self.effects);
-        let result = catch_unwind(AssertUnwindSafe(|| part(self)))
-            .unwrap_or_else(|_| Err(ApiError::internal("a part of a transaction panicked")));
-        let caused = std::mem::replace(&mut self.effects, before);
-        if result.is_ok() {
-            self.effects.extend(caused);
-        }
-        // SQLite rolls back the whole transaction if the disk is full or fails.
-        if !self.connection.is_autocommit() {
-            if result.is_err() {
-                self.execute("ROLLBACK TO part", [])?;
-            }
-            self.execute("RELEASE part", [])?;
-        }
-        result
-    }
-
     /// Returns 409 if the organization has this many rows in a table.
     pub(super) fn limit(
         &self,
@@ -203,14 +178,6 @@ impl<'a> Tx<'a> {
 }
 
 impl Effects {
-    fn extend(&mut self, later: Self) {
-        self.due.extend(later.due);
-        self.messages.extend(later.messages);
-        self.notifications.get_mut().extend(later.notifications.into_inner());
-        self.has_changed_keys |= later.has_changed_keys;
-        self.after_commit.extend(later.after_commit);
-    }
-
     pub(super) fn apply(self, wake: &Wake) {
         if self.has_changed_keys {
             wake.key_changes.fetch_add(1, Ordering::SeqCst);
