@@ -81,15 +81,27 @@ pub(super) fn file(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Deletes the oldest emails that have ended, and the oldest received messages, beyond `keep` of each
-/// when another one is stored. The triggers belong to this connection, and end with it.
+/// Deletes the oldest emails that have ended, and the oldest received messages, beyond `keep` of each.
+/// It takes time to find them, so they are looked for once in `keep` / 16 new ones. The triggers
+/// belong to this connection, and end with it.
 pub(super) fn keep_newest(connection: &Connection, keep: u32) -> rusqlite::Result<()> {
+    let every = (keep / 16).max(1);
     connection.execute_batch(&format!(
-        "CREATE TEMP TRIGGER keep_emails AFTER INSERT ON main.email BEGIN
+        "CREATE TEMP TABLE stored (emails INTEGER NOT NULL, messages INTEGER NOT NULL);
+         INSERT INTO stored VALUES (0, 0);
+         CREATE TEMP TRIGGER count_emails AFTER INSERT ON main.email BEGIN
+             UPDATE stored SET emails = (emails + 1) % {every};
+         END;
+         CREATE TEMP TRIGGER keep_emails AFTER INSERT ON main.email
+         WHEN (SELECT emails FROM stored) = 0 BEGIN
              DELETE FROM email WHERE status NOT IN ('queued', 'sending', 'sent') AND id <=
                  (SELECT id FROM email ORDER BY id DESC LIMIT 1 OFFSET {keep});
          END;
-         CREATE TEMP TRIGGER keep_messages AFTER INSERT ON main.message WHEN NEW.email IS NULL BEGIN
+         CREATE TEMP TRIGGER count_messages AFTER INSERT ON main.message WHEN NEW.email IS NULL BEGIN
+             UPDATE stored SET messages = (messages + 1) % {every};
+         END;
+         CREATE TEMP TRIGGER keep_messages AFTER INSERT ON main.message
+         WHEN NEW.email IS NULL AND (SELECT messages FROM stored) = 0 BEGIN
              DELETE FROM message WHERE email IS NULL AND id <= (SELECT id FROM message
                  WHERE email IS NULL ORDER BY id DESC LIMIT 1 OFFSET {keep});
          END;"
