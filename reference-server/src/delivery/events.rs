@@ -9,7 +9,7 @@ use crate::model::error::{ApiError, Code};
 use crate::model::event::Event;
 use crate::model::status::{self, Change, Status};
 use crate::store::Tx;
-use crate::store::emails::Stored;
+use crate::store::emails::StoredEmail;
 
 /// Applies a change to one recipient and emits its events. The caller stores the email.
 ///
@@ -19,7 +19,7 @@ use crate::store::emails::Stored;
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     app: &App,
-    email: &mut Stored,
+    email: &mut StoredEmail,
     position: usize,
     change: Change,
     detail: Option<&Value>,
@@ -34,7 +34,7 @@ pub(crate) fn apply(
 pub(crate) fn change(
     tx: &mut Tx<'_>,
     app: &App,
-    email: &mut Stored,
+    email: &mut StoredEmail,
     position: usize,
     change: Change,
     detail: Option<&Value>,

@@ -19,14 +19,14 @@ use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::memory;
-use crate::store::emails::{self, Stored};
+use crate::store::emails::{self, StoredEmail};
 use crate::store::{Tx, domains, jobs, messages, webhooks};
 
 /// Puts the message for this recipient into its mailbox.
 pub(crate) fn deliver(
     tx: &mut Tx<'_>,
     app: &App,
-    email: &Stored,
+    email: &StoredEmail,
     recipient: &str,
 ) -> Result<(), ApiError> {
     let id = id::new(Prefix::Message);
@@ -107,7 +107,7 @@ async fn authenticate(
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
-    let from = Mailbox::parse(&message.email.meta.from).map_err(ApiError::internal)?.address;
+    let from = Mailbox::parse(&message.email.fields.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();

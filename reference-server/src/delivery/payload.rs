@@ -15,7 +15,7 @@ use crate::model::event::Event;
 use crate::model::schema;
 use crate::model::status::RecipientState;
 use crate::model::time::{self, Millis};
-use crate::store::emails::Stored;
+use crate::store::emails::StoredEmail;
 
 /// Data of the events of an outgoing email. Each event is about one recipient.
 #[derive(Serialize, JsonSchema)]
@@ -85,7 +85,7 @@ pub(crate) struct Test<'a> {
 
 /// The data of an event about one recipient, as JSON. `detail` describes the cause, if known.
 pub(crate) fn outgoing(
-    email: &Stored,
+    email: &StoredEmail,
     recipient: &RecipientState,
     event: Event,
     detail: Option<&Value>,
@@ -96,10 +96,10 @@ pub(crate) fn outgoing(
     let reason = text("reason").or(detail_text);
     let email = Outgoing {
         email_id: &email.id,
-        from: &email.meta.from,
+        from: &email.fields.from,
         recipient: &recipient.address,
-        subject: &email.meta.subject,
-        tags: &email.meta.tags,
+        subject: &email.fields.subject,
+        tags: &email.fields.tags,
         timestamp: time::rfc3339(now),
     };
     let json = match event {

@@ -90,7 +90,7 @@ async fn hand_to(
     let email = &message.email;
     let addresses = positions.iter().map(|&position| email.recipients[position].address.as_str());
     let recipients = addresses.map(envelope_address).collect::<Result<Vec<_>, _>>()?;
-    let from = Mailbox::parse(&email.meta.from).map_err(ApiError::internal)?;
+    let from = Mailbox::parse(&email.fields.from).map_err(ApiError::internal)?;
     let sender = from.address.to_ascii().into_owned();
     let id = email.id.clone();
     let (message, first, open) = (Arc::clone(message), positions[0], app.settings.is_exposed());
@@ -139,7 +139,7 @@ fn pause(retry: i64) -> Option<Millis> {
     usize::try_from(retry).ok().and_then(|retry| SCHEDULE.get(retry)).copied()
 }
 
-fn pending_positions(email: &emails::Stored) -> impl Iterator<Item = usize> {
+fn pending_positions(email: &emails::StoredEmail) -> impl Iterator<Item = usize> {
     let all = email.recipients.iter().enumerate();
     all.filter(|(_, recipient)| {
         recipient.status == Status::Sending && is_for_relay(&recipient.address)
@@ -182,7 +182,7 @@ async fn record(app: &Shared, id: String, sent: Relayed) -> Result<(), ApiError>
 fn apply(
     tx: &mut Tx<'_>,
     app: &App,
-    email: &mut emails::Stored,
+    email: &mut emails::StoredEmail,
     outcomes: &[(usize, Handoff)],
     pause: Option<Millis>,
 ) -> Result<bool, ApiError> {

@@ -10,11 +10,11 @@ use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::store::Reader;
 use crate::store::domains::{self, Signer};
-use crate::store::emails::{self, Content, Stored};
+use crate::store::emails::{self, Content, StoredEmail};
 
 /// An email with everything that its source depends on.
 pub(crate) struct Message {
-    pub(crate) email: Stored,
+    pub(crate) email: StoredEmail,
     content: Content,
     /// `None` if the sender's domain was deleted; the message is then not signed.
     signer: Option<Signer>,
@@ -31,7 +31,7 @@ impl Message {
 
     /// Whether every recipient gets a different message, because it is tracked.
     pub(crate) fn is_individual(&self) -> bool {
-        self.email.meta.tracking.is_some() && self.content.html.is_some()
+        self.email.fields.tracking.is_some() && self.content.html.is_some()
     }
 
     /// Renders the RFC 5322 source and signs it with DKIM. Blocks for a time that depends on
@@ -41,10 +41,10 @@ impl Message {
     /// If the server is `exposed`, it does not sign with the seeded key, which is public
     /// knowledge.
     pub(crate) fn source(&self, recipient: &str, exposed: bool) -> Result<Vec<u8>, ApiError> {
-        let meta = &self.email.meta;
-        let from = Mailbox::parse(&meta.from).map_err(ApiError::internal)?;
+        let fields = &self.email.fields;
+        let from = Mailbox::parse(&fields.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
-            (mailboxes(&meta.to)?, mailboxes(&meta.cc)?, mailboxes(&meta.reply_to)?);
+            (mailboxes(&fields.to)?, mailboxes(&fields.cc)?, mailboxes(&fields.reply_to)?);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let headers: Vec<(String, String)> =
             self.content.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
@@ -58,7 +58,7 @@ impl Message {
                 content: &attachment.content,
             })
             .collect();
-        let tracked = match (&meta.tracking, &self.content.html) {
+        let tracked = match (&fields.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
                 let mut states = self.email.recipients.iter();
                 let position =
@@ -72,12 +72,12 @@ impl Message {
             to: &to,
             cc: &cc,
             reply_to: &reply_to,
-            subject: &meta.subject,
+            subject: &fields.subject,
             html: tracked.as_deref().or(self.content.html.as_deref()),
             text: self.content.text.as_deref(),
             headers: &headers,
             attachments: &attachments,
-            message_id: &format!("{}@{}", self.email.id, meta.domain),
+            message_id: &format!("{}@{}", self.email.id, fields.domain),
             date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
@@ -85,7 +85,7 @@ impl Message {
         if exposed && key.is_sandbox_key() {
             return Ok(outgoing.source());
         }
-        outgoing.signed(&key, &meta.domain, &signer.selector).map_err(ApiError::internal)
+        outgoing.signed(&key, &fields.domain, &signer.selector).map_err(ApiError::internal)
     }
 }
 

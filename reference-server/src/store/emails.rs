@@ -1,4 +1,4 @@
-//! [`Stored`]: an email in the database, with its status and its history.
+//! [`StoredEmail`]: an email in the database, with its status and its history.
 
 mod list;
 
@@ -20,7 +20,7 @@ pub(crate) use list::{PAST_EVERY_ID, Range, Wanted, each};
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Meta {
+pub(crate) struct EmailFields {
     pub(crate) from: String,
     pub(crate) to: Vec<String>,
     pub(crate) cc: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Meta {
 }
 
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredEmail {
     pub(crate) id: String,
     pub(crate) organization: i64,
     pub(crate) status: Status,
@@ -46,7 +46,7 @@ pub(crate) struct Stored {
     pub(crate) updated_at: Millis,
     /// The ID of the request that sent it, as in the request log.
     pub(crate) request: Option<String>,
-    pub(crate) meta: Meta,
+    pub(crate) fields: EmailFields,
     pub(crate) recipients: Vec<RecipientState>,
     /// Oldest first.
     pub(crate) history: Vec<Step>,
@@ -88,14 +88,14 @@ pub(crate) struct Attachment {
     pub(crate) content_type: Option<String>,
     /// In bytes.
     pub(crate) size: usize,
-    /// Stored in a separate table.
+    /// StoredEmail in a separate table.
     #[serde(skip)]
     pub(crate) content: Vec<u8>,
 }
 
-impl Stored {
+impl StoredEmail {
     pub(crate) fn sender_domain(&self) -> &str {
-        &self.meta.domain
+        &self.fields.domain
     }
 
     /// Adds a change at `at` to the history.
@@ -113,20 +113,20 @@ impl Stored {
     }
 
     /// The JSON form of the email (`docs/undocumented/email-service.md#email-fields`).
-    pub(crate) fn view(&self) -> View<'_> {
-        let meta = &self.meta;
-        View {
+    pub(crate) fn view(&self) -> EmailJson<'_> {
+        let fields = &self.fields;
+        EmailJson {
             id: &self.id,
             status: self.status,
-            from: &meta.from,
-            to: &meta.to,
-            cc: &meta.cc,
-            bcc: &meta.bcc,
-            reply_to: &meta.reply_to,
-            subject: &meta.subject,
-            tags: &meta.tags,
+            from: &fields.from,
+            to: &fields.to,
+            cc: &fields.cc,
+            bcc: &fields.bcc,
+            reply_to: &fields.reply_to,
+            subject: &fields.subject,
+            tags: &fields.tags,
             scheduled_at: self.scheduled_at.map(time::rfc3339),
-            template_id: meta.template_id.as_deref(),
+            template_id: fields.template_id.as_deref(),
             created_at: time::rfc3339(self.created_at),
             updated_at: time::rfc3339(self.updated_at),
             last_event: self.last_event.as_deref(),
@@ -138,7 +138,7 @@ impl Stored {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Email")]
-pub(crate) struct View<'a> {
+pub(crate) struct EmailJson<'a> {
     id: &'a str,
     status: Status,
     from: &'a str,
@@ -160,16 +160,20 @@ pub(crate) struct View<'a> {
 }
 
 /// Tells the clients that watch.
-fn publish(tx: &Tx<'_>, email: &Stored) {
+fn publish(tx: &Tx<'_>, email: &StoredEmail) {
     tx.publish(Some(email.organization), || Notification::Email(EmailSummary::from(email)));
 }
 
 /// Inserts an email with its content.
-pub(crate) fn insert(tx: &mut Tx<'_>, email: &Stored, content: Content) -> Result<(), ApiError> {
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    email: &StoredEmail,
+    content: Content,
+) -> Result<(), ApiError> {
     publish(tx, email);
     tx.execute(
         "INSERT INTO email (id, organization, status, last_event, scheduled_at, created_at,
-                            updated_at, request, meta, recipients, history)
+                            updated_at, request, fields, recipients, history)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         (
             &email.id,
@@ -180,7 +184,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, email: &Stored, content: Content) -> Resul
             email.created_at,
             email.updated_at,
             &email.request,
-            json(&email.meta)?,
+            json(&email.fields)?,
             json(&email.recipients)?,
             json(&email.history)?,
         ),
@@ -210,7 +214,7 @@ pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
 }
 
 /// Updates the status of an email.
-pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
+pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
     tx.execute(
         "UPDATE email SET status = ?2, last_event = ?3, updated_at = ?4, recipients = ?5, history = ?6
          WHERE id = ?1",
@@ -227,19 +231,19 @@ pub(crate) fn update(tx: &Tx<'_>, email: &Stored) -> Result<(), ApiError> {
     Ok(())
 }
 
-pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiError> {
+pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, ApiError> {
     let sql = "SELECT id, organization, status, last_event, scheduled_at, created_at, updated_at,
-                      request, meta, recipients, history FROM email WHERE id = ?1";
+                      request, fields, recipients, history FROM email WHERE id = ?1";
     let found = reader.find(sql, [id], |row| {
         let parsed = (
             serde_json::from_str(row.get_ref(8)?.as_str()?),
             serde_json::from_str(row.get_ref(9)?.as_str()?),
             serde_json::from_str(row.get_ref(10)?.as_str()?),
         );
-        let (Ok(meta), Ok(recipients), Ok(history)) = parsed else {
+        let (Ok(fields), Ok(recipients), Ok(history)) = parsed else {
             return Ok(Err("the database row of an email is corrupt"));
         };
-        Ok(Ok(Stored {
+        Ok(Ok(StoredEmail {
             id: row.get(0)?,
             organization: row.get(1)?,
             status: row.get_ref(2)?.as_str()?.parse().unwrap_or(Status::Queued),
@@ -248,7 +252,7 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<Stored>, ApiEr
             created_at: row.get(5)?,
             updated_at: row.get(6)?,
             request: row.get(7)?,
-            meta,
+            fields,
             recipients,
             history,
         }))

@@ -20,18 +20,20 @@ pub(crate) struct Request {
 }
 
 /// The response to the first request with a key.
-pub(crate) struct Stored {
+pub(crate) struct StoredResponse {
     pub(crate) fingerprint: [u8; 32],
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
-pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<Stored>, ApiError> {
+pub(crate) fn find(tx: &Tx<'_>, request: &Request) -> Result<Option<StoredResponse>, ApiError> {
     Ok(tx.find(
         "SELECT fingerprint, status, body FROM idempotency
          WHERE organization = ?1 AND service = ?2 AND key = ?3 AND expires_at > ?4",
         (request.organization, request.service.as_str(), &request.key, tx.now),
-        |row| Ok(Stored { fingerprint: row.get(0)?, status: row.get(1)?, body: row.get(2)? }),
+        |row| {
+            Ok(StoredResponse { fingerprint: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
+        },
     )?)
 }
 

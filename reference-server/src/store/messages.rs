@@ -8,7 +8,7 @@ use crate::control::notifications::Notification;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::store::emails::{Meta, Stored};
+use crate::store::emails::{EmailFields, StoredEmail};
 use crate::store::{Reader, Tx, bodies};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
@@ -17,7 +17,7 @@ pub(crate) fn insert_outgoing(
     tx: &mut Tx<'_>,
     id: &str,
     recipient: &str,
-    email: &Stored,
+    email: &StoredEmail,
     domain: Option<&str>,
 ) -> Result<(), ApiError> {
     let organization = email.organization;
@@ -32,9 +32,9 @@ pub(crate) fn insert_outgoing(
             id: id.to_owned(),
             direction: Direction::Outgoing,
             email_id: Some(email.id.clone()),
-            from: email.meta.from.clone(),
+            from: email.fields.from.clone(),
             recipient: recipient.to_owned(),
-            subject: email.meta.subject.clone(),
+            subject: email.fields.subject.clone(),
             created_at: tx.now.into(),
         };
         Notification::Message(message.shortened())
@@ -249,15 +249,16 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
 }
 
 /// Reads the columns that [`summary`] does.
-const SELECT: &str = "SELECT m.id, m.recipient, m.email, m.created_at, e.meta, m.sender, m.subject
+const SELECT: &str =
+    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject
      FROM message m LEFT JOIN email e ON e.id = m.email";
 
 fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
     let email_id: Option<String> = row.get(2)?;
     let (from, subject) = match row.get::<_, Option<String>>(4)? {
-        Some(meta) => {
-            let meta: Meta = serde_json::from_str(&meta).map_err(ApiError::internal)?;
-            (meta.from, meta.subject)
+        Some(fields) => {
+            let fields: EmailFields = serde_json::from_str(&fields).map_err(ApiError::internal)?;
+            (fields.from, fields.subject)
         }
         None => {
             let text = |column| row.get::<_, Option<String>>(column);

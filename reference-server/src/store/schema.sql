@@ -94,7 +94,7 @@ CREATE TABLE template (
     PRIMARY KEY (organization, id)
 ) STRICT, WITHOUT ROWID;
 
--- `meta` is the accepted request, `recipients` the state of each recipient, and `history` what
+-- `fields` is the accepted request, `recipients` the state of each recipient, and `history` what
 -- happened, all as JSON. `request` is the id of the request that sent it.
 CREATE TABLE email (
     id TEXT PRIMARY KEY,
@@ -105,7 +105,7 @@ CREATE TABLE email (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     request TEXT,
-    meta TEXT NOT NULL,
+    fields TEXT NOT NULL,
     recipients TEXT NOT NULL,
     history TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

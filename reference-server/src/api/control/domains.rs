@@ -3,7 +3,7 @@
 
 use svc_sdk::email as sdk;
 
-use crate::api::email::domains::{View, view};
+use crate::api::email::domains::{DomainJson, view};
 use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
@@ -24,14 +24,14 @@ pub(crate) fn routes(r: &mut Routes) {
 }
 
 // The SDK reads them.
-impl Documented<Page<sdk::Domain>> for Page<View<'static>> {}
+impl Documented<Page<sdk::Domain>> for Page<DomainJson<'static>> {}
 impl Documented<Page<sdk::Audience>> for Page<Audience> {}
 impl Documented<Page<sdk::Contact>> for Page<Contact> {}
 
 /// Lists one page of the domains, oldest first.
 pub(crate) async fn list(
     call: ControlCall<(), PageQuery<sdk::Domain>>,
-) -> Result<Json<Page<View<'static>>>, ApiError> {
+) -> Result<Json<Page<DomainJson<'static>>>, ApiError> {
     let (limit, cursor) = start(call.query);
     let read = move |reader: Reader<'_>, of| domains::page(reader, of, &cursor, limit as i64 + 1);
     let Page { data, next } = Page::of(call.data.read(read).await?, limit, |last| last.id.clone());

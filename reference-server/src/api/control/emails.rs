@@ -18,7 +18,7 @@ use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::status::{self, Change, Status};
 use crate::store::Reader;
-use crate::store::emails::{self, Range, Stored, Wanted};
+use crate::store::emails::{self, Range, StoredEmail, Wanted};
 use crate::store::messages;
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -85,12 +85,12 @@ pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, ApiError> {
     story.await
 }
 
-fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<Stored, ApiError> {
+fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, ApiError> {
     let email = emails::find(reader, id)?.filter(|email| email.organization == organization);
     email.ok_or_else(|| ApiError::not_found("email"))
 }
 
-fn timeline(email: &Stored) -> Vec<EmailChange> {
+fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
     let accepted = EmailChange {
         at: email.created_at.into(),
         status: Status::Queued,
@@ -111,12 +111,12 @@ fn timeline(email: &Stored) -> Vec<EmailChange> {
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
 const MAX_DETAIL: usize = 16 * 1024;
 
-impl Documented<EmailRecord> for emails::View<'static> {}
+impl Documented<EmailRecord> for emails::EmailJson<'static> {}
 
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
 pub(crate) async fn simulate(
     call: ControlCall<EmailEvent>,
-) -> Result<Json<emails::View<'static>>, ApiError> {
+) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
     let (id, event) = (call.id(), call.body);
     let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
         let names = error

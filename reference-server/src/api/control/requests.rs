@@ -8,7 +8,7 @@ use crate::control::query::{Id, Position};
 use crate::control::requests::{self as control, LoggedRequest, RecordedBody, RequestQuery};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
-use crate::store::emails::Stored;
+use crate::store::emails::StoredEmail;
 use crate::store::request_log::{self, LoggedBody, RequestLog};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -56,7 +56,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<LoggedRequest, ApiError> {
 }
 
 /// The request that sent an email.
-pub(super) fn of_email(log: &RequestLog, email: &Stored) -> Option<LoggedRequest> {
+pub(super) fn of_email(log: &RequestLog, email: &StoredEmail) -> Option<LoggedRequest> {
     find(log, email.organization, email.request.as_deref()?)
 }
 

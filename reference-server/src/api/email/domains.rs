@@ -27,7 +27,7 @@ pub(crate) struct New {
 /// A sending domain.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Domain")]
-pub(crate) struct View<'a> {
+pub(crate) struct DomainJson<'a> {
     id: &'a str,
     name: &'a str,
     #[serde(flatten)]
@@ -53,8 +53,8 @@ pub(crate) struct Deleted {
     ok: bool,
 }
 
-pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> View<'a> {
-    View {
+pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> DomainJson<'a> {
+    DomainJson {
         id: &domain.id,
         name: &domain.name,
         flags: domain.flags,
@@ -68,7 +68,7 @@ pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> View<
 pub(crate) async fn create(
     mut call: Call,
     body: JsonBody<New>,
-) -> Result<Created<View<'static>>, ApiError> {
+) -> Result<Created<DomainJson<'static>>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let new = body.parse(&bytes)?;
     let name = required_name(new.name)?;
@@ -98,11 +98,11 @@ pub(crate) async fn create(
     .await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
     let organization = call.organization();
     let all = call.app().store.read(move |reader| domains::list(reader, organization));
     let all = all.await?;
-    let views: Vec<View<'_>> = all.iter().map(|domain| view(domain, None)).collect();
+    let views: Vec<DomainJson<'_>> = all.iter().map(|domain| view(domain, None)).collect();
     List::new(call.compatibility(), &views)
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
 pub(crate) async fn verify(
     mut call: Call,
     body: IgnoredBody,
-) -> Result<Resource<View<'static>>, ApiError> {
+) -> Result<Resource<DomainJson<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find_it = {
         let id = id.clone();

@@ -19,7 +19,7 @@ use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::store::Reader;
-use crate::store::emails::{self, Attachment, Content, Stored, View};
+use crate::store::emails::{self, Attachment, Content, EmailJson, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
@@ -28,7 +28,7 @@ use crate::store::{Tx, domains};
 pub(crate) async fn send(
     mut call: Call,
     body: JsonBody<NewEmail>,
-) -> Result<Created<View<'static>, 202>, ApiError> {
+) -> Result<Created<EmailJson<'static>, 202>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
@@ -51,7 +51,7 @@ pub(super) async fn apply_template(
     organization: i64,
     checked: &mut Checked,
 ) -> Result<(), ApiError> {
-    let Some(id) = checked.meta.template_id.clone() else { return Ok(()) };
+    let Some(id) = checked.fields.template_id.clone() else { return Ok(()) };
     let find = move |reader: Reader<'_>| templates::find(reader, organization, &id);
     let Some(Template { html, text, .. }) = app.store.read(find).await? else {
         return Err(ApiError::field("templateId", "no such template"));
@@ -95,20 +95,20 @@ pub(super) fn accept(
     tx: &mut Tx<'_>,
     origin: &Origin,
     checked: Checked,
-) -> Result<Stored, ApiError> {
-    let (organization, mut meta) = (origin.organization, checked.meta);
-    if !domains::is_verified(tx.reader(), organization, &meta.domain)? {
-        let domain = meta.domain;
+) -> Result<StoredEmail, ApiError> {
+    let (organization, mut fields) = (origin.organization, checked.fields);
+    if !domains::is_verified(tx.reader(), organization, &fields.domain)? {
+        let domain = fields.domain;
         let message = format!("the domain {domain} is not a verified domain of this organization");
         return Err(ApiError::new(Code::DomainNotVerified, message)
             .with(|details| details.domain = Some(domain)));
     }
     if checked.content.html.is_some() {
         let base_url = origin.base_url.as_deref();
-        meta.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
+        fields.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
     }
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
-    let email = Stored {
+    let email = StoredEmail {
         id: id::new(Prefix::Email),
         organization,
         status: Status::Queued,
@@ -117,7 +117,7 @@ pub(super) fn accept(
         created_at: tx.now,
         updated_at: tx.now,
         request: origin.request.clone(),
-        meta,
+        fields,
         recipients: checked.recipients,
         history: Vec::new(),
     };
@@ -130,9 +130,9 @@ pub(super) fn accept(
 /// An email with its content and the status of each recipient.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EmailInFull")]
-pub(crate) struct Full<'a> {
+pub(crate) struct EmailInFull<'a> {
     #[serde(flatten)]
-    email: View<'a>,
+    email: EmailJson<'a>,
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
@@ -140,7 +140,7 @@ pub(crate) struct Full<'a> {
     recipients: &'a [RecipientState],
 }
 
-pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError> {
+pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let read = id.clone();
     let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
@@ -151,8 +151,8 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError>
         let content = emails::content(reader, &id, false)?;
         Ok((email, content))
     });
-    let (email, content): (Stored, Content) = found.await?;
-    let full = Full {
+    let (email, content): (StoredEmail, Content) = found.await?;
+    let full = EmailInFull {
         email: email.view(),
         html: content.html.as_deref(),
         text: content.text.as_deref(),
@@ -165,7 +165,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Full<'static>>, ApiError>
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/email-service.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Resource<View<'static>>, ApiError> {
+pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let compatibility = call.compatibility().clone();
     call.app()

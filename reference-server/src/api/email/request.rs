@@ -16,7 +16,7 @@ use crate::model::one_or_many::OneOrMany;
 use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::{self, Millis};
-use crate::store::emails::{Attachment, Content, Meta};
+use crate::store::emails::{Attachment, Content, EmailFields};
 
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
@@ -86,7 +86,7 @@ struct NewAttachment {
 /// A valid email. Only the sender's domain is still to be checked.
 #[derive(Debug)]
 pub(super) struct Checked {
-    pub(super) meta: Meta,
+    pub(super) fields: EmailFields,
     pub(super) recipients: Vec<RecipientState>,
     pub(super) content: Content,
     pub(super) scheduled_at: Option<Millis>,
@@ -178,7 +178,7 @@ impl NewEmail {
         });
         problems.check()?;
         Ok(Checked {
-            meta: Meta {
+            fields: EmailFields {
                 from,
                 to,
                 cc,

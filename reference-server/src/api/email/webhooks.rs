@@ -54,7 +54,7 @@ pub(crate) struct Update {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Webhook")]
-pub(crate) struct View<'a> {
+pub(crate) struct WebhookJson<'a> {
     id: &'a str,
     url: &'a str,
     #[schemars(with = "schema::EmailEvents")]
@@ -69,8 +69,8 @@ pub(crate) struct View<'a> {
     updated_at: String,
 }
 
-fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
-    View {
+fn view(webhook: &Webhook, signing_secret: bool) -> WebhookJson<'_> {
+    WebhookJson {
         id: &webhook.id,
         url: &webhook.url,
         events: webhook.events.iter().map(|event| event.as_str()).collect(),
@@ -84,23 +84,23 @@ fn view(webhook: &Webhook, signing_secret: bool) -> View<'_> {
 pub(crate) async fn create(
     mut call: Call,
     body: JsonBody<New>,
-) -> Result<Created<View<'static>>, ApiError> {
+) -> Result<Created<WebhookJson<'static>>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let new = body.parse(&bytes)?;
     let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
     register(call, &bytes, new.url, new.events, reply).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
     let all = all(&call).await?;
-    let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
+    let views: Vec<WebhookJson<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     List::new(call.compatibility(), &views)
 }
 
 pub(crate) async fn update(
     mut call: Call,
     body: JsonBody<Update>,
-) -> Result<Resource<View<'static>>, ApiError> {
+) -> Result<Resource<WebhookJson<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let wanted = id.clone();
     let find =

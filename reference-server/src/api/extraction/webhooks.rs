@@ -23,7 +23,7 @@ pub(crate) struct New {
 /// A webhook endpoint.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WebhookEndpoint")]
-pub(crate) struct View<'a> {
+pub(crate) struct WebhookJson<'a> {
     id: &'a str,
     url: &'a str,
     /// Only in the response to the registration.
@@ -35,8 +35,8 @@ pub(crate) struct View<'a> {
     status: &'static str,
 }
 
-fn view(webhook: &Webhook, secret: bool) -> View<'_> {
-    View {
+fn view(webhook: &Webhook, secret: bool) -> WebhookJson<'_> {
+    WebhookJson {
         id: &webhook.id,
         url: &webhook.url,
         secret: secret.then_some(webhook.secret.as_str()),
@@ -48,15 +48,15 @@ fn view(webhook: &Webhook, secret: bool) -> View<'_> {
 pub(crate) async fn create(
     mut call: Call,
     body: JsonBody<New>,
-) -> Result<Created<View<'static>>, ApiError> {
+) -> Result<Created<WebhookJson<'static>>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let new = body.parse(&bytes)?;
     let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
     register(call, &bytes, new.url, new.events, reply).await
 }
 
-pub(crate) async fn list(call: Call) -> Result<List<View<'static>>, ApiError> {
+pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
     let all = all(&call).await?;
-    let views: Vec<View<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
+    let views: Vec<WebhookJson<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
     List::new(call.compatibility(), &views)
 }

@@ -3,7 +3,7 @@
 use rusqlite::Row;
 use serde_json::Value;
 
-use super::{Meta, Stored};
+use super::{EmailFields, StoredEmail};
 use crate::control::emails::EmailSummary;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
@@ -12,18 +12,18 @@ use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 
-impl From<&Stored> for EmailSummary {
-    fn from(email: &Stored) -> Self {
+impl From<&StoredEmail> for EmailSummary {
+    fn from(email: &StoredEmail) -> Self {
         let times = [email.created_at, email.updated_at];
-        let (id, meta) = (email.id.clone(), email.meta.clone());
-        Self::new(id, meta, email.status, email.last_event.clone(), email.scheduled_at, times)
+        let (id, fields) = (email.id.clone(), email.fields.clone());
+        Self::new(id, fields, email.status, email.last_event.clone(), email.scheduled_at, times)
     }
 }
 
 impl EmailSummary {
     fn new(
         id: String,
-        meta: Meta,
+        fields: EmailFields,
         status: Status,
         last_event: Option<String>,
         scheduled_at: Option<Millis>,
@@ -32,15 +32,15 @@ impl EmailSummary {
         Self {
             id,
             status,
-            from: meta.from,
-            to: meta.to,
-            cc: meta.cc,
-            bcc: meta.bcc,
-            reply_to: meta.reply_to,
-            subject: meta.subject,
-            tags: meta.tags,
+            from: fields.from,
+            to: fields.to,
+            cc: fields.cc,
+            bcc: fields.bcc,
+            reply_to: fields.reply_to,
+            subject: fields.subject,
+            tags: fields.tags,
             scheduled_at: scheduled_at.map(Timestamp::from),
-            template_id: meta.template_id,
+            template_id: fields.template_id,
             created_at: created_at.into(),
             updated_at: updated_at.into(),
             last_event,
@@ -105,7 +105,8 @@ pub(crate) fn each(
     wanted: &Wanted,
     mut take: impl FnMut(EmailSummary) -> bool,
 ) -> Result<(), ApiError> {
-    let sql = "SELECT id, status, last_event, scheduled_at, created_at, updated_at, meta FROM email
+    let sql =
+        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, fields FROM email
                WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
                ORDER BY id DESC";
     let mut statement = reader.statement(sql)?;
@@ -124,10 +125,10 @@ pub(crate) fn each(
 }
 
 fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
-    let meta = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
-    let meta: Meta = serde_json::from_str(meta).map_err(ApiError::internal)?;
+    let fields = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
+    let fields: EmailFields = serde_json::from_str(fields).map_err(ApiError::internal)?;
     let status = row.get_ref(1)?.as_str().map_err(ApiError::internal)?;
     let status = status.parse().map_err(ApiError::internal)?;
     let times = [row.get(4)?, row.get(5)?];
-    Ok(EmailSummary::new(row.get(0)?, meta, status, row.get(2)?, row.get(3)?, times))
+    Ok(EmailSummary::new(row.get(0)?, fields, status, row.get(2)?, row.get(3)?, times))
 }

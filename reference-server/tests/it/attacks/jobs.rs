@@ -58,7 +58,7 @@ async fn jobs_that_the_server_cannot_do() {
     let mut sql = format!("DELETE FROM job WHERE subject IN ('{}', '{}');", ids[2], ids[3]);
     for (number, id) in ids.iter().enumerate() {
         if number % 2 == 0 {
-            sql.push_str(&format!("UPDATE email SET meta = 'x' WHERE id = '{id}';"));
+            sql.push_str(&format!("UPDATE email SET fields = 'x' WHERE id = '{id}';"));
         }
     }
     for id in &ids[2..4] {

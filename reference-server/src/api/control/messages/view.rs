@@ -149,8 +149,8 @@ fn load(
         return Ok((found, StoredSource::Incoming(source)));
     };
     let message = source::Message::load(reader, &email)?.ok_or_else(not_found)?;
-    let meta = &message.email.meta;
-    let email = Some((email, meta.from.clone(), meta.tags.clone()));
+    let fields = &message.email.fields;
+    let email = Some((email, fields.from.clone(), fields.tags.clone()));
     let found = Found { id, recipient, created_at, email, authentication };
     Ok((found, StoredSource::Outgoing(Box::new(message))))
 }
