@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
-use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
+use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop;
 use crate::urls::{is_local, is_loopback, with_scheme};
 
@@ -123,7 +123,7 @@ impl Context {
         if compatibility.insecure_webhooks || is_local(url) {
             builder = builder.insecure_webhook_urls(true);
         }
-        if compatibility.local_checks_off {
+        if !compatibility.local_checks {
             builder = builder.local_checks(false);
         }
         let settings = &self.settings;
@@ -417,7 +417,7 @@ impl Context {
             .hint(format!(
                 "store one: {}\nor pass one with --key-file PATH or {}",
                 self.login(service),
-                key_variable(service)
+                key_variables(service)[0]
             ))),
         }
     }

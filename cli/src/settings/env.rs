@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
 use svc_sdk::Service;
 
 use super::guard::{self, Guard};
@@ -166,11 +167,11 @@ pub const fn url_setting_names(service: Service) -> &'static str {
     }
 }
 
-/// The environment variable that holds a service's key.
-pub const fn key_variable(service: Service) -> &'static str {
+/// The environment variables with a service's key, and with the file that contains it.
+pub const fn key_variables(service: Service) -> [&'static str; 2] {
     match service {
-        Service::Email => "SVC_EMAIL_KEY",
-        _ => "SVC_EXTRACTION_KEY",
+        Service::Email => ["SVC_EMAIL_KEY", "SVC_EMAIL_KEY_FILE"],
+        _ => ["SVC_EXTRACTION_KEY", "SVC_EXTRACTION_KEY_FILE"],
     }
 }
 

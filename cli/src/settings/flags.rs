@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches as _, ValueEnum as _, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueHint};
+use serde_json::Value as Json;
 
-use super::{SettingValue, Source, Sourced};
+use super::table::duration_text;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
@@ -16,7 +17,7 @@ use crate::output::{ColorChoice, Format};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the local server and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
+    /// Use the sandbox and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
     #[arg(long, global = true, hide_short_help = true)]
     pub sandbox: bool,
 
@@ -122,29 +123,24 @@ pub struct GlobalFlags {
 }
 
 impl GlobalFlags {
-    /// The value of a setting that an option gives, and the option.
-    pub(super) fn given(&self, setting: &str) -> Option<Sourced<SettingValue>> {
-        let (option, value) = match setting {
-            "profile" => ("--profile", SettingValue::Text(self.profile.clone()?)),
-            "sandbox" => ("--sandbox", SettingValue::Flag(self.sandbox.then_some(true)?)),
-            "email_url" => ("--email-url", SettingValue::Text(self.email_url.clone()?)),
-            "extraction_url" => {
-                ("--extraction-url", SettingValue::Text(self.extraction_url.clone()?))
-            }
-            "output" if self.json => ("--json", SettingValue::Text("json".to_owned())),
-            "output" => {
-                let name = self.output?.to_possible_value()?.get_name().to_owned();
-                ("--output", SettingValue::Text(name))
-            }
-            "timeout" => ("--timeout", SettingValue::Duration(self.timeout?)),
-            "retries" => ("--retries", SettingValue::Number(self.retries?)),
-            "ca_bundle" => ("--ca-bundle", SettingValue::Path(self.ca_bundle.clone()?)),
+    /// The option that gives a setting, and its value.
+    pub(super) fn given(&self, setting: &str) -> Option<(&'static str, Json)> {
+        Some(match setting {
+            "profile" => ("--profile", self.profile.clone()?.into()),
+            "sandbox" => ("--sandbox", self.sandbox.then_some(true)?.into()),
+            "email_url" => ("--email-url", self.email_url.clone()?.into()),
+            "extraction_url" => ("--extraction-url", self.extraction_url.clone()?.into()),
+            "output" if self.json => ("--json", Format::Json.name().into()),
+            "output" => ("--output", self.output?.name().into()),
+            "timeout" => ("--timeout", duration_text(self.timeout?).into()),
+            "retries" => ("--retries", self.retries?.into()),
+            "ca_bundle" => ("--ca-bundle", self.ca_bundle.as_ref()?.display().to_string().into()),
             _ => return None,
-        };
-        Some(Sourced { value, source: Source::Option(option) })
+        })
     }
 
-    /// The options that decide about the output, anywhere in a command line that may be wrong.
+    /// The options that decide about the output and the service, anywhere in a command line that may
+    /// be wrong or incomplete.
     pub fn found_in(args: &[OsString]) -> Self {
         let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);
         let mut options = Self::augment_args(options).ignore_errors(true);
@@ -157,11 +153,35 @@ impl GlobalFlags {
             let Some(Ok(flags)) = matches.map(|found| Self::from_arg_matches(&found)) else {
                 continue;
             };
-            found.output = flags.output.or(found.output);
-            found.json |= flags.json;
-            found.jq = flags.jq.or(found.jq);
-            found.color = flags.color.or(found.color);
+            found = Self {
+                output: flags.output.or(found.output),
+                json: flags.json || found.json,
+                jq: flags.jq.or(found.jq),
+                color: flags.color.or(found.color),
+                sandbox: flags.sandbox || found.sandbox,
+                profile: flags.profile.or(found.profile),
+                email_url: flags.email_url.or(found.email_url),
+                extraction_url: flags.extraction_url.or(found.extraction_url),
+                key_file: flags.key_file.or(found.key_file),
+                env_file: flags.env_file.or(found.env_file),
+                ca_bundle: flags.ca_bundle.or(found.ca_bundle),
+                ..found
+            };
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_options_at_any_position() {
+        let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
+        let flags = GlobalFlags::found_in(&words.map(OsString::from));
+        assert_eq!(flags.profile.as_deref(), Some("p"));
+        assert_eq!(flags.email_url.as_deref(), Some("http://x"));
+        assert!(!flags.sandbox);
     }
 }
