@@ -44,7 +44,8 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    let tree = Cli::command().mut_arg("profile", |it| it.add(Values::Profile.candidates()));
+    let tree = Cli::command().mut_args(|option| option.global(true).hide_short_help(true));
+    let tree = tree.mut_arg("profile", |it| it.add(Values::Profile.candidates()));
     let with_words = |it: clap::Command| it.mut_arg("command", |it| it.add(command_words(command)));
     let tree = tree.mut_subcommand("help", with_words).mut_subcommand("schema", with_words);
     with_sections(command_tree::complete(tree))

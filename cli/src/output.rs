@@ -140,7 +140,7 @@ impl Printer {
     pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
         let value = to_value(item);
         if self.is_table() && value.is_object() {
-            return unless_closed(self.write(&table::single(&value, view, self.canvas())));
+            return unless_closed(self.raw(&table::single(&value, view, self.canvas())));
         }
         unless_closed(self.plain(&value))
     }
@@ -179,7 +179,7 @@ impl Printer {
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
         let items = items.iter().map(to_value).collect::<Vec<_>>();
         let table::List { text, hidden } = table::list(&items, view, self.canvas());
-        self.write(&text)?;
+        self.raw(&text)?;
         if hidden > 0 {
             let columns = if hidden == 1 { "column" } else { "columns" };
             self.hint(&format!("{hidden} {columns} not shown; use --wide or --json"));
@@ -190,7 +190,7 @@ impl Printer {
     /// Writes the result of an action: a sentence for people, the value for programs.
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
         unless_closed(match self.is_table() {
-            true => self.write(&format!("{}\n", printable(sentence))),
+            true => self.raw(&format!("{}\n", printable(sentence))),
             false => self.json(&to_value(value)),
         })
     }
@@ -199,9 +199,9 @@ impl Printer {
     /// programs.
     pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
-            Format::Table => self.write(&format!("{}\n", one_line(line))),
+            Format::Table => self.raw(&format!("{}\n", one_line(line))),
             Format::Json if self.filter.is_none() => {
-                self.write(&text::json_safe(&format!("{}\n", to_value(value))))
+                self.raw(&text::json_safe(&format!("{}\n", to_value(value))))
             }
             _ => self.json(&to_value(value)),
         }
@@ -221,7 +221,7 @@ impl Printer {
         let text = status.to_string();
         let status =
             if self.stdout_color { table::http_status_color(status).colorize(text) } else { text };
-        self.write(&format!("{}{status}{}\n", one_line(before), printable(after)))
+        self.raw(&format!("{}{status}{}\n", one_line(before), printable(after)))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
@@ -233,20 +233,15 @@ impl Printer {
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.
         let ends = text.is_empty() || text.ends_with('\n') || !self.stdout_is_terminal();
-        if ends { Ok(()) } else { self.write("\n") }
-    }
-
-    /// Writes part of a result that has its own format, unchanged.
-    pub fn raw(&self, text: &str) -> Result<(), Failure> {
-        self.write(text)
+        if ends { Ok(()) } else { self.raw("\n") }
     }
 
     /// As [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
         if self.stdout_is_terminal() {
-            self.write(&text::printable_document(text))
+            self.raw(&text::printable_document(text))
         } else {
-            self.write(text)
+            self.raw(text)
         }
     }
 
@@ -271,7 +266,7 @@ impl Printer {
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     #[cfg(feature = "sandbox")]
     pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.write(&format!("{}\n", to_value(value)))
+        self.raw(&format!("{}\n", to_value(value)))
     }
 
     /// Writes a value without a view.
@@ -281,7 +276,7 @@ impl Printer {
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
-            return self.write(&text::json_safe(&format!("{value:#}\n")));
+            return self.raw(&text::json_safe(&format!("{value:#}\n")));
         }
         self.json(value)
     }
@@ -293,8 +288,8 @@ impl Printer {
             return;
         }
         match self.is_table() {
-            true => self.write_stderr(&format!("{}\n", printable(note))),
-            false => self.write_stderr(&format!("note: {}\n", one_line(note))),
+            true => self.streams.write_stderr(&format!("{}\n", printable(note))),
+            false => self.streams.write_stderr(&format!("note: {}\n", one_line(note))),
         }
     }
 
@@ -302,14 +297,14 @@ impl Printer {
     pub fn hint(&self, hint: &str) {
         if !self.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
-            self.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
+            self.streams.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
         }
     }
 
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
         let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+        self.streams.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
     }
 
     /// Writes a line of `--verbose`.
@@ -380,7 +375,7 @@ impl Printer {
         }
         if !self.is_table() {
             let object = failure.to_json().to_string();
-            self.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
+            self.streams.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
@@ -417,7 +412,7 @@ impl Printer {
             let (dim, reset) = self.styles("\u{1b}[2m");
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
-        self.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
+        self.streams.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
     }
 
     /// Writes clap's output: help and version to standard output, errors to standard error.
@@ -426,15 +421,15 @@ impl Printer {
         let color = if error.use_stderr() { self.stderr_color } else { self.stdout_color };
         let text = if color { rendered.ansi().to_string() } else { rendered.to_string() };
         if error.use_stderr() {
-            self.write_stderr(&text);
+            self.streams.write_stderr(&text);
             return Ok(());
         }
-        self.write(&text)
+        self.raw(&text)
     }
 
     fn json(&self, value: &Value) -> Result<(), Failure> {
         let Some(filter) = &self.filter else {
-            return self.write(&self.rendered(value));
+            return self.raw(&self.rendered(value));
         };
         let mut text = String::new();
         for result in filter.run(value)? {
@@ -451,7 +446,7 @@ impl Printer {
                 _ => text.push_str(&self.rendered(&result)),
             }
         }
-        self.write(&text)
+        self.raw(&text)
     }
 
     fn rendered(&self, value: &Value) -> String {
@@ -477,15 +472,12 @@ impl Printer {
         if self.stderr_color { (style, "\u{1b}[0m") } else { ("", "") }
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    /// Writes part of a result that has its own format, unchanged.
+    pub fn raw(&self, text: &str) -> Result<(), Failure> {
         self.streams.write_stdout(text).map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => error.into(),
             _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
         })
-    }
-
-    fn write_stderr(&self, text: &str) {
-        self.streams.write_stderr(text);
     }
 }
 

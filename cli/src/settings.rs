@@ -18,6 +18,4 @@ pub use flags::GlobalFlags;
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{
-    Settings, Source, Sourced, UnknownEntry, color_choice, unknown_profile, url_entry,
-};
+pub use resolve::{Settings, Source, Sourced, color_choice, unknown_profile, url_entry};

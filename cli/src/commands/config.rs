@@ -84,10 +84,8 @@ impl Show {
         if context.out.is_table() {
             rows.retain(|row| !row.value.is_null());
         } else {
-            let unknown = settings.unknown_entries();
-            rows.extend(
-                unknown.iter().map(|one| ShownSetting::new(&one.shown, Value::Null, "unknown")),
-            );
+            let unknown = settings.unknown_entries.iter();
+            rows.extend(unknown.map(|one| ShownSetting::new(&one.shown, Value::Null, "unknown")));
         }
         context.out.list(&rows, VIEW, "")
     }

@@ -189,9 +189,8 @@ fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), 
 }
 
 async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
-    if let Some(path) = &context.settings.key_file {
-        let bytes = context.inputs.private(&context.out, "--key-file", path)?;
-        return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
+    if let Some(key) = context.key_of_file()? {
+        return Ok(key);
     }
     if context.out.stdin_is_terminal() {
         let question = format!("Key for the {service} service (hidden): ");

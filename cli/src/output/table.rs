@@ -7,7 +7,6 @@ use tabled::grid::util::string::get_text_width;
 use tabled::settings::object::{Cell, Columns};
 use tabled::settings::{Color, Padding, Style};
 
-use self::fit::{GAP, NARROWEST};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
 use crate::zone::Zone;
@@ -15,7 +14,6 @@ use crate::zone::Zone;
 pub(crate) use self::rows::{List, list};
 
 mod blocks;
-mod fit;
 mod label;
 mod rows;
 mod wrap;
@@ -88,6 +86,11 @@ impl Column {
 /// The columns of a resource, most important first.
 #[derive(Clone, Copy, Debug)]
 pub struct View(pub &'static [Column]);
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+/// Minimum width of the values beside the names of a single object.
+const NARROWEST: usize = 10;
 
 /// The width available, in columns (`None`: unlimited), and whether to use colors.
 #[derive(Clone, Copy, Debug)]

@@ -119,20 +119,6 @@ impl Env {
     }
 }
 
-impl<'a> Extend<(&'a str, String)> for Env {
-    fn extend<I: IntoIterator<Item = (&'a str, String)>>(&mut self, pairs: I) {
-        self.variables.extend(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    }
-}
-
-impl<const N: usize> From<[(&str, &str); N]> for Env {
-    fn from(pairs: [(&str, &str); N]) -> Self {
-        let variables =
-            pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { variables, ..Self::default() }
-    }
-}
-
 fn unquoted(value: &str) -> String {
     for quote in ['"', '\''] {
         if let Some(rest) = value.strip_prefix(quote)
@@ -178,6 +164,16 @@ pub const fn key_variables(service: Service) -> [&'static str; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl<const N: usize> From<[(&str, &str); N]> for Env {
+        fn from(pairs: [(&str, &str); N]) -> Self {
+            let variables = pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect();
+            Self { variables, ..Self::default() }
+        }
+    }
 
     #[test]
     fn reads_shell_syntax() {

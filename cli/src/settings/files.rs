@@ -12,6 +12,7 @@ use super::Key;
 use super::table::{Setting, profile_settings, to_item};
 use crate::failure::Failure;
 use crate::private;
+use crate::suggest::nearest;
 
 /// The name of the profile that is used by default.
 pub const DEFAULT_PROFILE: &str = "default";
@@ -113,18 +114,48 @@ impl ProfileFile {
         })
     }
 
-    /// The entries that svc does not know, each with its profile, if it is in one.
-    pub(super) fn unknown_entries(&self) -> Vec<(Option<String>, String)> {
+    /// The entries that svc does not know.
+    pub(super) fn unknown_entries(&self) -> Vec<UnknownEntry> {
+        let known = || profile_settings().map(|setting| setting.name);
         let top = self.document.iter().map(|(key, _)| key);
         let top = top.filter(|key| !matches!(*key, "profile" | "profiles"));
-        let mut unknown = top.map(|key| (None, key.to_owned())).collect::<Vec<_>>();
-        for name in self.names() {
-            let keys = self.profile(&name).into_iter().flat_map(|table| table.iter());
-            let keys = keys.map(|(key, _)| key);
-            let keys = keys.filter(|key| !profile_settings().any(|setting| setting.name == *key));
-            unknown.extend(keys.map(|key| (Some(name.clone()), key.to_owned())));
+        let top = top.map(|name| UnknownEntry {
+            name: name.to_owned(),
+            shown: format!("`{name}` in config.toml"),
+            meant: nearest(name, known())
+                .map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
+            profile: None,
+        });
+        let mut unknown = top.collect::<Vec<_>>();
+        for profile in self.names() {
+            let keys = self.profile(&profile).into_iter().flat_map(|table| table.iter());
+            let keys = keys.map(|(key, _)| key).filter(|key| !known().any(|known| known == *key));
+            unknown.extend(keys.map(|name| UnknownEntry {
+                name: name.to_owned(),
+                shown: format!("`{name}` in profile `{profile}`"),
+                meant: nearest(name, known()).map(|meant| format!("did you mean {meant}?")),
+                profile: Some(profile.clone()),
+            }));
         }
         unknown
+    }
+}
+
+/// An entry of `config.toml` that svc does not know.
+#[derive(Clone, Debug)]
+pub struct UnknownEntry {
+    pub(super) name: String,
+    /// The entry and where it is.
+    pub shown: String,
+    /// What was probably meant.
+    pub meant: Option<String>,
+    profile: Option<String>,
+}
+
+impl UnknownEntry {
+    /// Whether a run with this profile would use it.
+    pub(super) fn is_of(&self, profile: &str) -> bool {
+        self.profile.as_ref().is_none_or(|of| of == profile)
     }
 }
 

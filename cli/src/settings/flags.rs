@@ -13,76 +13,62 @@ use crate::output::{ColorChoice, Format};
 
 /// Options that every command takes.
 ///
-/// They are hidden in the short help (`-h`), which names some of them in its last line.
+/// They are global, and hidden in the short help (`-h`), which names some of them in its last line:
+/// see `app::command`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
     /// Use the sandbox and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long)]
     pub sandbox: bool,
 
     /// Profile: a named set of base URLs and keys [env: SVC_PROFILE] [default: the active profile]
-    #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
     /// Base URL of the email service [env: SVC_EMAIL_URL]
-    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub email_url: Option<String>,
 
     /// Base URL of the extraction service [env: SVC_EXTRACTION_URL]
-    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub extraction_url: Option<String>,
 
     /// File with the API key, `-` for standard input; the environment variables hold the key itself [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY, or SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE]
-    #[arg(
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "PATH",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
     /// File with more environment variables, one NAME=VALUE per line
-    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
     /// Output format: table, json, ndjson or yaml [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
-    #[arg(
-        short,
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "FORMAT",
-        hide_possible_values = true
-    )]
+    #[arg(short, long, value_name = "FORMAT", hide_possible_values = true)]
     pub output: Option<Format>,
 
     /// Same as --output json
-    #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
 
     /// Show every column of a table, even beyond the width of the terminal
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long)]
     pub wide: bool,
 
     /// Filter the JSON output with a jq expression; with ndjson, each line separately
-    #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER")]
     pub jq: Option<String>,
 
     /// Print the request, with the key masked, instead of sending it
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long)]
     pub dry_run: bool,
 
     /// Do not ask for confirmation
-    #[arg(short, long, global = true, hide_short_help = true)]
+    #[arg(short, long)]
     pub yes: bool,
 
     /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s; certify, bulk: 5m]
     #[arg(
         long,
-        global = true,
-        hide_short_help = true,
         value_name = "DURATION",
         value_parser = duration::parse_limit,
         allow_hyphen_values = true
@@ -92,33 +78,27 @@ pub struct GlobalFlags {
     /// Maximum number of retries [default: 2]
     ///
     /// A request that may have taken effect is retried only if it is idempotent.
-    #[arg(long, global = true, hide_short_help = true, value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
 
     /// Idempotency-Key header, for commands that create something
-    #[arg(long, global = true, hide_short_help = true, value_name = "KEY")]
+    #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 
     /// PEM file with trusted CA certificates [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
-    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     pub ca_bundle: Option<PathBuf>,
 
     /// Suppress progress and hints
-    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
     /// Log requests, attempts and request ids to standard error
-    #[arg(short, long, global = true, hide_short_help = true)]
+    #[arg(short, long)]
     pub verbose: bool,
 
     /// Color output: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE] [default: auto]
-    #[arg(
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "WHEN",
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub color: Option<ColorChoice>,
 }
 

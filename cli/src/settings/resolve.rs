@@ -12,14 +12,13 @@ use svc_sdk::Service;
 
 use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
-use super::files::{self, DEFAULT_PROFILE};
-use super::table::{SETTINGS, Setting, profile_settings};
+use super::files::{self, DEFAULT_PROFILE, UnknownEntry};
+use super::table::{SETTINGS, Setting};
 use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::input::{duration, switch};
 use crate::output::{ColorChoice, Format};
-use crate::suggest;
 use crate::urls::without_password;
 use crate::zone::{self, Zone};
 
@@ -54,6 +53,8 @@ pub struct Settings {
     pub env: Env,
     env_file: Env,
     values: Values,
+    /// The entries of `config.toml` that have no effect.
+    pub unknown_entries: Vec<UnknownEntry>,
     /// Of the email and the extraction service.
     urls: [Option<Sourced<String>>; 2],
     keys: [Option<Sourced<GivenKey>>; 2],
@@ -245,7 +246,11 @@ impl Settings {
             refuse_urls_with_sandbox(flags)?;
         }
         let mut guard = values.fields::<Guard>()?;
-        guard.misspelled = misspelled_guard(&profiles, &profile.value, [env, &file]);
+        let unknown_entries = profiles.unknown_entries();
+        let of_run = unknown_entries.iter().filter(|entry| entry.is_of(&profile.value));
+        let names = of_run.map(|entry| entry.name.as_str()).chain(env.unknown());
+        let mut names = names.chain(file.unknown());
+        guard.misspelled = names.find(|name| Guard::is_meant_by(name)).map(str::to_owned);
         let mut compatibility = values.fields::<Compatibility>()?;
         compatibility.insecure_webhooks |= sandbox;
         let format = values.get::<String>("output").and_then(|Sourced { value, source }| {
@@ -284,6 +289,7 @@ impl Settings {
             env: env.clone(),
             env_file: file.clone(),
             values,
+            unknown_entries,
         })
     }
 
@@ -301,37 +307,12 @@ impl Settings {
         if !variables.is_empty() {
             unknown.push(format!("unknown to svc, and without effect: {}", variables.join(", ")));
         }
-        let of_run = |entry: &UnknownEntry| {
-            entry.profile.as_ref().is_none_or(|profile| *profile == self.profile.value)
-        };
-        unknown.extend(self.unknown_entries().iter().filter(|e| of_run(e)).map(|entry| {
+        let of_run = self.unknown_entries.iter().filter(|one| one.is_of(&self.profile.value));
+        unknown.extend(of_run.map(|entry| {
             let meant = entry.meant.as_ref().map(|meant| format!("; {meant}"));
             format!("{} is unknown and has no effect{}", entry.shown, meant.unwrap_or_default())
         }));
         unknown
-    }
-
-    /// The entries of `config.toml` that have no effect.
-    pub fn unknown_entries(&self) -> Vec<UnknownEntry> {
-        let entries = self.profiles().map(|profiles| profiles.unknown_entries());
-        let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
-            let known = profile_settings().map(|setting| setting.name);
-            let meant = suggest::nearest(&entry, known);
-            match &profile {
-                Some(name) => UnknownEntry {
-                    shown: format!("`{entry}` in profile `{name}`"),
-                    meant: meant.map(|meant| format!("did you mean {meant}?")),
-                    profile,
-                },
-                None => UnknownEntry {
-                    shown: format!("`{entry}` in config.toml"),
-                    meant: meant
-                        .map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
-                    profile,
-                },
-            }
-        });
-        described.collect()
     }
 
     /// A path on the command line, from the directory of the run.
@@ -519,15 +500,6 @@ fn index(service: Service) -> usize {
     usize::from(service == Service::Extraction)
 }
 
-/// An entry of `config.toml` that svc does not know.
-pub struct UnknownEntry {
-    /// The entry and where it is.
-    pub shown: String,
-    /// What was probably meant.
-    pub meant: Option<String>,
-    profile: Option<String>,
-}
-
 /// Compares base URLs as the client uses them: with or without a slash at the end. The client
 /// reports one that is not valid.
 fn is_same_base_url(one: &str, other: &str) -> bool {
@@ -556,19 +528,6 @@ fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
         .hint(format!("omit {name}, or omit --sandbox and unset SVC_SANDBOX"))),
         None => Ok(()),
     }
-}
-
-/// An entry of the configuration, or a variable, that was probably meant to be a part of the guard.
-fn misspelled_guard(
-    profiles: &ProfileFile,
-    profile: &str,
-    environments: [&Env; 2],
-) -> Option<String> {
-    let entries = profiles.unknown_entries().into_iter();
-    let entries = entries.filter(|(of, _)| of.as_ref().is_none_or(|of| of == profile));
-    let entries = entries.map(|(_, entry)| entry);
-    let variables = environments.into_iter().flat_map(Env::unknown).map(str::to_owned);
-    entries.chain(variables).find(|name| Guard::is_meant_by(name))
 }
 
 /// When to use colors, by the option or else the environment.
@@ -603,17 +562,14 @@ mod tests {
             flags: &GlobalFlags,
             extra: &[(&str, &str)],
         ) -> Result<Settings, Failure> {
-            let path = |name: &str| self.0.path().join(name).display().to_string();
-            let (config, data) = (path("config"), path("data"));
-            let mut file = String::new();
+            let path = self.0.path().display();
+            let mut file = format!("XDG_CONFIG_HOME={path}/config\nXDG_DATA_HOME={path}/data\n");
             for (name, value) in extra {
                 file.push_str(&format!("{name}={value}\n"));
             }
             let env_path = self.0.path().join("vars");
             std::fs::write(&env_path, file).expect("written");
-            let mut env = Env::from_file(&env_path, Path::new("")).expect("read");
-            env.extend([("XDG_CONFIG_HOME", config), ("XDG_DATA_HOME", data)]);
-            Settings::resolve(flags, &env)
+            Settings::resolve(flags, &Env::from_file(&env_path, Path::new("")).expect("read"))
         }
     }
 
