@@ -18,7 +18,7 @@ use crate::command_spec;
 use crate::context::Context;
 use crate::events::EVENTS;
 use crate::input::duration;
-use crate::output::{Format, Printer, Streams, one_line};
+use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
 use crate::process::Process;
 use crate::recorded::Records;
 use crate::sent::SentEmails;
@@ -195,10 +195,16 @@ fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
 fn context() -> Option<Context> {
     let Process { stdin, stdout, stderr, terminals, zone, .. } = Process::current();
     let streams = Streams::new(stdin, stdout, stderr, terminals, true);
-    let out = Printer::new(Some(Format::Json), None, streams, |_| false, true, false);
+    let look = Look {
+        format: Some(Format::Json),
+        color: ColorChoice::Never,
+        quiet: true,
+        zone,
+        ..Look::default()
+    };
     let tree = clap::Command::default;
     let command = command_spec::find(&tree(), &[]);
-    Some(Context::new(settings(|_| ())?, out.within(zone, false), command, tree, &[]))
+    Some(Context::new(settings(|_| ())?, Printer::new(look, streams, false), command, tree, &[]))
 }
 
 fn timeout() -> Duration {

@@ -56,10 +56,8 @@ macro_rules! with_settings {
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
+            .service_honors_idempotency_key(settings.compatibility.honors_idempotency_key)
             .user_agent(USER_AGENT);
-        if settings.compatibility.honors_idempotency_key {
-            builder = builder.service_honors_idempotency_key(true);
-        }
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
@@ -120,12 +118,9 @@ impl Context {
         if let Some(first_page) = compatibility.first_page {
             builder = builder.first_page(u64::from(first_page));
         }
-        if compatibility.insecure_webhooks || is_local(url) {
-            builder = builder.insecure_webhook_urls(true);
-        }
-        if !compatibility.local_checks {
-            builder = builder.local_checks(false);
-        }
+        builder = builder
+            .insecure_webhook_urls(compatibility.insecure_webhooks || is_local(url))
+            .local_checks(compatibility.local_checks);
         let settings = &self.settings;
         if let Some(guard) = settings.guard.for_run(&settings.state_dir, &settings.profile.value)? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];

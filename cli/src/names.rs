@@ -86,9 +86,7 @@ pub async fn with_id<T>(
     match action(text).await {
         Err(failure) if names.may_be_name(&failure) => match names.find(context, text).await {
             Ok(Some(found)) if found.target.id != text => action(&found.target.id).await,
-            Err(ambiguous) if ambiguous.details().code.as_deref() == Some(AMBIGUOUS) => {
-                Err(ambiguous)
-            }
+            Err(ambiguous) if is_ambiguous(&ambiguous) => Err(ambiguous),
             Ok(_) | Err(_) => Err(failure),
         },
         result => result,
@@ -133,14 +131,17 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
     }
     match names.find(context, text).await {
         Ok(found) => Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target)),
-        Err(failure) if failure.details().code.as_deref() == Some(AMBIGUOUS) => Err(failure),
-        // The deletion would fail in the same way, after another wait.
-        Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited) => {
-            Err(failure)
+        Err(failure) => {
+            // The deletion would fail in the same way, after another wait.
+            let again = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
+            // It reports itself what else is wrong.
+            if again || is_ambiguous(&failure) { Err(failure) } else { Ok(Target::unnamed(text)) }
         }
-        // The deletion itself reports what is wrong.
-        Err(_) => Ok(Target::unnamed(text)),
     }
+}
+
+fn is_ambiguous(failure: &Failure) -> bool {
+    failure.details().code.as_deref() == Some(AMBIGUOUS)
 }
 
 /// Shows the resource that a text names, from the list: the service has no operation that reads one.

@@ -42,68 +42,51 @@ pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Val
 /// The error code of a failure to write to standard output.
 pub const OUTPUT_FAILED: &str = "output_failed";
 
+/// How results, hints and errors are shown.
+#[derive(Default)]
+pub(crate) struct Look {
+    /// The format that an option, the environment or the profile selects.
+    pub(crate) format: Option<Format>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) color: ColorChoice,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    /// Whether to ignore the width of the terminal.
+    pub(crate) wide: bool,
+    /// The zone of shown times.
+    pub(crate) zone: Zone,
+}
+
 /// Writes results, hints and errors in the selected format.
 pub struct Printer {
+    look: Look,
     format: Format,
-    /// Whether an option, the environment or the profile selected the format.
-    explicit_format: bool,
-    filter: Option<Filter>,
     streams: Streams,
     stdout_color: bool,
     stderr_color: bool,
-    quiet: bool,
-    verbose: bool,
-    wide: bool,
-    zone: Zone,
+    /// Whether Ctrl-C ends a prompt.
     signals: bool,
 }
 
 impl Printer {
-    /// Creates a printer from resolved settings.
-    pub fn new(
-        format: Option<Format>,
-        filter: Option<Filter>,
-        streams: Streams,
-        color: impl Fn(bool) -> bool,
-        quiet: bool,
-        verbose: bool,
-    ) -> Self {
+    /// Creates a printer.
+    pub(crate) fn new(look: Look, streams: Streams, signals: bool) -> Self {
         let terminals = streams.terminals();
-        let animated = !streams.is_dumb();
-        let default = if terminals.stdout { Format::Table } else { Format::Json };
-        let default = if filter.is_some() { Format::Json } else { default };
-        Self {
-            format: format.unwrap_or(default),
-            explicit_format: format.is_some() || filter.is_some(),
-            filter,
-            streams,
-            stdout_color: color(terminals.stdout && animated),
-            stderr_color: color(terminals.stderr && animated),
-            quiet,
-            verbose,
-            wide: false,
-            zone: Zone::Local,
-            signals: true,
-        }
-    }
-
-    /// Ignores the width of the terminal.
-    #[must_use]
-    pub fn wide(mut self, wide: bool) -> Self {
-        self.wide = wide;
-        self
-    }
-
-    /// Shows times in this zone, and lets Ctrl-C end a prompt if `signals` concern the run.
-    #[must_use]
-    pub fn within(mut self, zone: Zone, signals: bool) -> Self {
-        (self.zone, self.signals) = (zone, signals);
-        self
+        let color = |is_terminal: bool| match look.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !streams.is_dumb(),
+        };
+        let (stdout_color, stderr_color) = (color(terminals.stdout), color(terminals.stderr));
+        let is_table = terminals.stdout && look.filter.is_none();
+        let default = if is_table { Format::Table } else { Format::Json };
+        let format = look.format.unwrap_or(default);
+        Self { look, format, streams, stdout_color, stderr_color, signals }
     }
 
     /// An RFC 3339 time in the zone of the run, with its offset. Other text is returned unchanged.
     pub fn local_time(&self, text: &str) -> String {
-        table::local_time(text, self.zone)
+        table::local_time(text, self.look.zone)
     }
 
     /// The standard streams.
@@ -200,7 +183,7 @@ impl Printer {
     pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
             Format::Table => self.raw(&format!("{}\n", one_line(line))),
-            Format::Json if self.filter.is_none() => {
+            Format::Json if self.look.filter.is_none() => {
                 self.raw(&text::json_safe(&format!("{}\n", to_value(value))))
             }
             _ => self.json(&to_value(value)),
@@ -227,7 +210,7 @@ impl Printer {
     /// Writes a text that is the result itself, such as a script or a stored message, as
     /// [`raw_data`](Self::raw_data) does. An explicitly selected JSON or YAML format gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
-        if self.explicit_format && !self.is_table() {
+        if self.has_explicit_format() && !self.is_table() {
             return self.json(&to_value(value));
         }
         self.raw_data(text)?;
@@ -255,12 +238,12 @@ impl Printer {
 
     /// Whether `--jq` filters the JSON.
     pub fn has_filter(&self) -> bool {
-        self.filter.is_some()
+        self.look.filter.is_some()
     }
 
     /// Whether an option, the environment or the profile selected the format.
     pub fn has_explicit_format(&self) -> bool {
-        self.explicit_format
+        self.look.format.is_some() || self.has_filter()
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
@@ -284,7 +267,7 @@ impl Printer {
     /// Writes a notice to standard error, unless `--quiet` is given. With a format for programs it
     /// is marked as a note, because an error object may follow it.
     pub fn note(&self, note: &str) {
-        if self.quiet {
+        if self.look.quiet {
             return;
         }
         match self.is_table() {
@@ -295,7 +278,7 @@ impl Printer {
 
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
-        if !self.quiet && self.is_table() {
+        if !self.look.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
             self.streams.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
         }
@@ -316,7 +299,9 @@ impl Printer {
 
     /// A handle that writes lines of `--verbose`, for callbacks. `None` without `--verbose`.
     pub fn tracer(&self) -> Option<Tracer> {
-        self.verbose.then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
+        self.look
+            .verbose
+            .then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
     }
 
     /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
@@ -324,7 +309,7 @@ impl Printer {
     pub fn show_log(&self, as_json: bool) {
         use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
-        let level = match (self.quiet, self.verbose) {
+        let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, true) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
@@ -348,7 +333,7 @@ impl Printer {
     pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
         /// Further lines are lost, if the terminal does not take them.
         const MAX_WAITING: usize = 1000;
-        if self.quiet || !self.is_table() || !self.streams.terminals().stderr {
+        if self.look.quiet || !self.is_table() || !self.streams.terminals().stderr {
             return None;
         }
         let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
@@ -364,7 +349,7 @@ impl Printer {
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.terminals().stderr && !self.streams.is_dumb();
-        let shown = animates && !self.quiet && !self.verbose;
+        let shown = animates && !self.look.quiet && !self.look.verbose;
         spinner::Spinner::start(shown, what.into(), &self.streams)
     }
 
@@ -428,7 +413,7 @@ impl Printer {
     }
 
     fn json(&self, value: &Value) -> Result<(), Failure> {
-        let Some(filter) = &self.filter else {
+        let Some(filter) = &self.look.filter else {
             return self.raw(&self.rendered(value));
         };
         let mut text = String::new();
@@ -464,8 +449,8 @@ impl Printer {
     }
 
     fn canvas(&self) -> Canvas {
-        let width = self.streams.stdout_width().filter(|_| !self.wide);
-        Canvas { width, color: self.stdout_color, zone: self.zone }
+        let width = self.streams.stdout_width().filter(|_| !self.look.wide);
+        Canvas { width, color: self.stdout_color, zone: self.look.zone }
     }
 
     fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
