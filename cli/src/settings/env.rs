@@ -48,7 +48,7 @@ impl Env {
 
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.get_or_empty(name).filter(|value| !value.is_empty())
     }
 
     /// The value of a variable that is set, even if it is empty.
@@ -56,14 +56,10 @@ impl Env {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// The names of all variables.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.variables.keys().map(String::as_str)
-    }
-
     /// The variables that begin as those of svc, but are not, in order.
     pub fn unknown(&self) -> Vec<&str> {
-        let mut names = self.names().filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
+        let names = self.variables.keys().map(String::as_str);
+        let mut names = names.filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
         names.retain(|name| !table::variables().any(|known| known == *name));
         names.sort_unstable();
         names

@@ -272,7 +272,8 @@ impl Settings {
             timeout: values.duration("timeout")?,
             retries: values.with_default("retries")?,
             ca_bundle: ca_bundle.or_else(|| values.get("ca_bundle")),
-            proxies: if sandbox { Proxies::none() } else { Proxies::resolve(env, &file) },
+            // A proxy cannot reach the loopback interface of this machine.
+            proxies: if sandbox { Proxies::default() } else { Proxies::resolve(env, &file) },
             bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
             bulk_retention: values.duration("bulk_retention")?.value,
             idempotency_key: flags.idempotency_key.clone(),
@@ -381,13 +382,9 @@ impl Settings {
             Some(stored) => format!("belongs to {stored}"),
             None => "was stored without a base URL".to_owned(),
         };
-        let profile = match url.source {
-            Source::Profile => command_line::shell_quoted(&self.profile.value),
-            _ => "NAME".into(),
-        };
-        let store = match url.source {
-            Source::Profile => "store one in the profile",
-            _ => "store one in another profile",
+        let (store, profile) = match url.source {
+            Source::Profile => ("the profile", command_line::shell_quoted(&self.profile.value)),
+            _ => ("another profile", "NAME".into()),
         };
         Err(Failure::usage(format!(
             "the key of profile `{}` {belongs} and is not sent to {} ({})",
@@ -396,7 +393,7 @@ impl Settings {
         .code("key_for_another_url")
         .hint(format!(
             "use a key of that service: --key-file PATH or {}\n\
-             or {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
+             or store one in {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
             key_variables(service)[0],
         )))
     }
