@@ -18,4 +18,6 @@ pub use flags::GlobalFlags;
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
-pub use resolve::{Settings, Source, Sourced, color_choice, unknown_profile, url_entry};
+#[cfg(feature = "sandbox")]
+pub use resolve::Sourced;
+pub use resolve::{Settings, Source, color_choice, unknown_profile, url_entry};
