@@ -14,7 +14,7 @@ use crate::complete::{self, Values, command_words};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
-use crate::output::{ColorChoice, Filter, Format, Printer, Streams};
+use crate::output::{Filter, Format, Look, Printer, Streams};
 use crate::process::Process;
 use crate::settings::{Env, GlobalFlags, Settings, color_choice};
 use crate::usage;
@@ -44,7 +44,8 @@ struct Cli {
 
 /// The whole command tree.
 pub fn command() -> clap::Command {
-    let tree = Cli::command().mut_arg("profile", |it| it.add(Values::Profile.candidates()));
+    let tree = Cli::command().mut_args(|option| option.global(true).hide_short_help(true));
+    let tree = tree.mut_arg("profile", |it| it.add(Values::Profile.candidates()));
     let with_words = |it: clap::Command| it.mut_arg("command", |it| it.add(command_words(command)));
     let tree = tree.mut_subcommand("help", with_words).mut_subcommand("schema", with_words);
     with_sections(command_tree::complete(tree))
@@ -203,18 +204,16 @@ fn prepare(
         return Err(Failure::usage("--jq filters JSON and cannot be combined with this --output"));
     }
     let format = format.filter(|format| filter.is_none() || *format != Format::Table);
-    let color = settings.color;
-    let color = move |is_terminal| colored(color, is_terminal);
-    let printer = Printer::new(format, filter, streams.clone(), color, flags.quiet, flags.verbose);
-    Ok((settings, printer.wide(flags.wide).within(env.zone, env.signals)))
-}
-
-fn colored(choice: ColorChoice, is_terminal: bool) -> bool {
-    match choice {
-        ColorChoice::Always => true,
-        ColorChoice::Never => false,
-        ColorChoice::Auto => is_terminal,
-    }
+    let look = Look {
+        format,
+        filter,
+        color: settings.color,
+        quiet: flags.quiet,
+        verbose: flags.verbose,
+        wide: flags.wide,
+        zone: env.zone,
+    };
+    Ok((settings, Printer::new(look, streams.clone(), env.signals)))
 }
 
 /// Prints help and version as results. Any other clap error is a usage error, printed as an error
@@ -247,7 +246,7 @@ fn early_printer(args: &[OsString], env: &Env, streams: &Streams) -> Printer {
         true => Some(Format::Json),
         false => flags.output.or_else(|| Format::from_str(env.get("SVC_OUTPUT")?, false).ok()),
     };
-    let color = color_choice(&flags, [env]);
-    let color = move |is_terminal| colored(color, is_terminal);
-    Printer::new(format, None, streams.clone(), color, false, false).within(env.zone, env.signals)
+    let look =
+        Look { format, color: color_choice(&flags, [env]), zone: env.zone, ..Look::default() };
+    Printer::new(look, streams.clone(), env.signals)
 }

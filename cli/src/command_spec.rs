@@ -3,6 +3,7 @@
 
 use clap::Command;
 use clap::builder::CommandExt;
+use serde::Serialize;
 use serde_json::Value;
 use svc_sdk::{Operation, ScopeRule};
 
@@ -11,7 +12,8 @@ use crate::output::Format;
 use crate::settings::{GlobalFlags, Settings, Source};
 
 /// The effect of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// Reads from a service.
     Reads,
@@ -96,12 +98,7 @@ impl CommandSpec {
 
     /// The scopes that the operations need.
     pub fn scope(&self) -> String {
-        let scopes = self.operations.iter().map(|operation| match operation.scope_rule() {
-            ScopeRule::Needs(scope) => scope.as_str(),
-            ScopeRule::AnyKey => "any key",
-            _ => "not documented",
-        });
-        let mut scopes = scopes.collect::<Vec<_>>();
+        let mut scopes = self.operations.iter().copied().map(scope_of).collect::<Vec<_>>();
         scopes.dedup();
         match self.scope {
             Some(scope) => scope.to_owned(),
@@ -136,6 +133,15 @@ impl CommandSpec {
 
     pub(crate) fn calling(self, operations: &'static [Operation]) -> Self {
         Self { operations, ..self }
+    }
+}
+
+/// The scope that an operation needs.
+pub(crate) fn scope_of(operation: Operation) -> &'static str {
+    match operation.scope_rule() {
+        ScopeRule::Needs(scope) => scope.as_str(),
+        ScopeRule::AnyKey => "any key",
+        _ => "not documented",
     }
 }
 

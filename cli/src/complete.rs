@@ -6,8 +6,7 @@
 
 mod service;
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use clap_complete::engine::{
@@ -19,7 +18,7 @@ use crate::command_spec;
 use crate::context::Context;
 use crate::events::EVENTS;
 use crate::input::duration;
-use crate::output::{Format, Printer, Streams, one_line};
+use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
 use crate::process::Process;
 use crate::recorded::Records;
 use crate::sent::SentEmails;
@@ -102,7 +101,8 @@ impl Values {
                 // The profile name is incomplete while it is being typed.
                 let profiles = settings(|flags| (flags.profile, flags.sandbox) = (None, false))?;
                 let profiles = profiles.profiles().ok()?;
-                let url = |name: &str| profiles.text(name, "email_url").unwrap_or_default();
+                let url =
+                    |name: &str| profiles.text(name, "email_url").unwrap_or_default().to_owned();
                 profiles.names().into_iter().map(|name| (name.clone(), url(&name))).collect()
             }
             Self::Record => {
@@ -165,8 +165,9 @@ pub fn command_words(tree: fn() -> clap::Command) -> ArgValueCandidates {
     ArgValueCandidates::new(move || {
         let words = words();
         let start = words.iter().position(|word| word == "schema" || word == "help");
-        let typed = words.iter().skip(start.map_or(0, |at| at + 1));
-        let (tree, mut typed) = (tree(), typed.filter(|word| !word.starts_with('-')).peekable());
+        let typed =
+            words.iter().skip(start.map_or(0, |at| at + 1)).filter_map(|word| word.to_str());
+        let (tree, mut typed) = (tree(), typed.filter(|word| !word.starts_with('-')));
         let mut level = &tree;
         while let Some(below) = typed.next().and_then(|word| level.find_subcommand(word)) {
             level = below;
@@ -180,13 +181,12 @@ pub fn command_words(tree: fn() -> clap::Command) -> ArgValueCandidates {
 type Found = (String, String);
 
 /// The words of the command line that is completed. clap passes only the current one to a completer.
-fn words() -> Vec<String> {
-    let words = std::env::args_os().skip_while(|arg| arg != "--").skip(1);
-    words.filter_map(|word| word.into_string().ok()).collect()
+fn words() -> Vec<OsString> {
+    std::env::args_os().skip_while(|arg| arg != "--").skip(1).collect()
 }
 
 fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
-    let mut flags = flags(&words());
+    let mut flags = GlobalFlags::found_in(&words());
     change(&mut flags);
     Settings::resolve(&flags, &Env::of(&Process::current())).ok()
 }
@@ -195,40 +195,21 @@ fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
 fn context() -> Option<Context> {
     let Process { stdin, stdout, stderr, terminals, zone, .. } = Process::current();
     let streams = Streams::new(stdin, stdout, stderr, terminals, true);
-    let out = Printer::new(Some(Format::Json), None, streams, |_| false, true, false);
+    let look = Look {
+        format: Some(Format::Json),
+        color: ColorChoice::Never,
+        quiet: true,
+        zone,
+        ..Look::default()
+    };
     let tree = clap::Command::default;
     let command = command_spec::find(&tree(), &[]);
-    Some(Context::new(settings(|_| ())?, out.within(zone, false), command, tree, &[]))
+    Some(Context::new(settings(|_| ())?, Printer::new(look, streams, false), command, tree, &[]))
 }
 
 fn timeout() -> Duration {
     let set = std::env::var(TIMEOUT).ok().and_then(|text| duration::parse(&text).ok());
     set.unwrap_or(DEFAULT_TIMEOUT)
-}
-
-/// The global options that select the service.
-fn flags(words: &[String]) -> GlobalFlags {
-    let mut flags = GlobalFlags::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (word.as_str(), None),
-        };
-        let mut value = || value.clone().or_else(|| words.next().cloned());
-        match name {
-            "--" => break,
-            "--sandbox" => flags.sandbox = true,
-            "--profile" => flags.profile = value(),
-            "--email-url" => flags.email_url = value(),
-            "--extraction-url" => flags.extraction_url = value(),
-            "--key-file" => flags.key_file = value().map(PathBuf::from),
-            "--env-file" => flags.env_file = value().map(Into::into),
-            "--ca-bundle" => flags.ca_bundle = value().map(Into::into),
-            _ => {}
-        }
-    }
-    flags
 }
 
 /// Maximum number of candidates from a list of any length.
@@ -265,14 +246,5 @@ mod tests {
         let found = candidate("aud_1", "News\u{1b}[2J\nletter").expect("a candidate");
         let help = found.get_help().expect("a description").to_string();
         assert_eq!(help, "News\\u{1b}[2J\\nletter");
-    }
-
-    #[test]
-    fn finds_global_options_at_any_position() {
-        let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
-        let flags = flags(&words.map(str::to_owned));
-        assert_eq!(flags.profile.as_deref(), Some("p"));
-        assert_eq!(flags.email_url.as_deref(), Some("http://x"));
-        assert!(!flags.sandbox);
     }
 }

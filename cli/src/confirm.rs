@@ -10,7 +10,7 @@ pub async fn confirm(context: &Context, question: &str) -> Result<(), Failure> {
     }
     if !context.out.can_ask() {
         return Err(Failure::usage(format!(
-            "confirmation required, but there is no terminal to ask on: {question}"
+            "--yes is required to confirm without a terminal: {question}"
         ))
         .hint("add --yes to confirm"));
     }

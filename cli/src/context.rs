@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
-use crate::settings::{Key, Settings, Source, key_variable, url_setting_names};
+use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop;
 use crate::urls::{is_local, is_loopback, with_scheme};
 
@@ -56,10 +56,8 @@ macro_rules! with_settings {
         let mut builder = $builder
             .timeout(settings.timeout.value)
             .retries(settings.retries.value)
+            .service_honors_idempotency_key(settings.compatibility.honors_idempotency_key)
             .user_agent(USER_AGENT);
-        if settings.compatibility.honors_idempotency_key {
-            builder = builder.service_honors_idempotency_key(true);
-        }
         if let Some(pem) = $context.ca_bundle()? {
             builder = builder.ca_bundle(&pem);
         }
@@ -120,12 +118,9 @@ impl Context {
         if let Some(first_page) = compatibility.first_page {
             builder = builder.first_page(u64::from(first_page));
         }
-        if compatibility.insecure_webhooks || is_local(url) {
-            builder = builder.insecure_webhook_urls(true);
-        }
-        if compatibility.local_checks_off {
-            builder = builder.local_checks(false);
-        }
+        builder = builder
+            .insecure_webhook_urls(compatibility.insecure_webhooks || is_local(url))
+            .local_checks(compatibility.local_checks);
         let settings = &self.settings;
         if let Some(guard) = settings.guard.for_run(&settings.state_dir, &settings.profile.value)? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
@@ -196,18 +191,8 @@ impl Context {
 
     /// Runs a call with the options of this command. With `--dry-run` it prints the request
     /// instead and returns `None`.
-    pub async fn call<T>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure>
-    where
-        T: 'static,
-    {
-        if self.settings.dry_run {
-            self.requests.show(&self.out, &self.with_options(call).to_request()?)?;
-            return Ok(None);
-        }
-        let progress = self.out.progress(what);
-        let response = self.run(call).await;
-        drop(progress);
-        response.map(Some)
+    pub async fn call<T: 'static>(&self, call: Call<T>, what: &str) -> Result<Option<T>, Failure> {
+        self.send(self.with_options(call), None, what).await
     }
 
     /// As [`call`](Self::call), for a request that is not one of the SDK's operations.
@@ -219,42 +204,39 @@ impl Context {
         what: &str,
     ) -> Result<Option<RawResponse>, Failure> {
         let call = self.with_options(call.idempotent(retry_safe));
-        if self.settings.dry_run {
-            self.requests.show(&self.out, &call.to_request()?)?;
-            return Ok(None);
-        }
-        let progress = self.out.progress(what);
-        let response = self.traced(call, Some(retry_safe)).await;
-        drop(progress);
-        response.map(Some)
+        self.send(call, Some(retry_safe), what).await
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
     #[cfg(feature = "sandbox")]
-    pub async fn call_within<T>(
+    pub async fn call_within<T: 'static>(
         &self,
         call: Call<T>,
         deadline: std::time::Duration,
         what: &str,
-    ) -> Result<Option<T>, Failure>
-    where
-        T: 'static,
-    {
+    ) -> Result<Option<T>, Failure> {
+        self.send(call.timeout(deadline).retries(0), None, what).await
+    }
+
+    /// Sends a request, or prints it with `--dry-run`.
+    async fn send<T: 'static>(
+        &self,
+        call: Call<T>,
+        retry_safe: Option<bool>,
+        what: &str,
+    ) -> Result<Option<T>, Failure> {
         if self.settings.dry_run {
             self.requests.show(&self.out, &call.to_request()?)?;
             return Ok(None);
         }
         let progress = self.out.progress(what);
-        let response = self.traced(call.timeout(deadline).retries(0), None).await;
+        let response = self.traced(call, retry_safe).await;
         drop(progress);
         response.map(Some)
     }
 
     /// As [`call`](Self::call), but sends the request even with `--dry-run`.
-    pub async fn call_always<T>(&self, call: Call<T>, what: &str) -> Result<T, Failure>
-    where
-        T: 'static,
-    {
+    pub async fn call_always<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
         let progress = self.out.progress(what);
         let response = self.run(call).await;
         drop(progress);
@@ -273,17 +255,15 @@ impl Context {
     }
 
     /// Runs a call with the options of this command.
-    pub async fn run<T>(&self, call: Call<T>) -> Result<T, Failure>
-    where
-        T: 'static,
-    {
+    pub async fn run<T: 'static>(&self, call: Call<T>) -> Result<T, Failure> {
         self.traced(self.with_options(call), None).await
     }
 
-    async fn traced<T>(&self, call: Call<T>, retry_safe: Option<bool>) -> Result<T, Failure>
-    where
-        T: 'static,
-    {
+    async fn traced<T: 'static>(
+        &self,
+        call: Call<T>,
+        retry_safe: Option<bool>,
+    ) -> Result<T, Failure> {
         let operation = call.operation();
         let changes = !retry_safe
             .or(operation.map(Operation::is_idempotent))
@@ -417,28 +397,28 @@ impl Context {
             .hint(format!(
                 "store one: {}\nor pass one with --key-file PATH or {}",
                 self.login(service),
-                key_variable(service)
+                key_variables(service)[0]
             ))),
         }
     }
 
     /// The key of a service: `--key-file`, the environment, the profile.
     fn key(&self, service: Service) -> Result<Option<Key>, Failure> {
-        match &self.settings.key_file {
-            Some(path) => {
-                let bytes = self.inputs.private(&self.out, "--key-file", path)?;
-                let text = String::from_utf8(bytes)
-                    .map_err(|_| Failure::input("--key-file: the content is not UTF-8 text"))?;
-                Key::parse(&text, "--key-file").map(Some)
-            }
-            None => {
-                let key = self.settings.stored_key(service)?;
-                if key.as_ref().is_some_and(|key| key.source == Source::Profile) {
-                    self.settings.check_destination_of_stored_key(service)?;
-                }
-                Ok(key.map(|key| key.value))
-            }
+        if let Some(key) = self.key_of_file()? {
+            return Ok(Some(key));
         }
+        let key = self.settings.stored_key(service)?;
+        if key.as_ref().is_some_and(|key| key.source == Source::Profile) {
+            self.settings.check_destination_of_stored_key(service)?;
+        }
+        Ok(key.map(|key| key.value))
+    }
+
+    /// The key of `--key-file`.
+    pub fn key_of_file(&self) -> Result<Option<Key>, Failure> {
+        let Some(path) = &self.settings.key_file else { return Ok(None) };
+        let bytes = self.inputs.private(&self.out, "--key-file", path)?;
+        Key::parse(&String::from_utf8_lossy(&bytes), "--key-file").map(Some)
     }
 
     fn not_configured(&self, service: Service) -> Failure {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient};
+use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient, List};
 
 use crate::confirm::confirm;
 use crate::contact_pages;
@@ -86,9 +86,7 @@ pub async fn with_id<T>(
     match action(text).await {
         Err(failure) if names.may_be_name(&failure) => match names.find(context, text).await {
             Ok(Some(found)) if found.target.id != text => action(&found.target.id).await,
-            Err(ambiguous) if ambiguous.details().code.as_deref() == Some(AMBIGUOUS) => {
-                Err(ambiguous)
-            }
+            Err(ambiguous) if is_ambiguous(&ambiguous) => Err(ambiguous),
             Ok(_) | Err(_) => Err(failure),
         },
         result => result,
@@ -133,17 +131,20 @@ async fn to_delete(context: &Context, names: Names<'_>, text: &str) -> Result<Ta
     }
     match names.find(context, text).await {
         Ok(found) => Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target)),
-        Err(failure) if failure.details().code.as_deref() == Some(AMBIGUOUS) => Err(failure),
-        // The deletion would fail in the same way, after another wait.
-        Err(failure) if matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited) => {
-            Err(failure)
+        Err(failure) => {
+            // The deletion would fail in the same way, after another wait.
+            let again = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
+            // It reports itself what else is wrong.
+            if again || is_ambiguous(&failure) { Err(failure) } else { Ok(Target::unnamed(text)) }
         }
-        // The deletion itself reports what is wrong.
-        Err(_) => Ok(Target::unnamed(text)),
     }
 }
 
-/// Shows the resource that a text names, of which there is no other operation than the list.
+fn is_ambiguous(failure: &Failure) -> bool {
+    failure.details().code.as_deref() == Some(AMBIGUOUS)
+}
+
+/// Shows the resource that a text names, from the list: the service has no operation that reads one.
 pub async fn show(
     context: &Context,
     names: Names<'_>,
@@ -268,36 +269,28 @@ impl Names<'_> {
 
     /// Every resource of the list; of contacts, every audience.
     pub async fn all(self, context: &Context) -> Result<Vec<Found>, Failure> {
-        Ok(match self {
-            Self::Audience(client) | Self::Contact { client, .. } => {
-                let list = context.run(client.audiences().list()).await?;
-                list.iter().map(|one| Found::new(&one.id, &one.name, one)).collect()
-            }
-            Self::Domain(client) => {
-                let list = context.run(client.domains().list()).await?;
-                list.iter().map(|one| Found::new(&one.id, &one.name, one)).collect()
-            }
-            Self::Webhook(client) => {
-                let list = context.run(client.webhooks().list()).await?;
-                list.iter().map(|one| Found::new(&one.id, &one.url, one)).collect()
-            }
-            Self::ExtractionWebhook(client) => {
-                let list = context.run(client.webhooks().list()).await?;
-                list.iter().map(|one| Found::new(&one.id, &one.url, one)).collect()
-            }
-        })
+        self.list(context, false).await
     }
 
     /// Shows the request that a search sends first, for `--dry-run`.
     pub async fn preview(self, context: &Context) -> Result<(), Failure> {
+        self.list(context, true).await.map(drop)
+    }
+
+    async fn list(self, context: &Context, dry_run: bool) -> Result<Vec<Found>, Failure> {
         match self {
             Self::Audience(client) | Self::Contact { client, .. } => {
-                context.call(client.audiences().list(), "").await.map(drop)
+                let call = client.audiences().list();
+                listed(context, dry_run, call, |one| (&one.id, &one.name)).await
             }
-            Self::Domain(client) => context.call(client.domains().list(), "").await.map(drop),
-            Self::Webhook(client) => context.call(client.webhooks().list(), "").await.map(drop),
+            Self::Domain(client) => {
+                listed(context, dry_run, client.domains().list(), |one| (&one.id, &one.name)).await
+            }
+            Self::Webhook(client) => {
+                listed(context, dry_run, client.webhooks().list(), |one| (&one.id, &one.url)).await
+            }
             Self::ExtractionWebhook(client) => {
-                context.call(client.webhooks().list(), "").await.map(drop)
+                listed(context, dry_run, client.webhooks().list(), |one| (&one.id, &one.url)).await
             }
         }
     }
@@ -321,4 +314,22 @@ impl Names<'_> {
             .code(AMBIGUOUS)
             .hint(hint)
     }
+}
+
+/// What a list contains; nothing in a dry run, which shows the request.
+async fn listed<T: Serialize + 'static>(
+    context: &Context,
+    dry_run: bool,
+    call: Call<List<T>>,
+    named: fn(&T) -> (&String, &Option<String>),
+) -> Result<Vec<Found>, Failure> {
+    let list = match dry_run {
+        true => context.call(call, "").await?,
+        false => Some(context.run(call).await?),
+    };
+    let found = list.iter().flat_map(|list| list.iter()).map(|item| {
+        let (id, name) = named(item);
+        Found::new(id, name, item)
+    });
+    Ok(found.collect())
 }

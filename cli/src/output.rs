@@ -42,68 +42,51 @@ pub fn fields_beside(own: &[&str], response: &impl Serialize) -> Map<String, Val
 /// The error code of a failure to write to standard output.
 pub const OUTPUT_FAILED: &str = "output_failed";
 
+/// How results, hints and errors are shown.
+#[derive(Default)]
+pub(crate) struct Look {
+    /// The format that an option, the environment or the profile selects.
+    pub(crate) format: Option<Format>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) color: ColorChoice,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    /// Whether to ignore the width of the terminal.
+    pub(crate) wide: bool,
+    /// The zone of shown times.
+    pub(crate) zone: Zone,
+}
+
 /// Writes results, hints and errors in the selected format.
 pub struct Printer {
+    look: Look,
     format: Format,
-    /// Whether an option, the environment or the profile selected the format.
-    explicit_format: bool,
-    filter: Option<Filter>,
     streams: Streams,
     stdout_color: bool,
     stderr_color: bool,
-    quiet: bool,
-    verbose: bool,
-    wide: bool,
-    zone: Zone,
+    /// Whether Ctrl-C ends a prompt.
     signals: bool,
 }
 
 impl Printer {
-    /// Creates a printer from resolved settings.
-    pub fn new(
-        format: Option<Format>,
-        filter: Option<Filter>,
-        streams: Streams,
-        color: impl Fn(bool) -> bool,
-        quiet: bool,
-        verbose: bool,
-    ) -> Self {
+    /// Creates a printer.
+    pub(crate) fn new(look: Look, streams: Streams, signals: bool) -> Self {
         let terminals = streams.terminals();
-        let animated = !streams.is_dumb();
-        let default = if terminals.stdout { Format::Table } else { Format::Json };
-        let default = if filter.is_some() { Format::Json } else { default };
-        Self {
-            format: format.unwrap_or(default),
-            explicit_format: format.is_some() || filter.is_some(),
-            filter,
-            streams,
-            stdout_color: color(terminals.stdout && animated),
-            stderr_color: color(terminals.stderr && animated),
-            quiet,
-            verbose,
-            wide: false,
-            zone: Zone::Local,
-            signals: true,
-        }
-    }
-
-    /// Ignores the width of the terminal.
-    #[must_use]
-    pub fn wide(mut self, wide: bool) -> Self {
-        self.wide = wide;
-        self
-    }
-
-    /// Shows times in this zone, and lets Ctrl-C end a prompt if `signals` concern the run.
-    #[must_use]
-    pub fn within(mut self, zone: Zone, signals: bool) -> Self {
-        (self.zone, self.signals) = (zone, signals);
-        self
+        let color = |is_terminal: bool| match look.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !streams.is_dumb(),
+        };
+        let (stdout_color, stderr_color) = (color(terminals.stdout), color(terminals.stderr));
+        let is_table = terminals.stdout && look.filter.is_none();
+        let default = if is_table { Format::Table } else { Format::Json };
+        let format = look.format.unwrap_or(default);
+        Self { look, format, streams, stdout_color, stderr_color, signals }
     }
 
     /// An RFC 3339 time in the zone of the run, with its offset. Other text is returned unchanged.
     pub fn local_time(&self, text: &str) -> String {
-        table::local_time(text, self.zone)
+        table::local_time(text, self.look.zone)
     }
 
     /// The standard streams.
@@ -140,7 +123,7 @@ impl Printer {
     pub fn one(&self, item: &impl Serialize, view: View) -> Result<(), Failure> {
         let value = to_value(item);
         if self.is_table() && value.is_object() {
-            return unless_closed(self.write(&table::single(&value, view, self.canvas())));
+            return unless_closed(self.raw(&table::single(&value, view, self.canvas())));
         }
         unless_closed(self.plain(&value))
     }
@@ -179,7 +162,7 @@ impl Printer {
     fn rows(&self, items: &[impl Serialize], view: View) -> Result<(), Failure> {
         let items = items.iter().map(to_value).collect::<Vec<_>>();
         let table::List { text, hidden } = table::list(&items, view, self.canvas());
-        self.write(&text)?;
+        self.raw(&text)?;
         if hidden > 0 {
             let columns = if hidden == 1 { "column" } else { "columns" };
             self.hint(&format!("{hidden} {columns} not shown; use --wide or --json"));
@@ -190,7 +173,7 @@ impl Printer {
     /// Writes the result of an action: a sentence for people, the value for programs.
     pub fn done(&self, sentence: &str, value: &impl Serialize) -> Result<(), Failure> {
         unless_closed(match self.is_table() {
-            true => self.write(&format!("{}\n", printable(sentence))),
+            true => self.raw(&format!("{}\n", printable(sentence))),
             false => self.json(&to_value(value)),
         })
     }
@@ -199,9 +182,9 @@ impl Printer {
     /// programs.
     pub fn event(&self, line: &str, value: &impl Serialize) -> Result<(), Failure> {
         match self.format {
-            Format::Table => self.write(&format!("{}\n", one_line(line))),
-            Format::Json if self.filter.is_none() => {
-                self.write(&text::json_safe(&format!("{}\n", to_value(value))))
+            Format::Table => self.raw(&format!("{}\n", one_line(line))),
+            Format::Json if self.look.filter.is_none() => {
+                self.raw(&text::json_safe(&format!("{}\n", to_value(value))))
             }
             _ => self.json(&to_value(value)),
         }
@@ -221,32 +204,27 @@ impl Printer {
         let text = status.to_string();
         let status =
             if self.stdout_color { table::http_status_color(status).colorize(text) } else { text };
-        self.write(&format!("{}{status}{}\n", one_line(before), printable(after)))
+        self.raw(&format!("{}{status}{}\n", one_line(before), printable(after)))
     }
 
     /// Writes a text that is the result itself, such as a script or a stored message, as
     /// [`raw_data`](Self::raw_data) does. An explicitly selected JSON or YAML format gets `value`.
     pub fn document(&self, text: &str, value: &impl Serialize) -> Result<(), Failure> {
-        if self.explicit_format && !self.is_table() {
+        if self.has_explicit_format() && !self.is_table() {
             return self.json(&to_value(value));
         }
         self.raw_data(text)?;
         // On a terminal, end the line so that the shell's prompt starts a new one.
         let ends = text.is_empty() || text.ends_with('\n') || !self.stdout_is_terminal();
-        if ends { Ok(()) } else { self.write("\n") }
-    }
-
-    /// Writes part of a result that has its own format, unchanged.
-    pub fn raw(&self, text: &str) -> Result<(), Failure> {
-        self.write(text)
+        if ends { Ok(()) } else { self.raw("\n") }
     }
 
     /// As [`raw`](Self::raw), for untrusted text: on a terminal, control characters are escaped.
     pub fn raw_data(&self, text: &str) -> Result<(), Failure> {
         if self.stdout_is_terminal() {
-            self.write(&text::printable_document(text))
+            self.raw(&text::printable_document(text))
         } else {
-            self.write(text)
+            self.raw(text)
         }
     }
 
@@ -260,18 +238,18 @@ impl Printer {
 
     /// Whether `--jq` filters the JSON.
     pub fn has_filter(&self) -> bool {
-        self.filter.is_some()
+        self.look.filter.is_some()
     }
 
     /// Whether an option, the environment or the profile selected the format.
     pub fn has_explicit_format(&self) -> bool {
-        self.explicit_format
+        self.look.format.is_some() || self.has_filter()
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
     #[cfg(feature = "sandbox")]
     pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.write(&format!("{}\n", to_value(value)))
+        self.raw(&format!("{}\n", to_value(value)))
     }
 
     /// Writes a value without a view.
@@ -281,7 +259,7 @@ impl Printer {
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
-            return self.write(&text::json_safe(&format!("{value:#}\n")));
+            return self.raw(&text::json_safe(&format!("{value:#}\n")));
         }
         self.json(value)
     }
@@ -289,27 +267,27 @@ impl Printer {
     /// Writes a notice to standard error, unless `--quiet` is given. With a format for programs it
     /// is marked as a note, because an error object may follow it.
     pub fn note(&self, note: &str) {
-        if self.quiet {
+        if self.look.quiet {
             return;
         }
         match self.is_table() {
-            true => self.write_stderr(&format!("{}\n", printable(note))),
-            false => self.write_stderr(&format!("note: {}\n", one_line(note))),
+            true => self.streams.write_stderr(&format!("{}\n", printable(note))),
+            false => self.streams.write_stderr(&format!("note: {}\n", one_line(note))),
         }
     }
 
     /// Writes a hint for people, unless `--quiet` is given or the format is for programs.
     pub fn hint(&self, hint: &str) {
-        if !self.quiet && self.is_table() {
+        if !self.look.quiet && self.is_table() {
             let (dim, reset) = self.styles("\u{1b}[2m");
-            self.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
+            self.streams.write_stderr(&format!("{dim}{}{reset}\n", printable(hint)));
         }
     }
 
     /// Writes a warning to standard error, in every format and even with `--quiet`.
     pub fn warning(&self, warning: &str) {
         let (yellow, reset) = self.styles("\u{1b}[33m");
-        self.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
+        self.streams.write_stderr(&format!("{yellow}warning:{reset} {}\n", one_line(warning)));
     }
 
     /// Writes a line of `--verbose`.
@@ -321,7 +299,9 @@ impl Printer {
 
     /// A handle that writes lines of `--verbose`, for callbacks. `None` without `--verbose`.
     pub fn tracer(&self) -> Option<Tracer> {
-        self.verbose.then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
+        self.look
+            .verbose
+            .then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
     }
 
     /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
@@ -329,7 +309,7 @@ impl Printer {
     pub fn show_log(&self, as_json: bool) {
         use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
-        let level = match (self.quiet, self.verbose) {
+        let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
             (_, true) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
@@ -353,7 +333,7 @@ impl Printer {
     pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
         /// Further lines are lost, if the terminal does not take them.
         const MAX_WAITING: usize = 1000;
-        if self.quiet || !self.is_table() || !self.streams.terminals().stderr {
+        if self.look.quiet || !self.is_table() || !self.streams.terminals().stderr {
             return None;
         }
         let (sender, receiver) = std::sync::mpsc::sync_channel::<String>(MAX_WAITING);
@@ -369,7 +349,7 @@ impl Printer {
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.terminals().stderr && !self.streams.is_dumb();
-        let shown = animates && !self.quiet && !self.verbose;
+        let shown = animates && !self.look.quiet && !self.look.verbose;
         spinner::Spinner::start(shown, what.into(), &self.streams)
     }
 
@@ -380,7 +360,7 @@ impl Printer {
         }
         if !self.is_table() {
             let object = failure.to_json().to_string();
-            self.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
+            self.streams.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
@@ -417,7 +397,7 @@ impl Printer {
             let (dim, reset) = self.styles("\u{1b}[2m");
             lines.push(format!("  {dim}request id: {}{reset}", one_line(id)));
         }
-        self.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
+        self.streams.write_stderr(&format!("{}\n", masked(&lines.join("\n"))));
     }
 
     /// Writes clap's output: help and version to standard output, errors to standard error.
@@ -426,15 +406,15 @@ impl Printer {
         let color = if error.use_stderr() { self.stderr_color } else { self.stdout_color };
         let text = if color { rendered.ansi().to_string() } else { rendered.to_string() };
         if error.use_stderr() {
-            self.write_stderr(&text);
+            self.streams.write_stderr(&text);
             return Ok(());
         }
-        self.write(&text)
+        self.raw(&text)
     }
 
     fn json(&self, value: &Value) -> Result<(), Failure> {
-        let Some(filter) = &self.filter else {
-            return self.write(&self.rendered(value));
+        let Some(filter) = &self.look.filter else {
+            return self.raw(&self.rendered(value));
         };
         let mut text = String::new();
         for result in filter.run(value)? {
@@ -451,7 +431,7 @@ impl Printer {
                 _ => text.push_str(&self.rendered(&result)),
             }
         }
-        self.write(&text)
+        self.raw(&text)
     }
 
     fn rendered(&self, value: &Value) -> String {
@@ -469,23 +449,20 @@ impl Printer {
     }
 
     fn canvas(&self) -> Canvas {
-        let width = self.streams.stdout_width().filter(|_| !self.wide);
-        Canvas { width, color: self.stdout_color, zone: self.zone }
+        let width = self.streams.stdout_width().filter(|_| !self.look.wide);
+        Canvas { width, color: self.stdout_color, zone: self.look.zone }
     }
 
     fn styles(&self, style: &'static str) -> (&'static str, &'static str) {
         if self.stderr_color { (style, "\u{1b}[0m") } else { ("", "") }
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    /// Writes part of a result that has its own format, unchanged.
+    pub fn raw(&self, text: &str) -> Result<(), Failure> {
         self.streams.write_stdout(text).map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => error.into(),
             _ => Failure::other(format!("standard output: {error}")).code(OUTPUT_FAILED),
         })
-    }
-
-    fn write_stderr(&self, text: &str) {
-        self.streams.write_stderr(text);
     }
 }
 

@@ -1,5 +1,8 @@
 //! The signals that stop long-running commands: SIGINT, SIGTERM and SIGHUP.
 
+#[cfg(unix)]
+use std::task::Poll;
+
 use crate::failure::Failure;
 
 /// Which signal stopped a command.
@@ -23,11 +26,7 @@ pub async fn interrupted(signals: bool) {
 #[derive(Default)]
 pub struct StopSignal {
     #[cfg(unix)]
-    interrupt: Option<tokio::signal::unix::Signal>,
-    #[cfg(unix)]
-    terminate: Option<tokio::signal::unix::Signal>,
-    #[cfg(unix)]
-    hangup: Option<tokio::signal::unix::Signal>,
+    listening: Vec<(tokio::signal::unix::Signal, Stop)>,
     #[cfg(not(unix))]
     signals: bool,
 }
@@ -36,42 +35,35 @@ pub struct StopSignal {
 impl StopSignal {
     pub fn listen(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        if !signals {
-            return Ok(Self::default());
+        let mut listening = Vec::new();
+        if signals {
+            listening.push((signal(SignalKind::interrupt())?, Stop::Interrupt));
+            listening.push((signal(SignalKind::terminate())?, Stop::Terminate));
         }
-        Ok(Self {
-            interrupt: Some(signal(SignalKind::interrupt())?),
-            terminate: Some(signal(SignalKind::terminate())?),
-            hangup: None,
-        })
+        Ok(Self { listening })
     }
 
     /// Also receives SIGHUP, for commands that must clean up when the terminal is closed, unless
     /// the command was started with SIGHUP ignored, as by `nohup`.
     pub fn listen_with_hangup(signals: bool) -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut listening = Self::listen(signals)?;
+        let mut stop = Self::listen(signals)?;
         if signals && !is_hangup_ignored() {
-            listening.hangup = Some(signal(SignalKind::hangup())?);
+            stop.listening.push((signal(SignalKind::hangup())?, Stop::Terminate));
         }
-        Ok(listening)
+        Ok(stop)
     }
 
     /// Waits for the next signal. Cancel safe.
     pub async fn recv(&mut self) -> Stop {
-        tokio::select! {
-            () = next(&mut self.interrupt) => Stop::Interrupt,
-            () = next(&mut self.terminate) => Stop::Terminate,
-            () = next(&mut self.hangup) => Stop::Terminate,
-        }
-    }
-}
-
-#[cfg(unix)]
-async fn next(signal: &mut Option<tokio::signal::unix::Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
+        std::future::poll_fn(|context| {
+            let received = self
+                .listening
+                .iter_mut()
+                .find_map(|(signal, stop)| signal.poll_recv(context).is_ready().then_some(*stop));
+            received.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }
 

@@ -86,6 +86,10 @@ async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_en
     job.until(&id, "the lease has ended", has_ended).await;
     let status = job.svc(&["bulk", "status", &id]).await;
     assert_eq!([&status["unknown"], &status["not_sent"]], [200, 100], "{status}");
+    // The beginning of the id is enough.
+    let start = &id[..id.len() - 6];
+    let same = job.svc(&["bulk", "status", start, "--queue", &job.redis.url()]).await;
+    assert_eq!(same["job"], id.as_str(), "{same}");
     assert_eq!(status["workers"][0]["state"], "silent");
     assert_eq!(job.unknown(&id).await.len(), 200);
     let jobs = job.svc(&["bulk", "list"]).await;

@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, View};
 use crate::output_schema::of;
+use crate::settings::Source;
 use crate::settings::table::{example_profile, profile_settings};
-use crate::settings::{SettingValue, Source};
 use crate::urls::without_password;
 
 group! {
@@ -74,13 +74,9 @@ impl Show {
                 continue;
             }
             let from = value.map_or(Source::Default, |value| value.source.clone()).to_string();
-            rows.push(match (value.map(|value| &value.value), key) {
-                (None, _) => ShownSetting::new(setting.name, Value::Null, from),
-                (Some(SettingValue::Text(url)), Some(_)) => {
-                    ShownSetting::new(setting.name, without_password(url), from)
-                }
-                (Some(value), _) => ShownSetting::new(setting.name, value.to_json(), from),
-            });
+            let value = value.map_or(Value::Null, |value| value.value.clone());
+            let url = value.as_str().filter(|_| key.is_some()).map(without_password);
+            rows.push(ShownSetting::new(setting.name, url.map_or(value, Value::from), from));
             if let Some((name, service)) = key {
                 rows.push(key_row(context, name, service)?);
             }
@@ -88,10 +84,8 @@ impl Show {
         if context.out.is_table() {
             rows.retain(|row| !row.value.is_null());
         } else {
-            let unknown = settings.unknown_entries();
-            rows.extend(
-                unknown.iter().map(|one| ShownSetting::new(&one.shown, Value::Null, "unknown")),
-            );
+            let unknown = settings.unknown_entries.iter();
+            rows.extend(unknown.map(|one| ShownSetting::new(&one.shown, Value::Null, "unknown")));
         }
         context.out.list(&rows, VIEW, "")
     }
@@ -153,9 +147,8 @@ impl Set {
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
-        profiles.set_value(profile, setting, &value);
+        profiles.set(profile, setting.name, value.clone());
         profiles.save()?;
-        let value = value.to_json();
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let sentence = format!("{} of profile `{profile}` is now {shown}", self.key);
         let row = ShownSetting { setting: self.key, value, from: "profile".to_owned() };

@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::settings::UnknownEntry;
 
 mod email;
 mod service;
@@ -153,10 +152,11 @@ impl Findings {
 
     fn settings(&mut self, context: &Context) {
         let settings = &context.settings;
-        for UnknownEntry { shown, meant, .. } in settings.unknown_entries() {
+        for entry in &settings.unknown_entries {
             let next =
-                meant.unwrap_or_else(|| "remove it; svc config path names the file".to_owned());
-            self.warning("configuration", &format!("{shown} is unknown and has no effect"), &next);
+                entry.meant.as_deref().unwrap_or("remove it; svc config path names the file");
+            let finding = format!("{} is unknown and has no effect", entry.shown);
+            self.warning("configuration", &finding, next);
         }
         if let Some(guard) = settings.guard.to_sdk() {
             match guard.check() {

@@ -38,7 +38,7 @@ impl Help {
         let help = match (context.tree)().try_get_matches_from(words) {
             Err(error) if error.kind() == ErrorKind::DisplayHelp => error,
             Err(error) => return Err(usage::failure(&error)),
-            Ok(_) => return Err(Failure::usage("there is no help of this command")),
+            Ok(_) => return Err(Failure::usage("this command has no help")),
         };
         if context.out.has_explicit_format() && !context.out.is_table() {
             let (command, text) = (self.command.join(" "), help.to_string());

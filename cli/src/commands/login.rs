@@ -12,7 +12,7 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
-use crate::settings::{Key, keyring, url_setting_names};
+use crate::settings::{Key, keyring, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
@@ -75,7 +75,7 @@ impl Login {
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;
         let expected = profiles.text(profile, "organization");
-        if let (Some(expected), Some((id, _))) = (&expected, &organization)
+        if let (Some(expected), Some((id, _))) = (expected, &organization)
             && expected != id
         {
             return Err(Failure::check(format!(
@@ -84,23 +84,23 @@ impl Login {
             .code("wrong_organization")
             .hint("use another profile: svc login --profile NAME"));
         }
-        profiles.set(profile, url_setting(service), &url);
+        profiles.set(profile, url_entry(service), url.as_str());
         if let Some((id, _)) = &organization {
-            profiles.set(profile, "organization", id);
+            profiles.set(profile, "organization", id.as_str());
         }
         if profiles.active().is_none() {
-            profiles.set_active(profile);
+            profiles.set_active(Some(profile));
         }
         let mut credentials = settings.credentials()?;
         let timeout = settings.keyring_timeout();
         if self.keyring {
             keyring::set(profile, service, &key, timeout)?;
-            credentials.set_in_keyring(profile, service, &url);
+            credentials.set_key(profile, service, &url, None);
         } else {
             if credentials.in_keyring(profile, service) {
                 keyring::forget(profile, service, timeout)?;
             }
-            credentials.set(profile, service, &url, &key);
+            credentials.set_key(profile, service, &url, Some(&key));
         }
         credentials.save()?;
         profiles.save()?;
@@ -189,9 +189,8 @@ fn check_base_url(context: &Context, service: Service, url: &str) -> Result<(), 
 }
 
 async fn read_key(context: &Context, service: Service) -> Result<Key, Failure> {
-    if let Some(path) = &context.settings.key_file {
-        let bytes = context.inputs.private(&context.out, "--key-file", path)?;
-        return Key::parse(&String::from_utf8_lossy(&bytes), "--key-file");
+    if let Some(key) = context.key_of_file()? {
+        return Ok(key);
     }
     if context.out.stdin_is_terminal() {
         let question = format!("Key for the {service} service (hidden): ");
@@ -249,13 +248,6 @@ fn next_step(failure: Failure, service: Service) -> Failure {
             url_setting_names(service)
         )),
         _ => failure,
-    }
-}
-
-const fn url_setting(service: Service) -> &'static str {
-    match service {
-        Service::Email => "email_url",
-        _ => "extraction_url",
     }
 }
 

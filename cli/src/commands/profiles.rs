@@ -78,11 +78,11 @@ impl List {
 pub struct ShownProfile<'a> {
     name: &'a str,
     active: bool,
-    email_url: Option<String>,
+    email_url: Option<&'a str>,
     email_key: Option<String>,
-    extraction_url: Option<String>,
+    extraction_url: Option<&'a str>,
     extraction_key: Option<String>,
-    organization: Option<String>,
+    organization: Option<&'a str>,
 }
 
 /// Make a profile the default
@@ -100,13 +100,11 @@ pub struct Use {
 impl Use {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let _lock = context.settings.lock()?;
-        let mut profiles = context.settings.profiles()?;
-        let known = profiles.names().contains(&self.name)
-            || context.settings.credentials()?.names().contains(&self.name);
-        if !known {
+        if !context.settings.has_profile(&self.name)? {
             return Err(unknown_profile(&self.name));
         }
-        profiles.set_active(&self.name);
+        let mut profiles = context.settings.profiles()?;
+        profiles.set_active(Some(&self.name));
         profiles.save()?;
         let sentence = format!("profile `{}` is now the default", self.name);
         context.out.done(&sentence, &DefaultProfile { profile: &self.name })
@@ -136,9 +134,7 @@ pub struct Remove {
 impl Remove {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
-        let known = settings.profiles()?.names().contains(&self.name)
-            || settings.credentials()?.names().contains(&self.name);
-        if !known {
+        if !settings.has_profile(&self.name)? {
             return Err(unknown_profile(&self.name));
         }
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
@@ -154,7 +150,7 @@ impl Remove {
         }
         let mut changed = profiles.remove(&self.name);
         if profiles.active() == Some(&self.name) {
-            profiles.clear_active();
+            profiles.set_active(None);
             changed = true;
         }
         if changed {

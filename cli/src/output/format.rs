@@ -25,6 +25,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// As `--output` takes it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// Whether only `svc domains records` has it.
     pub fn is_of_dns_records(self) -> bool {
         matches!(self, Self::Bind | Self::Terraform)

@@ -5,15 +5,17 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use super::Printer;
 use super::text::printable;
-use super::{Printer, Streams};
 use crate::failure::{Failure, Kind};
 use crate::stop;
 
 impl Printer {
-    /// Asks a question and reads a line. `None` at the end of input.
+    /// Asks a question and reads a line, trimmed. `None` at the end of input.
     pub async fn ask(&self, question: &str) -> Result<Option<String>, Failure> {
-        visible(&self.streams, question, self.signals).await
+        let stdin = self.streams.clone();
+        let typed = self.answer(question, move || stdin.read_line()).await?;
+        Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
     }
 
     /// As [`Printer::ask`], until `read` accepts the answer: reports the problem and asks again.
@@ -36,57 +38,40 @@ impl Printer {
 
     /// Asks a question and reads a line without echo.
     pub async fn ask_hidden(&self, question: &str) -> Result<String, Failure> {
-        hidden(&self.streams, question, self.signals).await
+        // Turn echo off before asking, so that a key pasted immediately is not shown.
+        #[cfg(unix)]
+        let _echo = self.streams.terminals().width.is_none().then(Echo::off).transpose()?;
+        #[cfg(unix)]
+        let stdin = self.streams.clone();
+        #[cfg(unix)]
+        let read = move || stdin.read_line();
+        #[cfg(not(unix))]
+        let read = || rpassword::read_password().map(|typed| typed + "\n");
+        self.answer(question, read).await
     }
-}
 
-/// Asks and reads a line, trimmed. `None` at the end of input.
-async fn visible(
-    streams: &Streams,
-    question: &str,
-    signals: bool,
-) -> Result<Option<String>, Failure> {
-    let stdin = streams.clone();
-    let typed = answer(streams, question, signals, move || stdin.read_line()).await?;
-    Ok((!typed.is_empty()).then(|| typed.trim().to_owned()))
-}
-
-/// Asks and reads a line without echo.
-async fn hidden(streams: &Streams, question: &str, signals: bool) -> Result<String, Failure> {
-    // Turn echo off before asking, so that a key pasted immediately is not shown.
-    #[cfg(unix)]
-    let _echo = streams.terminals().width.is_none().then(Echo::off).transpose()?;
-    #[cfg(unix)]
-    let stdin = streams.clone();
-    #[cfg(unix)]
-    let read = move || stdin.read_line();
-    #[cfg(not(unix))]
-    let read = || rpassword::read_password().map(|typed| typed + "\n");
-    answer(streams, question, signals, read).await
-}
-
-async fn answer(
-    streams: &Streams,
-    question: &str,
-    signals: bool,
-    read: impl FnOnce() -> std::io::Result<String> + Send + 'static,
-) -> Result<String, Failure> {
-    // Register the signal handler before asking.
-    let mut interrupted = pin!(stop::interrupted(signals));
-    poll_fn(|context| {
-        let _ = interrupted.as_mut().poll(context);
-        Poll::Ready(())
-    })
-    .await;
-    streams.write_stderr(&printable(question));
-    streams.set_prompt(true);
-    tokio::select! {
-        read = tokio::task::spawn_blocking(read) => {
-            let typed = read.map_err(|error| Failure::other(error.to_string()))??;
-            streams.set_prompt(!typed.ends_with('\n'));
-            Ok(typed)
+    async fn answer(
+        &self,
+        question: &str,
+        read: impl FnOnce() -> std::io::Result<String> + Send + 'static,
+    ) -> Result<String, Failure> {
+        // Register the signal handler before asking.
+        let mut interrupted = pin!(stop::interrupted(self.signals));
+        poll_fn(|context| {
+            let _ = interrupted.as_mut().poll(context);
+            Poll::Ready(())
+        })
+        .await;
+        self.streams.write_stderr(&printable(question));
+        self.streams.set_prompt(true);
+        tokio::select! {
+            read = tokio::task::spawn_blocking(read) => {
+                let typed = read.map_err(|error| Failure::other(error.to_string()))??;
+                self.streams.set_prompt(!typed.ends_with('\n'));
+                Ok(typed)
+            }
+            _ = interrupted => Err(Failure::new(Kind::Interrupted, "interrupted")),
         }
-        _ = interrupted => Err(Failure::new(Kind::Interrupted, "interrupted")),
     }
 }
 

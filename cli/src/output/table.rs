@@ -7,7 +7,6 @@ use tabled::grid::util::string::get_text_width;
 use tabled::settings::object::{Cell, Columns};
 use tabled::settings::{Color, Padding, Style};
 
-use self::fit::{GAP, NARROWEST};
 use self::label::{label, sentence};
 use super::text::{one_line, printable};
 use crate::zone::Zone;
@@ -15,7 +14,6 @@ use crate::zone::Zone;
 pub(crate) use self::rows::{List, list};
 
 mod blocks;
-mod fit;
 mod label;
 mod rows;
 mod wrap;
@@ -88,6 +86,11 @@ impl Column {
 /// The columns of a resource, most important first.
 #[derive(Clone, Copy, Debug)]
 pub struct View(pub &'static [Column]);
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+/// Minimum width of the values beside the names of a single object.
+const NARROWEST: usize = 10;
 
 /// The width available, in columns (`None`: unlimited), and whether to use colors.
 #[derive(Clone, Copy, Debug)]
@@ -300,20 +303,15 @@ fn nested_objects(items: &[Value], available: Option<usize>) -> String {
     if available.is_none_or(|available| widest <= available) {
         return text.trim_end().to_owned();
     }
-    let names = keys.iter().map(|key| get_text_width(&one_line(key))).max().unwrap_or(0);
+    let canvas = Canvas { width: available, color: false, zone: Zone::default() };
     let block = |item: &Value| {
         let filled = keys.iter().map(|key| (key, &item[key.as_str()]));
-        let filled = filled.filter(|(_, value)| !is_empty(value));
-        let line = |(key, value): (&&String, &Value)| {
-            let value = show(value, Show::Text);
-            let available = available.unwrap_or(usize::MAX).saturating_sub(names + GAP);
-            let value = wrap::between_words(&value, available);
-            let indent = format!("\n{:width$}", "", width = names + GAP);
-            format!("{:<names$}  {}", one_line(key), value.replace('\n', &indent))
-        };
-        filled.map(line).collect::<Vec<_>>().join("\n")
+        let filled = filled
+            .filter(|(_, value)| !is_empty(value))
+            .map(|(key, value)| (one_line(key).into_owned(), show(value, Show::Text), Show::Text));
+        fields_of_one(&filled.collect::<Vec<_>>(), canvas)
     };
-    items.iter().map(block).collect::<Vec<_>>().join("\n\n")
+    items.iter().map(block).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 fn show(value: &Value, how: Show) -> String {

@@ -6,57 +6,38 @@ use serde_json::Value;
 
 /// Formats a value as a YAML document with a final newline.
 pub(crate) fn to_yaml(value: &Value) -> String {
-    let mut text = String::new();
-    write(&mut text, value, 0, false);
-    text
+    lines(value).iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
-fn write(text: &mut String, value: &Value, depth: usize, after_key: bool) {
+fn lines(value: &Value) -> Vec<String> {
     match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (index, (key, value)) in map.iter().enumerate() {
-                if after_key || index > 0 {
-                    indent(text, depth);
-                }
-                text.push_str(&scalar(key));
-                text.push(':');
-                child(text, value, depth);
-            }
-        }
+        Value::Object(map) if !map.is_empty() => map.iter().flat_map(entry).collect(),
         Value::Array(items) if !items.is_empty() => {
-            for (index, item) in items.iter().enumerate() {
-                if after_key || index > 0 {
-                    indent(text, depth);
-                }
-                text.push_str("- ");
-                write(text, item, depth + 1, false);
-            }
+            let indented = |(index, line)| match index {
+                0 => format!("- {line}"),
+                _ => format!("  {line}"),
+            };
+            let lines = |item| lines(item).into_iter().enumerate().map(indented);
+            items.iter().flat_map(lines).collect()
         }
-        Value::String(string) => line(text, &scalar(string)),
-        Value::Object(_) => line(text, "{}"),
-        Value::Array(_) => line(text, "[]"),
-        Value::Null | Value::Bool(_) | Value::Number(_) => line(text, &value.to_string()),
+        Value::String(string) => vec![scalar(string)],
+        other => vec![other.to_string()],
     }
 }
 
-fn child(text: &mut String, value: &Value, depth: usize) {
-    let nested = match value {
+fn entry((key, value): (&String, &Value)) -> Vec<String> {
+    let (key, lines) = (scalar(key), lines(value));
+    let is_nested = match value {
         Value::Object(map) => !map.is_empty(),
         Value::Array(items) => !items.is_empty(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        _ => false,
     };
-    text.push(if nested { '\n' } else { ' ' });
-    write(text, value, depth + 1, nested);
-}
-
-fn line(text: &mut String, content: &str) {
-    text.push_str(content);
-    text.push('\n');
-}
-
-fn indent(text: &mut String, depth: usize) {
-    for _ in 0..depth {
-        text.push_str("  ");
+    match is_nested {
+        true => {
+            let below = lines.iter().map(|line| format!("  {line}"));
+            std::iter::once(format!("{key}:")).chain(below).collect()
+        }
+        false => lines.iter().map(|value| format!("{key}: {value}")).collect(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
 use svc_sdk::Service;
 
 use super::guard::{self, Guard};
@@ -47,7 +48,7 @@ impl Env {
 
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.get_or_empty(name).filter(|value| !value.is_empty())
     }
 
     /// The value of a variable that is set, even if it is empty.
@@ -55,14 +56,10 @@ impl Env {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// The names of all variables.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.variables.keys().map(String::as_str)
-    }
-
     /// The variables that begin as those of svc, but are not, in order.
     pub fn unknown(&self) -> Vec<&str> {
-        let mut names = self.names().filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
+        let names = self.variables.keys().map(String::as_str);
+        let mut names = names.filter(|name| name.starts_with("SVC_")).collect::<Vec<_>>();
         names.retain(|name| !table::variables().any(|known| known == *name));
         names.sort_unstable();
         names
@@ -118,20 +115,6 @@ impl Env {
     }
 }
 
-impl<'a> Extend<(&'a str, String)> for Env {
-    fn extend<I: IntoIterator<Item = (&'a str, String)>>(&mut self, pairs: I) {
-        self.variables.extend(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    }
-}
-
-impl<const N: usize> From<[(&str, &str); N]> for Env {
-    fn from(pairs: [(&str, &str); N]) -> Self {
-        let variables =
-            pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { variables, ..Self::default() }
-    }
-}
-
 fn unquoted(value: &str) -> String {
     for quote in ['"', '\''] {
         if let Some(rest) = value.strip_prefix(quote)
@@ -166,17 +149,27 @@ pub const fn url_setting_names(service: Service) -> &'static str {
     }
 }
 
-/// The environment variable that holds a service's key.
-pub const fn key_variable(service: Service) -> &'static str {
+/// The environment variables with a service's key, and with the file that contains it.
+pub const fn key_variables(service: Service) -> [&'static str; 2] {
     match service {
-        Service::Email => "SVC_EMAIL_KEY",
-        _ => "SVC_EXTRACTION_KEY",
+        Service::Email => ["SVC_EMAIL_KEY", "SVC_EMAIL_KEY_FILE"],
+        _ => ["SVC_EXTRACTION_KEY", "SVC_EXTRACTION_KEY_FILE"],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl<const N: usize> From<[(&str, &str); N]> for Env {
+        fn from(pairs: [(&str, &str); N]) -> Self {
+            let variables = pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect();
+            Self { variables, ..Self::default() }
+        }
+    }
 
     #[test]
     fn reads_shell_syntax() {

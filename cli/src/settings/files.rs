@@ -1,30 +1,92 @@
-//! Profiles (`config.toml`) on disk, and how both files are read and written. Changes keep comments
-//! and unknown entries.
+//! The two files of `svc login`, `config.toml` and `credentials.toml`: each has a table of every
+//! profile. Changes keep comments and unknown entries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item, Table, TableLike, value};
+use serde_json::Value as Json;
+use svc_sdk::Service;
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::table::{Setting, SettingValue, profile_settings};
+use super::Key;
+use super::table::{Setting, profile_settings, to_item};
 use crate::failure::Failure;
 use crate::private;
+use crate::suggest::nearest;
 
 /// The name of the profile that is used by default.
 pub const DEFAULT_PROFILE: &str = "default";
 
-/// `config.toml`: named sets of base URLs and other settings. It contains no secrets.
+/// A file with named profiles.
 #[derive(Debug)]
-pub struct Profiles {
+pub struct ProfileFile {
     path: PathBuf,
     document: DocumentMut,
 }
 
-impl Profiles {
-    /// Reads the file. A missing file is empty.
-    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+impl ProfileFile {
+    /// Reads a file. A missing one is empty.
+    fn load(path: PathBuf) -> Result<Self, Failure> {
         let document = read(&path)?;
         Ok(Self { path, document })
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of all profiles.
+    pub fn names(&self) -> Vec<String> {
+        let all = self.document.get("profiles").and_then(Item::as_table_like);
+        all.into_iter().flat_map(|all| all.iter()).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Whether a profile exists.
+    pub fn exists(&self, profile: &str) -> bool {
+        self.profile(profile).is_some()
+    }
+
+    /// A text of a profile, such as a base URL.
+    pub fn text(&self, profile: &str, entry: &str) -> Option<&str> {
+        self.profile(profile)?.get(entry)?.as_str()
+    }
+
+    fn profile(&self, name: &str) -> Option<&dyn TableLike> {
+        self.document.get("profiles")?.get(name)?.as_table_like()
+    }
+
+    /// Sets an entry of a profile, and creates the profile if necessary.
+    pub fn set(&mut self, profile: &str, entry: &str, value: impl Into<Json>) {
+        let all = self.document.entry("profiles").or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let table = &mut all[profile];
+        if table.is_none() {
+            *table = Item::Table(Table::new());
+        }
+        table[entry] = to_item(&value.into());
+    }
+
+    /// Removes a profile. Returns whether it existed.
+    pub fn remove(&mut self, profile: &str) -> bool {
+        let all = self.document.get_mut("profiles").and_then(Item::as_table_like_mut);
+        all.is_some_and(|all| all.remove(profile).is_some())
+    }
+
+    /// Writes the file, which only its owner can read.
+    pub fn save(&self) -> Result<(), Failure> {
+        private::replace(&self.path, self.document.to_string().as_bytes())
+            .map_err(|error| failed(&self.path, &error))
+    }
+}
+
+/// `config.toml`: base URLs and other settings. It contains no secrets.
+impl ProfileFile {
+    pub(super) fn config(directory: &Path) -> Result<Self, Failure> {
+        Self::load(directory.join("config.toml"))
     }
 
     /// The profile to use by default, if one was chosen.
@@ -33,114 +95,127 @@ impl Profiles {
     }
 
     /// Sets the profile to use by default.
-    pub fn set_active(&mut self, name: &str) {
-        self.document["profile"] = value(name);
-    }
-
-    /// Unsets the profile to use by default.
-    pub fn clear_active(&mut self) {
-        self.document.remove("profile");
-    }
-
-    /// The names of all profiles.
-    pub fn names(&self) -> Vec<String> {
-        names(&self.document)
-    }
-
-    /// Whether a profile exists.
-    pub fn exists(&self, name: &str) -> bool {
-        self.profile(name).is_some()
+    pub fn set_active(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => self.document["profile"] = toml_edit::value(name),
+            None => drop(self.document.remove("profile")),
+        }
     }
 
     /// A setting of a profile, if it has it.
-    pub fn value(&self, name: &str, setting: &Setting) -> Result<Option<SettingValue>, Failure> {
+    pub(super) fn value(&self, name: &str, setting: &Setting) -> Result<Option<Json>, Failure> {
         let Some(item) = self.profile(name).and_then(|profile| profile.get(setting.name)) else {
             return Ok(None);
         };
         setting.parse_item(item).map(Some).map_err(|problem| {
-            let space = if problem.starts_with(':') { "" } else { " " };
-            Failure::input(format!(
-                "{}: profile `{name}`: `{}`{space}{problem}",
-                self.path.display(),
-                setting.name
-            ))
-            .hint("correct the entry in this file, or remove it")
+            let (path, entry) = (self.path.display(), setting.name);
+            Failure::input(format!("{path}: profile `{name}`: `{entry}`{problem}"))
+                .hint("correct the entry in this file, or remove it")
         })
     }
 
-    /// A text of a profile, such as a base URL.
-    pub fn text(&self, name: &str, entry: &str) -> Option<String> {
-        self.profile(name)?.get(entry)?.as_str().map(str::to_owned)
-    }
-
-    fn profile(&self, name: &str) -> Option<&dyn TableLike> {
-        self.document.get("profiles")?.get(name)?.as_table_like()
-    }
-
-    /// The entries that svc does not know, each with its profile, if it is in one.
-    pub fn unknown_entries(&self) -> Vec<(Option<String>, String)> {
+    /// The entries that svc does not know.
+    pub(super) fn unknown_entries(&self) -> Vec<UnknownEntry> {
+        let known = || profile_settings().map(|setting| setting.name);
         let top = self.document.iter().map(|(key, _)| key);
         let top = top.filter(|key| !matches!(*key, "profile" | "profiles"));
-        let mut unknown = top.map(|key| (None, key.to_owned())).collect::<Vec<_>>();
-        for name in self.names() {
-            let table = self.document["profiles"].get(&name).and_then(Item::as_table_like);
-            let keys = table.into_iter().flat_map(|table| table.iter().map(|(key, _)| key));
-            let keys = keys.filter(|key| !profile_settings().any(|setting| setting.name == *key));
-            unknown.extend(keys.map(|key| (Some(name.clone()), key.to_owned())));
+        let top = top.map(|name| UnknownEntry {
+            name: name.to_owned(),
+            shown: format!("`{name}` in config.toml"),
+            meant: nearest(name, known())
+                .map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
+            profile: None,
+        });
+        let mut unknown = top.collect::<Vec<_>>();
+        for profile in self.names() {
+            let keys = self.profile(&profile).into_iter().flat_map(|table| table.iter());
+            let keys = keys.map(|(key, _)| key).filter(|key| !known().any(|known| known == *key));
+            unknown.extend(keys.map(|name| UnknownEntry {
+                name: name.to_owned(),
+                shown: format!("`{name}` in profile `{profile}`"),
+                meant: nearest(name, known()).map(|meant| format!("did you mean {meant}?")),
+                profile: Some(profile.clone()),
+            }));
         }
         unknown
     }
+}
 
-    /// Sets a string of a profile, and creates the profile if necessary.
-    pub fn set(&mut self, profile: &str, key: &str, text: &str) {
-        table_of(&mut self.document, profile)[key] = value(text);
-    }
+/// An entry of `config.toml` that svc does not know.
+#[derive(Clone, Debug)]
+pub struct UnknownEntry {
+    pub(super) name: String,
+    /// The entry and where it is.
+    pub shown: String,
+    /// What was probably meant.
+    pub meant: Option<String>,
+    profile: Option<String>,
+}
 
-    /// Sets a setting of a profile, and creates the profile if necessary.
-    pub fn set_value(&mut self, profile: &str, setting: &Setting, value: &SettingValue) {
-        table_of(&mut self.document, profile)[setting.name] = value.to_item();
-    }
-
-    /// Removes a profile. Returns whether it existed.
-    pub fn remove(&mut self, profile: &str) -> bool {
-        remove(&mut self.document, profile)
-    }
-
-    /// Writes the file.
-    pub fn save(&self) -> Result<(), Failure> {
-        write(&self.path, &self.document)
+impl UnknownEntry {
+    /// Whether a run with this profile would use it.
+    pub(super) fn is_of(&self, profile: &str) -> bool {
+        self.profile.as_ref().is_none_or(|of| of == profile)
     }
 }
 
-pub(super) fn names(document: &DocumentMut) -> Vec<String> {
-    document
-        .get("profiles")
-        .and_then(Item::as_table_like)
-        .map(|all| all.iter().map(|(name, _)| name.to_owned()).collect())
-        .unwrap_or_default()
-}
+/// In place of a key: where it is stored.
+const KEYRING: &str = "keyring";
 
-pub(super) fn table_of<'a>(document: &'a mut DocumentMut, profile: &str) -> &'a mut Item {
-    let all = document.entry("profiles").or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let table = &mut all[profile];
-    if table.is_none() {
-        *table = Item::Table(Table::new());
+/// `credentials.toml`: the keys of each profile, each with the base URL that it was stored for.
+impl ProfileFile {
+    /// Reads the file, which other users must not be able to read.
+    pub(super) fn credentials(directory: &Path) -> Result<Self, Failure> {
+        let path = directory.join("credentials.toml");
+        refuse_if_others_can_read(&path)?;
+        Self::load(path)
     }
-    table
+
+    /// A profile's key for a service.
+    pub fn key(&self, profile: &str, service: Service) -> Result<Option<Key>, Failure> {
+        let entry = format!("{service}_key");
+        let item = self.profile(profile).and_then(|profile| profile.get(&entry));
+        let key = item.map(|item| {
+            let origin = format!("{}: {entry} of profile `{profile}`", self.path.display());
+            Key::parse(item.as_str().unwrap_or_default(), &origin)
+        });
+        key.transpose()
+    }
+
+    /// The base URL that a profile's key for a service was stored for. Files that were written by
+    /// hand may lack it.
+    pub fn key_url(&self, profile: &str, service: Service) -> Option<&str> {
+        self.text(profile, &format!("{service}_key_url"))
+    }
+
+    /// Whether a profile's key for a service is in the system's keyring.
+    pub fn in_keyring(&self, profile: &str, service: Service) -> bool {
+        self.text(profile, &format!("{service}_key_in")) == Some(KEYRING)
+    }
+
+    /// Stores a profile's key for a service at this base URL. `None`: it is in the system's keyring.
+    pub fn set_key(&mut self, profile: &str, service: Service, url: &str, key: Option<&Key>) {
+        self.forget(profile, service);
+        match key {
+            Some(key) => self.set(profile, &format!("{service}_key"), key.expose()),
+            None => self.set(profile, &format!("{service}_key_in"), KEYRING),
+        }
+        self.set(profile, &format!("{service}_key_url"), url);
+    }
+
+    /// Removes a profile's key for a service, or its location. Returns whether there was one.
+    pub fn forget(&mut self, profile: &str, service: Service) -> bool {
+        let all = self.document.get_mut("profiles");
+        let table = all.and_then(|all| all.get_mut(profile)?.as_table_like_mut());
+        table.is_some_and(|table| {
+            table.remove(&format!("{service}_key_url"));
+            let key = table.remove(&format!("{service}_key"));
+            table.remove(&format!("{service}_key_in")).or(key).is_some()
+        })
+    }
 }
 
-pub(super) fn remove(document: &mut DocumentMut, profile: &str) -> bool {
-    document
-        .get_mut("profiles")
-        .and_then(Item::as_table_like_mut)
-        .is_some_and(|all| all.remove(profile).is_some())
-}
-
-pub(super) fn read(path: &Path) -> Result<DocumentMut, Failure> {
+fn read(path: &Path) -> Result<DocumentMut, Failure> {
     match fs::read_to_string(path) {
         // Do not use the parser's message: it quotes the line, which may contain a key.
         Ok(text) => {
@@ -190,10 +265,6 @@ pub(super) fn lock(dir: &Path) -> Result<fs::File, Failure> {
     private::lock(&path).map_err(|error| failed(&path, &error))
 }
 
-pub(super) fn write(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
-    private::replace(path, document.to_string().as_bytes()).map_err(|error| failed(path, &error))
-}
-
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format!("{}: {error}", path.display()))
 }
@@ -201,6 +272,25 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
 /// Whether there is no such file. Below an unknown home directory there is none.
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+#[cfg(unix)]
+fn refuse_if_others_can_read(path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "{}: other users can access this file, which contains keys",
+        path.display()
+    ))
+    .hint(format!("chmod 600 {}", path.display())))
+}
+
+#[cfg(not(unix))]
+fn refuse_if_others_can_read(_path: &Path) -> Result<(), Failure> {
+    Ok(())
 }
 
 #[cfg(test)]
@@ -215,16 +305,67 @@ mod tests {
         let before =
             "# mine\nfuture = [1, 2]\n\n[profiles.a]\nemail_url = \"http://x\" # why\nnew = 1\n";
         fs::write(&path, before).expect("written");
-        let mut profiles = Profiles::load(path.clone()).expect("read");
+        let mut profiles = ProfileFile::load(path.clone()).expect("read");
         profiles.set("b", "email_url", "http://y");
-        profiles.set_active("b");
+        profiles.set_active(Some("b"));
         profiles.save().expect("saved");
         let after = fs::read_to_string(&path).expect("read");
         for line in ["# mine", "future = [1, 2]", "email_url = \"http://x\" # why", "new = 1"] {
             assert!(after.contains(line), "{after}");
         }
-        let again = Profiles::load(path).expect("read");
+        let again = ProfileFile::load(path).expect("read");
         assert_eq!(again.active(), Some("b"));
         assert_eq!(again.names(), ["a", "b"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn credentials_are_private_to_their_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path().join("svc");
+        let path = dir.join("credentials.toml");
+        let mut credentials = ProfileFile::credentials(&dir).expect("empty");
+        let key = Key::parse("mk_test_x", "a test").expect("a key");
+        credentials.set_key("default", Service::Email, "http://x", Some(&key));
+        credentials.save().expect("saved");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        let again = ProfileFile::credentials(&dir).expect("read");
+        assert_eq!(again.key("default", Service::Email).expect("a key"), Some(key));
+        assert_eq!(again.key("default", Service::Extraction).expect("none"), None);
+
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
+        let refused = ProfileFile::credentials(&dir).expect_err("refused");
+        assert!(refused.details().hint.as_deref().is_some_and(|hint| hint.starts_with("chmod")));
+    }
+
+    #[test]
+    fn a_key_is_either_in_the_file_or_in_the_keyring() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut credentials = ProfileFile::credentials(dir.path()).expect("empty");
+        let key = Key::parse("mk_test_x", "a test").expect("a key");
+        let stored = |credentials: &ProfileFile| {
+            let key = credentials.key("a", Service::Email).expect("read");
+            (key.is_some(), credentials.in_keyring("a", Service::Email))
+        };
+        credentials.set_key("a", Service::Email, "http://x", Some(&key));
+        assert_eq!(stored(&credentials), (true, false));
+        credentials.set_key("a", Service::Email, "http://x", None);
+        assert_eq!(stored(&credentials), (false, true));
+        credentials.set_key("a", Service::Email, "http://x", Some(&key));
+        assert_eq!(stored(&credentials), (true, false));
+        credentials.set_key("a", Service::Email, "http://x", None);
+        assert!(credentials.forget("a", Service::Email));
+        assert_eq!(stored(&credentials), (false, false));
+    }
+
+    #[test]
+    fn errors_in_files_do_not_quote_their_content() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("credentials.toml");
+        private::replace(&path, b"[profiles.a]\nemail_key = sk_live_secret\n").expect("written");
+        let error = ProfileFile::credentials(dir.path()).expect_err("refused");
+        let message = &error.details().message;
+        assert!(message.contains("line 2") && !message.contains("secret"), "{message}");
     }
 }

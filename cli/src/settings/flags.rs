@@ -4,84 +4,71 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches as _, ValueEnum as _, ValueHint};
+use clap::{Args, Command, FromArgMatches as _, ValueHint};
+use serde_json::Value as Json;
 
-use super::{SettingValue, Source, Sourced};
+use super::table::duration_text;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format};
 
 /// Options that every command takes.
 ///
-/// They are hidden in the short help (`-h`), which names some of them in its last line.
+/// They are global, and hidden in the short help (`-h`), which names some of them in its last line:
+/// see `app::command`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the local server and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
-    #[arg(long, global = true, hide_short_help = true)]
+    /// Use the sandbox and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
+    #[arg(long)]
     pub sandbox: bool,
 
     /// Profile: a named set of base URLs and keys [env: SVC_PROFILE] [default: the active profile]
-    #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
     /// Base URL of the email service [env: SVC_EMAIL_URL]
-    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub email_url: Option<String>,
 
     /// Base URL of the extraction service [env: SVC_EXTRACTION_URL]
-    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub extraction_url: Option<String>,
 
     /// File with the API key, `-` for standard input; the environment variables hold the key itself [env: SVC_EMAIL_KEY, SVC_EXTRACTION_KEY, or SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE]
-    #[arg(
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "PATH",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
 
     /// File with more environment variables, one NAME=VALUE per line
-    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
     /// Output format: table, json, ndjson or yaml [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
-    #[arg(
-        short,
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "FORMAT",
-        hide_possible_values = true
-    )]
+    #[arg(short, long, value_name = "FORMAT", hide_possible_values = true)]
     pub output: Option<Format>,
 
     /// Same as --output json
-    #[arg(long, global = true, hide_short_help = true, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
 
     /// Show every column of a table, even beyond the width of the terminal
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long)]
     pub wide: bool,
 
     /// Filter the JSON output with a jq expression; with ndjson, each line separately
-    #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER")]
     pub jq: Option<String>,
 
     /// Print the request, with the key masked, instead of sending it
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long)]
     pub dry_run: bool,
 
     /// Do not ask for confirmation
-    #[arg(short, long, global = true, hide_short_help = true)]
+    #[arg(short, long)]
     pub yes: bool,
 
     /// Time limit over all attempts, such as 500ms, 30s or 2m [default: 30s; certify, bulk: 5m]
     #[arg(
         long,
-        global = true,
-        hide_short_help = true,
         value_name = "DURATION",
         value_parser = duration::parse_limit,
         allow_hyphen_values = true
@@ -91,60 +78,49 @@ pub struct GlobalFlags {
     /// Maximum number of retries [default: 2]
     ///
     /// A request that may have taken effect is retried only if it is idempotent.
-    #[arg(long, global = true, hide_short_help = true, value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
 
     /// Idempotency-Key header, for commands that create something
-    #[arg(long, global = true, hide_short_help = true, value_name = "KEY")]
+    #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 
     /// PEM file with trusted CA certificates [env: SSL_CERT_FILE; proxies: HTTPS_PROXY, NO_PROXY]
-    #[arg(long, global = true, hide_short_help = true, value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     pub ca_bundle: Option<PathBuf>,
 
     /// Suppress progress and hints
-    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
     /// Log requests, attempts and request ids to standard error
-    #[arg(short, long, global = true, hide_short_help = true)]
+    #[arg(short, long)]
     pub verbose: bool,
 
     /// Color output: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE] [default: auto]
-    #[arg(
-        long,
-        global = true,
-        hide_short_help = true,
-        value_name = "WHEN",
-        hide_possible_values = true
-    )]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub color: Option<ColorChoice>,
 }
 
 impl GlobalFlags {
-    /// The value of a setting that an option gives, and the option.
-    pub(super) fn given(&self, setting: &str) -> Option<Sourced<SettingValue>> {
-        let (option, value) = match setting {
-            "profile" => ("--profile", SettingValue::Text(self.profile.clone()?)),
-            "sandbox" => ("--sandbox", SettingValue::Flag(self.sandbox.then_some(true)?)),
-            "email_url" => ("--email-url", SettingValue::Text(self.email_url.clone()?)),
-            "extraction_url" => {
-                ("--extraction-url", SettingValue::Text(self.extraction_url.clone()?))
-            }
-            "output" if self.json => ("--json", SettingValue::Text("json".to_owned())),
-            "output" => {
-                let name = self.output?.to_possible_value()?.get_name().to_owned();
-                ("--output", SettingValue::Text(name))
-            }
-            "timeout" => ("--timeout", SettingValue::Duration(self.timeout?)),
-            "retries" => ("--retries", SettingValue::Number(self.retries?)),
-            "ca_bundle" => ("--ca-bundle", SettingValue::Path(self.ca_bundle.clone()?)),
+    /// The option that gives a setting, and its value.
+    pub(super) fn given(&self, setting: &str) -> Option<(&'static str, Json)> {
+        Some(match setting {
+            "profile" => ("--profile", self.profile.clone()?.into()),
+            "sandbox" => ("--sandbox", self.sandbox.then_some(true)?.into()),
+            "email_url" => ("--email-url", self.email_url.clone()?.into()),
+            "extraction_url" => ("--extraction-url", self.extraction_url.clone()?.into()),
+            "output" if self.json => ("--json", Format::Json.name().into()),
+            "output" => ("--output", self.output?.name().into()),
+            "timeout" => ("--timeout", duration_text(self.timeout?).into()),
+            "retries" => ("--retries", self.retries?.into()),
+            "ca_bundle" => ("--ca-bundle", self.ca_bundle.as_ref()?.display().to_string().into()),
             _ => return None,
-        };
-        Some(Sourced { value, source: Source::Option(option) })
+        })
     }
 
-    /// The options that decide about the output, anywhere in a command line that may be wrong.
+    /// The options that decide about the output and the service, anywhere in a command line that may
+    /// be wrong or incomplete.
     pub fn found_in(args: &[OsString]) -> Self {
         let options = Command::new("svc").no_binary_name(true).disable_help_flag(true);
         let mut options = Self::augment_args(options).ignore_errors(true);
@@ -157,11 +133,35 @@ impl GlobalFlags {
             let Some(Ok(flags)) = matches.map(|found| Self::from_arg_matches(&found)) else {
                 continue;
             };
-            found.output = flags.output.or(found.output);
-            found.json |= flags.json;
-            found.jq = flags.jq.or(found.jq);
-            found.color = flags.color.or(found.color);
+            found = Self {
+                output: flags.output.or(found.output),
+                json: flags.json || found.json,
+                jq: flags.jq.or(found.jq),
+                color: flags.color.or(found.color),
+                sandbox: flags.sandbox || found.sandbox,
+                profile: flags.profile.or(found.profile),
+                email_url: flags.email_url.or(found.email_url),
+                extraction_url: flags.extraction_url.or(found.extraction_url),
+                key_file: flags.key_file.or(found.key_file),
+                env_file: flags.env_file.or(found.env_file),
+                ca_bundle: flags.ca_bundle.or(found.ca_bundle),
+                ..found
+            };
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_options_at_any_position() {
+        let words = ["svc", "--profile=p", "emails", "--email-url", "http://x", "--", "--sandbox"];
+        let flags = GlobalFlags::found_in(&words.map(OsString::from));
+        assert_eq!(flags.profile.as_deref(), Some("p"));
+        assert_eq!(flags.email_url.as_deref(), Some("http://x"));
+        assert!(!flags.sandbox);
     }
 }

@@ -4,22 +4,23 @@
 use std::path::Path;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use svc_sdk::RecipientGuard;
 
-use super::Sourced;
 use super::hour::HourCounter;
 use super::table::profile_settings;
 use crate::failure::Failure;
 use crate::private;
 
-/// The resolved guard, each part with its source.
-#[derive(Clone, Debug)]
+/// The resolved guard. The fields are named as the settings.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Guard {
-    pub allow: Option<Sourced<Vec<String>>>,
-    pub redirect: Option<Sourced<String>>,
-    pub max_per_run: Option<Sourced<u32>>,
-    pub max_per_hour: Option<Sourced<u32>>,
+    allow_recipients: Option<Vec<String>>,
+    redirect_recipients: Option<String>,
+    pub max_recipients_per_run: Option<u32>,
+    max_recipients_per_hour: Option<u32>,
     /// A setting that svc does not know, but that was probably meant to be a part.
+    #[serde(skip)]
     pub(super) misspelled: Option<String>,
 }
 
@@ -32,36 +33,33 @@ impl Guard {
 
     /// Who may get emails: the rules and the redirect, described without the limits.
     pub fn recipients(&self) -> Option<String> {
-        let limitless = Self { max_per_run: None, max_per_hour: None, ..self.clone() };
+        let limitless =
+            Self { max_recipients_per_run: None, max_recipients_per_hour: None, ..self.clone() };
         limitless.to_sdk().map(|guard| guard.to_string())
     }
 
     /// The smaller limit of recipients, of a run or of an hour.
     pub fn smallest_limit(&self) -> Option<usize> {
-        let limits = [&self.max_per_run, &self.max_per_hour].into_iter().flatten();
-        limits.map(|limit| usize::try_from(limit.value).unwrap_or(usize::MAX)).min()
+        let limits = [self.max_recipients_per_run, self.max_recipients_per_hour];
+        limits.into_iter().flatten().min().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// The guard of the SDK; `None` if no part is set.
     pub fn to_sdk(&self) -> Option<RecipientGuard> {
-        if self.allow.is_none()
-            && self.redirect.is_none()
-            && self.max_per_run.is_none()
-            && self.max_per_hour.is_none()
-        {
-            return None;
-        }
-        let mut guard = match &self.allow {
-            Some(rules) => RecipientGuard::allow(rules.value.iter().map(String::as_str)),
+        let mut guard = match &self.allow_recipients {
+            Some(rules) => RecipientGuard::allow(rules.iter().map(String::as_str)),
             None => RecipientGuard::default(),
         };
-        if let Some(address) = &self.redirect {
-            guard = guard.redirect_to(address.value.as_str());
+        if let Some(address) = &self.redirect_recipients {
+            guard = guard.redirect_to(address.as_str());
         }
-        if let Some(max) = &self.max_per_run {
-            guard = guard.max_per_run(u64::from(max.value));
+        if let Some(max) = self.max_recipients_per_run {
+            guard = guard.max_per_run(u64::from(max));
         }
-        Some(guard)
+        let is_set = self.allow_recipients.is_some()
+            || self.redirect_recipients.is_some()
+            || self.smallest_limit().is_some();
+        is_set.then_some(guard)
     }
 
     /// The same for a run, which shares the count of an hour with other runs of the profile.
@@ -74,12 +72,12 @@ impl Guard {
             return Err(misspelled(name));
         }
         let Some(guard) = self.to_sdk() else { return Ok(None) };
-        let Some(limit) = &self.max_per_hour else { return Ok(Some(guard)) };
+        let Some(limit) = self.max_recipients_per_hour else { return Ok(Some(guard)) };
         let folder = state_dir.join("recipients");
         private::create_dir(&folder)
             .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
         let name = utf8_percent_encode(profile, NON_ALPHANUMERIC).to_string();
-        let counter = HourCounter::new(folder.join(name), limit.value.into());
+        let counter = HourCounter::new(folder.join(name), limit.into());
         Ok(Some(guard.count_with(move |recipients| counter.add(recipients))))
     }
 }

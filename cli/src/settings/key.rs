@@ -31,24 +31,23 @@ impl Key {
 
     /// `live` or `test`, if the key's prefix says so.
     pub fn mode(&self) -> Option<&'static str> {
-        let mut parts = self.0.splitn(3, '_');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(_), Some("live"), Some(_)) => Some("live"),
-            (Some(_), Some("test"), Some(_)) => Some("test"),
-            _ => None,
-        }
+        self.prefix().map(|(_, mode)| mode)
+    }
+
+    /// The service and the mode of a key such as `mk_live_…`.
+    fn prefix(&self) -> Option<(&str, &'static str)> {
+        let (service, rest) = self.0.split_once('_')?;
+        let (mode, _) = rest.split_once('_')?;
+        ["live", "test"].into_iter().find(|known| *known == mode).map(|mode| (service, mode))
     }
 }
 
 /// The prefix with the kind of key, without any part of the secret.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = self.0.splitn(3, '_');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(service), Some(mode @ ("live" | "test")), Some(_)) if service.len() <= 4 => {
-                write!(f, "{service}_{mode}_…")
-            }
-            _ => f.write_str("…"),
+        match self.prefix().filter(|(service, _)| service.len() <= 4) {
+            Some((service, mode)) => write!(f, "{service}_{mode}_…"),
+            None => f.write_str("…"),
         }
     }
 }

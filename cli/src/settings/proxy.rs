@@ -31,11 +31,6 @@ impl Proxies {
         }
     }
 
-    /// No proxies, for the sandbox: a proxy cannot reach this machine's loopback interface.
-    pub fn none() -> Self {
-        Self::default()
-    }
-
     /// The proxy for requests to this URL.
     pub fn of(&self, url: &str) -> Option<Secret> {
         if url.starts_with("https:") { self.https.clone() } else { self.http.clone() }

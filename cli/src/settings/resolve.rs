@@ -1,22 +1,24 @@
 //! Resolves the settings of one run and records the source of each.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use svc_sdk::Service;
 
 use super::directories::{directories, state_directory};
-use super::env::{Env, key_variable};
-use super::files::{self, DEFAULT_PROFILE};
-use super::source::{Source, Sourced};
-use super::table::{SETTINGS, Setting, SettingValue, profile_settings};
-use super::{Credentials, GlobalFlags, Guard, Key, Profiles, Proxies, keyring};
+use super::env::{Env, key_variables};
+use super::files::{self, DEFAULT_PROFILE, UnknownEntry};
+use super::table::{SETTINGS, Setting};
+use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies, keyring};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
-use crate::input::switch;
+use crate::input::{duration, switch};
 use crate::output::{ColorChoice, Format};
-use crate::suggest;
 use crate::urls::without_password;
 use crate::zone::{self, Zone};
 
@@ -25,8 +27,6 @@ pub struct Settings {
     pub sandbox: bool,
     pub sandbox_dir: PathBuf,
     pub profile: Sourced<String>,
-    pub email_url: Option<Sourced<String>>,
-    pub extraction_url: Option<Sourced<String>>,
     pub organization: Option<String>,
     pub key_file: Option<PathBuf>,
     pub format: Option<Sourced<Format>>,
@@ -52,18 +52,51 @@ pub struct Settings {
     /// The environment of the run.
     pub env: Env,
     env_file: Env,
-    resolved: Resolved,
-    profile_known: bool,
-    /// The base URLs in the profile, which its keys were stored for.
-    profile_email_url: Option<String>,
-    profile_extraction_url: Option<String>,
-    email_key: Option<Sourced<GivenKey>>,
-    extraction_key: Option<Sourced<GivenKey>>,
+    values: Values,
+    /// The entries of `config.toml` that have no effect.
+    pub unknown_entries: Vec<UnknownEntry>,
+    /// Of the email and the extraction service.
+    urls: [Option<Sourced<String>>; 2],
+    keys: [Option<Sourced<GivenKey>>; 2],
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A command-line option.
+    Option(&'static str),
+    /// An environment variable.
+    Environment(&'static str),
+    /// A variable in the file of `--env-file`.
+    EnvFile(&'static str),
+    /// The profile.
+    Profile,
+    /// The built-in default.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Option(name) => f.write_str(name),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::EnvFile(name) => write!(f, "--env-file {name}"),
+            Self::Profile => f.write_str("profile"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A setting with its source.
+#[derive(Clone, Debug)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub source: Source,
 }
 
 /// Compatibility settings, for points that the email service's reference leaves open
-/// (`docs/undocumented/email-service.md`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// (`docs/undocumented/email-service.md`). The fields are named as the settings.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Compatibility {
     /// The header that carries the email service's key (`#key-header`).
     pub key_header: Option<String>,
@@ -77,14 +110,13 @@ pub struct Compatibility {
     pub first_page: Option<u32>,
     /// Whether webhook URLs may be plain http (`#webhook-urls`).
     pub insecure_webhooks: bool,
-    /// Whether to skip the local checks of the documented limits.
-    pub local_checks_off: bool,
+    /// Whether svc checks the documented limits itself.
+    pub local_checks: bool,
     /// Whether the service honors `Idempotency-Key`.
     pub honors_idempotency_key: bool,
 }
 
 /// A key from the environment, or the file that contains it.
-#[derive(Clone)]
 enum GivenKey {
     Key(Key),
     File(PathBuf),
@@ -92,58 +124,40 @@ enum GivenKey {
 
 /// The value of each setting, in the order of the table.
 #[derive(Default)]
-struct Resolved(Vec<(&'static Setting, Option<Sourced<SettingValue>>)>);
+struct Values(Vec<(&'static Setting, Option<Sourced<Json>>)>);
 
-impl Resolved {
-    fn get<T>(&self, name: &str, of: fn(SettingValue) -> Option<T>) -> Option<Sourced<T>> {
+impl Values {
+    fn get<T: DeserializeOwned>(&self, name: &str) -> Option<Sourced<T>> {
         let (_, found) = self.0.iter().find(|(setting, _)| setting.name == name)?;
-        let Sourced { value, source } = found.clone()?;
-        Some(Sourced { value: of(value)?, source })
+        let Sourced { value, source } = found.as_ref()?;
+        Some(Sourced { value: T::deserialize(value).ok()?, source: source.clone() })
     }
 
-    fn text(&self, name: &str) -> Option<Sourced<String>> {
-        self.get(name, SettingValue::into_text)
+    /// As [`get`](Self::get), of a setting that has a default.
+    fn with_default<T: DeserializeOwned>(&self, name: &str) -> Result<Sourced<T>, Failure> {
+        self.get(name).ok_or_else(|| Failure::other(format!("the setting {name} has no value")))
     }
 
-    fn number(&self, name: &str) -> Option<Sourced<u32>> {
-        self.get(name, SettingValue::into_number)
+    fn duration(&self, name: &str) -> Result<Sourced<Duration>, Failure> {
+        let Sourced { value, source } = self.with_default::<String>(name)?;
+        Ok(Sourced { value: duration::parse_limit(&value).map_err(Failure::input)?, source })
     }
 
-    fn flag(&self, name: &str) -> bool {
-        self.get(name, SettingValue::into_flag).is_some_and(|flag| flag.value)
-    }
-
-    fn compatibility(&self) -> Compatibility {
-        let text = |name| self.text(name).map(|text| text.value);
-        Compatibility {
-            key_header: text("key_header"),
-            key_prefix: text("key_prefix"),
-            batch_key: text("batch_key"),
-            event_header: text("event_header"),
-            first_page: self.number("first_page").map(|page| page.value),
-            insecure_webhooks: self.flag("insecure_webhooks"),
-            local_checks_off: !self.flag("local_checks"),
-            honors_idempotency_key: self.flag("honors_idempotency_key"),
-        }
-    }
-
-    fn guard(&self, misspelled: Option<String>) -> Guard {
-        Guard {
-            allow: self.get("allow_recipients", SettingValue::into_list),
-            redirect: self.text("redirect_recipients"),
-            max_per_run: self.number("max_recipients_per_run"),
-            max_per_hour: self.number("max_recipients_per_hour"),
-            misspelled,
-        }
+    /// The settings that are the fields of a type.
+    fn fields<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let values = self.0.iter().filter_map(|(setting, found)| {
+            Some((setting.name.to_owned(), found.as_ref()?.value.clone()))
+        });
+        serde_json::from_value(values.collect()).map_err(|error| Failure::other(error.to_string()))
     }
 }
 
-/// The sources of a setting, below the options.
+/// The sources of a setting.
 struct Layers<'a> {
     flags: &'a GlobalFlags,
     env: &'a Env,
     file: &'a Env,
-    profiles: &'a Profiles,
+    profiles: &'a ProfileFile,
 }
 
 impl Layers<'_> {
@@ -152,58 +166,49 @@ impl Layers<'_> {
         &self,
         setting: &Setting,
         profile: Option<&str>,
-    ) -> Result<Option<Sourced<SettingValue>>, Failure> {
-        if let Some(given) = self.flags.given(setting.name) {
-            return Ok(Some(given));
+    ) -> Result<Option<Sourced<Json>>, Failure> {
+        if let Some((option, value)) = self.flags.given(setting.name) {
+            return Ok(Some(Sourced { value, source: Source::Option(option) }));
         }
         if let Some(name) = setting.variable
-            && let Some(text) = variable(self.env, self.file, name)?
+            && let Some(Sourced { value, source }) = variable(self.env, self.file, name)?
         {
-            let value = setting
-                .parse(&text.value)
-                .map_err(|problem| Failure::usage(format!("{}: {problem}", text.source)))?;
-            return Ok(Some(Sourced { value, source: text.source }));
+            let value = setting.parse(&value);
+            let value = value.map_err(|problem| Failure::usage(format!("{source}: {problem}")))?;
+            return Ok(Some(Sourced { value, source }));
         }
-        if let Some(profile) = profile.filter(|_| setting.in_profile)
+        if let Some(profile) = profile.filter(|_| setting.in_profile())
             && let Some(value) = self.profiles.value(profile, setting)?
         {
-            return Ok(Some(Sourced::from_profile(value)));
+            return Ok(Some(Sourced { value, source: Source::Profile }));
         }
         let default = setting.default_value();
         Ok(default.map(|value| Sourced { value, source: Source::Default }))
     }
 
-    fn named(&self, name: &str) -> Result<Option<Sourced<SettingValue>>, Failure> {
-        let setting = SETTINGS.iter().find(|setting| setting.name == name);
-        setting.map_or(Ok(None), |setting| self.resolve(setting, None))
-    }
-
     /// A key of the environment, or the file that contains it.
-    fn key(
-        &self,
-        key: &'static str,
-        key_file: &'static str,
-    ) -> Result<Option<Sourced<GivenKey>>, Failure> {
+    fn key(&self, service: Service) -> Result<Option<Sourced<GivenKey>>, Failure> {
+        let [key, key_file] = key_variables(service);
         for (env, source) in [
             (self.env, Source::Environment as fn(&'static str) -> Source),
             (self.file, Source::EnvFile),
         ] {
-            let text = |name| not_empty(env, name, source);
-            match (text(key)?, text(key_file)?) {
-                (Some(_), Some(_)) => {
-                    return Err(Failure::usage(format!("both {key} and {key_file} are set"))
-                        .hint(format!("unset one of them: unset {key_file}")));
-                }
-                (Some(text), None) => {
-                    let value = GivenKey::Key(Key::parse(&text.value, &text.source.to_string())?);
-                    return Ok(Some(Sourced { value, source: text.source }));
-                }
-                (None, Some(path)) => {
-                    let value = GivenKey::File(self.env.cwd.join(path.value));
-                    return Ok(Some(Sourced { value, source: path.source }));
-                }
-                (None, None) => {}
-            }
+            let (value, source) =
+                match (not_empty(env, key, source)?, not_empty(env, key_file, source)?) {
+                    (Some(_), Some(_)) => {
+                        return Err(Failure::usage(format!("both {key} and {key_file} are set"))
+                            .hint(format!("unset one of them: unset {key_file}")));
+                    }
+                    (Some(key), None) => (
+                        GivenKey::Key(Key::parse(&key.value, &key.source.to_string())?),
+                        key.source,
+                    ),
+                    (None, Some(path)) => {
+                        (GivenKey::File(self.env.cwd.join(path.value)), path.source)
+                    }
+                    (None, None) => continue,
+                };
+            return Ok(Some(Sourced { value, source }));
         }
         Ok(None)
     }
@@ -218,87 +223,80 @@ impl Settings {
         file.refuse_misspelled()?;
 
         let (config_dir, data_dir) = directories(env);
-        let state_dir = state_directory(env).unwrap_or_else(|| data_dir.join("state"));
-        let profiles = Profiles::load(config_dir.join("config.toml"))?;
+        let profiles = ProfileFile::config(&config_dir)?;
         let layers = Layers { flags, env, file: &file, profiles: &profiles };
-        let sandbox = layers.named("sandbox")?;
-        let sandbox = sandbox.is_some_and(|sandbox| sandbox.value == SettingValue::Flag(true));
+        let mut values = Values::default();
+        for setting in &SETTINGS {
+            let profile = values.get::<String>("profile").map(|profile| profile.value);
+            let is_sandbox = values.get("sandbox").is_some_and(|sandbox| sandbox.value);
+            // A sandbox run never reaches a live service, whatever the other settings are.
+            let value = match is_sandbox && setting.live_only {
+                true => {
+                    setting.default_value().map(|value| Sourced { value, source: Source::Default })
+                }
+                false => layers.resolve(setting, profile.as_deref())?,
+            };
+            let value =
+                value.or_else(|| (setting.name == "profile").then(|| default_profile(&profiles)));
+            values.0.push((setting, value));
+        }
+        let profile = values.with_default::<String>("profile")?;
+        let sandbox = values.with_default("sandbox")?.value;
         if sandbox {
             refuse_urls_with_sandbox(flags)?;
         }
-        let named = layers.named("profile")?.and_then(|Sourced { value, source }| {
-            Some(Sourced { value: value.into_text()?, source })
+        let mut guard = values.fields::<Guard>()?;
+        let unknown_entries = profiles.unknown_entries();
+        let of_run = unknown_entries.iter().filter(|entry| entry.is_of(&profile.value));
+        let names = of_run.map(|entry| entry.name.as_str()).chain(env.unknown());
+        let mut names = names.chain(file.unknown());
+        guard.misspelled = names.find(|name| Guard::is_meant_by(name)).map(str::to_owned);
+        let mut compatibility = values.fields::<Compatibility>()?;
+        compatibility.insecure_webhooks |= sandbox;
+        let format = values.get::<String>("output").and_then(|Sourced { value, source }| {
+            Some(Sourced { value: Format::from_str(&value, false).ok()?, source })
         });
-        let ChosenProfile { name: profile, known: profile_known } =
-            chosen_profile(&profiles, &config_dir, named)?;
-
-        let mut resolved = Resolved::default();
-        for setting in &SETTINGS {
-            let value = match setting.name {
-                "profile" => {
-                    let Sourced { value, source } = profile.clone();
-                    Some(Sourced { value: SettingValue::Text(value), source })
-                }
-                // A sandbox run never reaches a live service, whatever the other settings are.
-                _ if sandbox && setting.live_only => None,
-                _ => layers.resolve(setting, Some(&profile.value))?,
-            };
-            resolved.0.push((setting, value));
-        }
-        let format = resolved.text("output").and_then(|text| {
-            Some(Sourced { value: Format::from_str(&text.value, false).ok()?, source: text.source })
-        });
-        let default = |value| Sourced { value, source: Source::Default };
-        let misspelled = misspelled_guard(&profiles, &profile.value, [env, &file]);
         let sandbox_dir = env.path("SVC_SANDBOX_DIR").or_else(|| file.path("SVC_SANDBOX_DIR"));
-        let keys = |key, file| if sandbox { Ok(None) } else { layers.key(key, file) };
+        // An option may name a file whose name is not UTF-8.
+        let ca_bundle = flags.ca_bundle.clone();
+        let ca_bundle =
+            ca_bundle.map(|value| Sourced { value, source: Source::Option("--ca-bundle") });
+        let keys = |service| if sandbox { Ok(None) } else { layers.key(service) };
         Ok(Self {
             sandbox,
             sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
-            profile_known,
-            profile_email_url: profiles.text(&profile.value, "email_url"),
-            profile_extraction_url: profiles.text(&profile.value, "extraction_url"),
-            email_url: resolved.text("email_url"),
-            extraction_url: resolved.text("extraction_url"),
-            organization: resolved.text("organization").map(|id| id.value),
+            organization: values.get("organization").map(|id| id.value),
             key_file: flags.key_file.clone(),
             format,
             color: color_choice(flags, [env, &file]),
-            timeout: resolved
-                .get("timeout", SettingValue::into_duration)
-                .unwrap_or(default(Duration::from_secs(30))),
-            retries: resolved
-                .number("retries")
-                .unwrap_or(Sourced { value: 2, source: Source::Default }),
-            ca_bundle: resolved.get("ca_bundle", SettingValue::into_path),
-            proxies: if sandbox { Proxies::none() } else { Proxies::resolve(env, &file) },
-            bulk_queue: resolved.text("bulk_queue").map(|queue| queue.value),
-            bulk_retention: resolved
-                .get("bulk_retention", SettingValue::into_duration)
-                .map_or(Duration::from_secs(30 * 86_400), |retention| retention.value),
+            timeout: values.duration("timeout")?,
+            retries: values.with_default("retries")?,
+            ca_bundle: ca_bundle.or_else(|| values.get("ca_bundle")),
+            // A proxy cannot reach the loopback interface of this machine.
+            proxies: if sandbox { Proxies::default() } else { Proxies::resolve(env, &file) },
+            bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
+            bulk_retention: values.duration("bulk_retention")?.value,
             idempotency_key: flags.idempotency_key.clone(),
             dry_run: flags.dry_run,
             yes: flags.yes,
-            guard: resolved.guard(misspelled),
-            compatibility: match sandbox {
-                true => Compatibility { insecure_webhooks: true, ..Compatibility::default() },
-                false => resolved.compatibility(),
-            },
-            email_key: keys("SVC_EMAIL_KEY", "SVC_EMAIL_KEY_FILE")?,
-            extraction_key: keys("SVC_EXTRACTION_KEY", "SVC_EXTRACTION_KEY_FILE")?,
+            guard,
+            compatibility,
+            urls: ["email_url", "extraction_url"].map(|name| values.get(name)),
+            keys: [keys(Service::Email)?, keys(Service::Extraction)?],
             profile,
+            state_dir: state_directory(env).unwrap_or_else(|| data_dir.join("state")),
             config_dir,
             data_dir,
-            state_dir,
             env: env.clone(),
             env_file: file.clone(),
-            resolved,
+            values,
+            unknown_entries,
         })
     }
 
     /// Every setting with its value and its source, in the order of the table.
-    pub fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<&Sourced<SettingValue>>)> {
-        self.resolved.0.iter().map(|(setting, value)| (*setting, value.as_ref()))
+    pub fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<&Sourced<Json>>)> {
+        self.values.0.iter().map(|(setting, value)| (*setting, value.as_ref()))
     }
 
     /// What svc does not know, and ignores: variables, and entries of the configuration that this
@@ -310,37 +308,12 @@ impl Settings {
         if !variables.is_empty() {
             unknown.push(format!("unknown to svc, and without effect: {}", variables.join(", ")));
         }
-        let of_run = |entry: &UnknownEntry| {
-            entry.profile.as_ref().is_none_or(|profile| *profile == self.profile.value)
-        };
-        unknown.extend(self.unknown_entries().iter().filter(|e| of_run(e)).map(|entry| {
+        let of_run = self.unknown_entries.iter().filter(|one| one.is_of(&self.profile.value));
+        unknown.extend(of_run.map(|entry| {
             let meant = entry.meant.as_ref().map(|meant| format!("; {meant}"));
             format!("{} is unknown and has no effect{}", entry.shown, meant.unwrap_or_default())
         }));
         unknown
-    }
-
-    /// The entries of `config.toml` that have no effect.
-    pub fn unknown_entries(&self) -> Vec<UnknownEntry> {
-        let entries = self.profiles().map(|profiles| profiles.unknown_entries());
-        let described = entries.unwrap_or_default().into_iter().map(|(profile, entry)| {
-            let known = profile_settings().map(|setting| setting.name);
-            let meant = suggest::nearest(&entry, known);
-            match &profile {
-                Some(name) => UnknownEntry {
-                    shown: format!("`{entry}` in profile `{name}`"),
-                    meant: meant.map(|meant| format!("did you mean {meant}?")),
-                    profile,
-                },
-                None => UnknownEntry {
-                    shown: format!("`{entry}` in config.toml"),
-                    meant: meant
-                        .map(|meant| format!("{meant} belongs in a profile: [profiles.NAME]")),
-                    profile,
-                },
-            }
-        });
-        described.collect()
     }
 
     /// A path on the command line, from the directory of the run.
@@ -368,32 +341,27 @@ impl Settings {
 
     /// The base URL of a service.
     pub fn url(&self, service: Service) -> Option<&Sourced<String>> {
-        match service {
-            Service::Email => self.email_url.as_ref(),
-            _ => self.extraction_url.as_ref(),
-        }
+        self.urls[index(service)].as_ref()
     }
 
     /// The key for a service from the environment or the profile. The command that needs
     /// `--key-file` reads it.
     pub fn stored_key(&self, service: Service) -> Result<Option<Sourced<Key>>, Failure> {
-        if self.is_in_keyring(service)? {
-            let key = keyring::get(&self.profile.value, service, self.keyring_timeout())?;
-            return Ok(Some(Sourced::from_profile(key)));
-        }
-        if let Some(Sourced { value, source }) = self.key_of_environment(service) {
-            let value = match value {
-                GivenKey::Key(key) => key.clone(),
-                GivenKey::File(path) => {
-                    let text = std::fs::read_to_string(path).map_err(|error| {
-                        Failure::input(format!("{source}: {}: {error}", path.display()))
-                    })?;
-                    Key::parse(&text, &source.to_string())?
-                }
-            };
-            return Ok(Some(Sourced { value, source: source.clone() }));
-        }
-        Ok(self.credentials()?.key(&self.profile.value, service)?.map(Sourced::from_profile))
+        let profile = &self.profile.value;
+        let (value, source) = match &self.keys[index(service)] {
+            Some(Sourced { value: GivenKey::Key(key), source }) => (Some(key.clone()), source),
+            Some(Sourced { value: GivenKey::File(path), source }) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Failure::input(format!("{source}: {}: {error}", path.display()))
+                })?;
+                (Some(Key::parse(&text, &source.to_string())?), source)
+            }
+            None if self.is_in_keyring(service)? => {
+                (Some(keyring::get(profile, service, self.keyring_timeout())?), &Source::Profile)
+            }
+            None => (self.credentials()?.key(profile, service)?, &Source::Profile),
+        };
+        Ok(value.map(|value| Sourced { value, source: source.clone() }))
     }
 
     /// Fails if this run's base URL is not the one that the profile's key was stored for.
@@ -403,11 +371,9 @@ impl Settings {
     pub fn check_destination_of_stored_key(&self, service: Service) -> Result<(), Failure> {
         let Some(url) = self.url(service) else { return Ok(()) };
         let credentials = self.credentials()?;
-        let in_profile = match service {
-            Service::Email => self.profile_email_url.as_deref(),
-            _ => self.profile_extraction_url.as_deref(),
-        };
-        let stored_for = credentials.url(&self.profile.value, service).or(in_profile);
+        let (name, profiles) = (&self.profile.value, self.profiles()?);
+        let in_profile = profiles.text(name, url_entry(service));
+        let stored_for = credentials.key_url(name, service).or(in_profile);
         if stored_for.is_some_and(|stored| is_same_base_url(stored, &url.value)) {
             return Ok(());
         }
@@ -416,13 +382,9 @@ impl Settings {
             Some(stored) => format!("belongs to {stored}"),
             None => "was stored without a base URL".to_owned(),
         };
-        let profile = match url.source {
-            Source::Profile => command_line::shell_quoted(&self.profile.value),
-            _ => "NAME".into(),
-        };
-        let store = match url.source {
-            Source::Profile => "store one in the profile",
-            _ => "store one in another profile",
+        let (store, profile) = match url.source {
+            Source::Profile => ("the profile", command_line::shell_quoted(&self.profile.value)),
+            _ => ("another profile", "NAME".into()),
         };
         Err(Failure::usage(format!(
             "the key of profile `{}` {belongs} and is not sent to {} ({})",
@@ -431,29 +393,27 @@ impl Settings {
         .code("key_for_another_url")
         .hint(format!(
             "use a key of that service: --key-file PATH or {}\n\
-             or {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
-            key_variable(service),
+             or store one in {store}: svc login --service {service} --profile {profile} --{service}-url {shown}",
+            key_variables(service)[0],
         )))
     }
 
     /// The base URL of a service in the profile, if it is another one than this.
     pub fn replaced_url(&self, service: Service, url: &str) -> Result<Option<String>, Failure> {
-        let stored = self.profiles()?.text(&self.profile.value, url_entry(service));
-        let stored_for = match stored {
-            Some(stored) => Some(stored),
-            None => self.credentials()?.url(&self.profile.value, service).map(str::to_owned),
-        };
-        Ok(stored_for.filter(|stored| !is_same_base_url(stored, url)))
+        let (profiles, credentials) = (self.profiles()?, self.credentials()?);
+        let stored = profiles.text(&self.profile.value, url_entry(service));
+        let stored = stored.or_else(|| credentials.key_url(&self.profile.value, service));
+        Ok(stored.filter(|stored| !is_same_base_url(stored, url)).map(str::to_owned))
     }
 
     /// Whether an option or the environment overrides the profile's key for a service.
     pub fn is_key_overridden(&self, service: Service) -> bool {
-        self.key_file.is_some() || self.key_of_environment(service).is_some()
+        self.key_file.is_some() || self.keys[index(service)].is_some()
     }
 
     /// Whether the key for a service is in the system's keyring.
     pub fn is_in_keyring(&self, service: Service) -> Result<bool, Failure> {
-        Ok(self.key_of_environment(service).is_none()
+        Ok(self.keys[index(service)].is_none()
             && self.credentials()?.in_keyring(&self.profile.value, service))
     }
 
@@ -462,16 +422,18 @@ impl Settings {
         self.timeout.value.min(keyring::UNLOCK_TIMEOUT)
     }
 
-    fn key_of_environment(&self, service: Service) -> Option<&Sourced<GivenKey>> {
-        match service {
-            Service::Email => self.email_key.as_ref(),
-            _ => self.extraction_key.as_ref(),
+    /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
+    pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
+        let name = &self.profile.value;
+        match self.profile.source == Source::Default || self.has_profile(name)? {
+            true => Ok(()),
+            false => Err(unknown_profile(name)),
         }
     }
 
-    /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.
-    pub fn refuse_unknown_profile(&self) -> Result<(), Failure> {
-        if self.profile_known { Ok(()) } else { Err(unknown_profile(&self.profile.value)) }
+    /// Whether a profile has settings or keys.
+    pub fn has_profile(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.profiles()?.exists(name) || self.credentials()?.exists(name))
     }
 
     /// Locks profiles and keys against changes by other commands, until the handle is dropped.
@@ -480,13 +442,13 @@ impl Settings {
     }
 
     /// The profiles on disk.
-    pub fn profiles(&self) -> Result<Profiles, Failure> {
-        Profiles::load(self.config_dir.join("config.toml"))
+    pub fn profiles(&self) -> Result<ProfileFile, Failure> {
+        ProfileFile::config(&self.config_dir)
     }
 
     /// The keys on disk.
-    pub fn credentials(&self) -> Result<Credentials, Failure> {
-        Credentials::load(self.config_dir.join("credentials.toml"))
+    pub fn credentials(&self) -> Result<ProfileFile, Failure> {
+        ProfileFile::credentials(&self.config_dir)
     }
 }
 
@@ -523,20 +485,16 @@ fn not_empty(
     }
 }
 
-const fn url_entry(service: Service) -> &'static str {
+/// The entry of a profile with the base URL of a service.
+pub const fn url_entry(service: Service) -> &'static str {
     match service {
         Service::Email => "email_url",
         _ => "extraction_url",
     }
 }
 
-/// An entry of `config.toml` that svc does not know.
-pub struct UnknownEntry {
-    /// The entry and where it is.
-    pub shown: String,
-    /// What was probably meant.
-    pub meant: Option<String>,
-    profile: Option<String>,
+fn index(service: Service) -> usize {
+    usize::from(service == Service::Extraction)
 }
 
 /// Compares base URLs as the client uses them: with or without a slash at the end. The client
@@ -546,26 +504,12 @@ fn is_same_base_url(one: &str, other: &str) -> bool {
     one == other || parse(one).is_some_and(|one| Some(one) == parse(other))
 }
 
-fn chosen_profile(
-    profiles: &Profiles,
-    config_dir: &Path,
-    named: Option<Sourced<String>>,
-) -> Result<ChosenProfile, Failure> {
-    let chosen = named.unwrap_or_else(|| match profiles.active() {
-        Some(active) => Sourced::from_profile(active.to_owned()),
-        None => Sourced { value: DEFAULT_PROFILE.to_owned(), source: Source::Default },
-    });
-    let explicit = !matches!(chosen.source, Source::Default);
-    let known = profiles.exists(&chosen.value) || !explicit || {
-        Credentials::load(config_dir.join("credentials.toml"))?.names().contains(&chosen.value)
-    };
-    Ok(ChosenProfile { name: chosen, known })
-}
-
-/// The selected profile. `known` is false for the new one of `svc login --profile new`.
-struct ChosenProfile {
-    name: Sourced<String>,
-    known: bool,
+/// The profile of a run that names none.
+fn default_profile(profiles: &ProfileFile) -> Sourced<Json> {
+    match profiles.active() {
+        Some(active) => Sourced { value: active.into(), source: Source::Profile },
+        None => Sourced { value: DEFAULT_PROFILE.into(), source: Source::Default },
+    }
 }
 
 fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
@@ -581,15 +525,6 @@ fn refuse_urls_with_sandbox(flags: &GlobalFlags) -> Result<(), Failure> {
         .hint(format!("omit {name}, or omit --sandbox and unset SVC_SANDBOX"))),
         None => Ok(()),
     }
-}
-
-/// An entry of the configuration, or a variable, that was probably meant to be a part of the guard.
-fn misspelled_guard(profiles: &Profiles, profile: &str, environments: [&Env; 2]) -> Option<String> {
-    let entries = profiles.unknown_entries().into_iter();
-    let entries = entries.filter(|(of, _)| of.as_ref().is_none_or(|of| of == profile));
-    let entries = entries.map(|(_, entry)| entry);
-    let variables = environments.into_iter().flat_map(Env::unknown).map(str::to_owned);
-    entries.chain(variables).find(|name| Guard::is_meant_by(name))
 }
 
 /// When to use colors, by the option or else the environment.
@@ -624,17 +559,14 @@ mod tests {
             flags: &GlobalFlags,
             extra: &[(&str, &str)],
         ) -> Result<Settings, Failure> {
-            let path = |name: &str| self.0.path().join(name).display().to_string();
-            let (config, data) = (path("config"), path("data"));
-            let mut file = String::new();
+            let path = self.0.path().display();
+            let mut file = format!("XDG_CONFIG_HOME={path}/config\nXDG_DATA_HOME={path}/data\n");
             for (name, value) in extra {
                 file.push_str(&format!("{name}={value}\n"));
             }
             let env_path = self.0.path().join("vars");
             std::fs::write(&env_path, file).expect("written");
-            let mut env = Env::from_file(&env_path, Path::new("")).expect("read");
-            env.extend([("XDG_CONFIG_HOME", config), ("XDG_DATA_HOME", data)]);
-            Settings::resolve(flags, &env)
+            Settings::resolve(flags, &Env::from_file(&env_path, Path::new("")).expect("read"))
         }
     }
 
@@ -647,8 +579,9 @@ mod tests {
         std::fs::write(&env_file, "SVC_EMAIL_URL=http://file\n").expect("written");
         let mut flags = GlobalFlags::default();
         let seen = |flags: &GlobalFlags, extra: &[(&str, &str)]| {
-            let url = home.resolve(flags, extra).expect("resolved").email_url.expect("a URL");
-            (url.value, url.source)
+            let url = home.resolve(flags, extra).expect("resolved");
+            let url = url.url(Service::Email).expect("a URL");
+            (url.value.clone(), url.source.clone())
         };
         assert_eq!(seen(&flags, &[]), ("http://profile".into(), Source::Profile));
         flags.env_file = Some(env_file);
@@ -673,7 +606,8 @@ mod tests {
             ("SVC_EMAIL_KEY", "mk_live_secret"),
         ];
         let settings = home.resolve(&GlobalFlags::default(), &extra).expect("resolved");
-        assert!(settings.sandbox && settings.email_url.is_none() && settings.email_key.is_none());
+        assert!(settings.sandbox && settings.url(Service::Email).is_none());
+        assert!(!settings.is_key_overridden(Service::Email));
 
         for set in [
             GlobalFlags { email_url: Some("http://x".into()), ..GlobalFlags::default() },

@@ -1,10 +1,9 @@
 //! The table of all settings. Parsing, `config show`, `config set`, the manual and the book follow it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use toml_edit::Item;
 
 use crate::input::{duration, switch};
@@ -18,12 +17,10 @@ pub struct Setting {
     /// The environment variable, if there is one.
     pub variable: Option<&'static str>,
     kind: Kind,
-    /// Whether a profile may have it.
-    pub in_profile: bool,
     /// Whether the sandbox ignores it, because it is about a live service.
     pub live_only: bool,
     default: Option<&'static str>,
-    /// The value in the example of a profile.
+    /// The value in the example of a profile; empty for a setting that no profile may have.
     example: &'static str,
     /// What it is, as a noun phrase.
     pub help: &'static str,
@@ -33,7 +30,6 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Text,
-    Path,
     Flag,
     Number,
     Duration,
@@ -41,37 +37,13 @@ enum Kind {
     Format,
 }
 
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingValue {
-    Text(String),
-    Path(PathBuf),
-    Flag(bool),
-    Number(u32),
-    Duration(Duration),
-    List(Vec<String>),
-}
-
 const fn setting(name: &'static str, kind: Kind, help: &'static str) -> Setting {
-    Setting {
-        name,
-        variable: None,
-        kind,
-        in_profile: true,
-        live_only: false,
-        default: None,
-        example: "",
-        help,
-    }
+    Setting { name, variable: None, kind, live_only: false, default: None, example: "", help }
 }
 
 impl Setting {
     const fn variable(self, name: &'static str) -> Self {
         Self { variable: Some(name), ..self }
-    }
-
-    const fn not_in_profiles(self) -> Self {
-        Self { in_profile: false, ..self }
     }
 
     /// Of a live service, with its value in the example of a profile.
@@ -88,14 +60,12 @@ impl Setting {
     }
 }
 
-/// Every setting, in the order of `config show`. The keys of the services are in files of their own.
+/// Every setting, in the order of `config show`, after the two that decide about the others. The keys
+/// of the services are in files of their own.
 pub static SETTINGS: [Setting; 23] = [
-    setting("profile", Kind::Text, "profile, as --profile")
-        .variable("SVC_PROFILE")
-        .not_in_profiles(),
-    setting("sandbox", Kind::Flag, "selects the local server, as --sandbox does")
+    setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
+    setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
         .variable("SVC_SANDBOX")
-        .not_in_profiles()
         .or("false"),
     setting("email_url", Kind::Text, "base URL of the email service")
         .variable("SVC_EMAIL_URL")
@@ -112,7 +82,7 @@ pub static SETTINGS: [Setting; 23] = [
     setting("retries", Kind::Number, "maximum number of retries, as --retries")
         .or("2")
         .example("2"),
-    setting("ca_bundle", Kind::Path, "PEM file with trusted CA certificates")
+    setting("ca_bundle", Kind::Text, "PEM file with trusted CA certificates")
         .variable("SSL_CERT_FILE")
         .example("\"/etc/company.pem\""),
     setting("allow_recipients", Kind::List, "addresses and domains that may get emails")
@@ -149,17 +119,16 @@ pub static SETTINGS: [Setting; 23] = [
         .example("\"7d\""),
     // The last, because a URL may hold a password, and `config show` leaves it out.
     setting("bulk_queue", Kind::Text, "Redis server of svc bulk, as --queue")
-        .variable("SVC_BULK_QUEUE")
-        .not_in_profiles(),
+        .variable("SVC_BULK_QUEUE"),
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
 pub const OTHER_VARIABLES: [(&str, &str); 6] = [
     ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
     ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
-    ("SVC_SANDBOX_DIR", "data directory of the local server"),
-    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the local server"),
-    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the local server's control interface"),
+    ("SVC_SANDBOX_DIR", "data directory of the sandbox"),
+    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the sandbox"),
+    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the sandbox's control interface"),
     ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),
 ];
 
@@ -197,7 +166,7 @@ pub fn variables() -> impl Iterator<Item = &'static str> {
 
 /// The settings of a profile.
 pub fn profile_settings() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().filter(|setting| setting.in_profile)
+    SETTINGS.iter().filter(|setting| setting.in_profile())
 }
 
 /// A profile with every setting, for the help.
@@ -215,140 +184,79 @@ pub fn example_profile() -> String {
 }
 
 impl Setting {
+    /// Whether a profile may have it.
+    pub(super) fn in_profile(&self) -> bool {
+        !self.example.is_empty()
+    }
+
     /// The value without any source.
-    pub fn default_value(&self) -> Option<SettingValue> {
+    pub(super) fn default_value(&self) -> Option<Json> {
         self.default.and_then(|text| self.parse(text).ok())
     }
 
     /// Reads a value. The error says what is wrong with the text.
-    pub fn parse(&self, text: &str) -> Result<SettingValue, String> {
+    pub fn parse(&self, text: &str) -> Result<Json, String> {
         let not = |what: &str| format!("`{text}` is not {what}");
         Ok(match self.kind {
-            Kind::Text => SettingValue::Text(text.to_owned()),
-            Kind::Path => SettingValue::Path(text.into()),
-            Kind::Flag => {
-                SettingValue::Flag(switch::parse(text).ok_or_else(|| not("true or false"))?)
-            }
-            Kind::Number => {
-                let number = text.trim().parse().map_err(|_| not("a number"))?;
-                SettingValue::Number(number)
-            }
-            Kind::Duration => SettingValue::Duration(duration::parse_limit(text)?),
+            Kind::Text => text.into(),
+            Kind::Flag => switch::parse(text).ok_or_else(|| not("true or false"))?.into(),
+            Kind::Number => text.trim().parse::<u32>().map_err(|_| not("a number"))?.into(),
+            Kind::Duration => duration_text(duration::parse_limit(text)?).into(),
             Kind::List => {
                 let parts = text.split(|c: char| c == ',' || c.is_whitespace());
-                let parts = parts.filter(|part| !part.is_empty()).map(str::to_owned);
-                SettingValue::List(parts.collect())
+                parts.filter(|part| !part.is_empty()).collect()
             }
             Kind::Format => {
                 let names = Format::value_variants().iter().filter(|it| !it.is_of_dns_records());
-                let names = names.filter_map(Format::to_possible_value);
-                let names = names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>();
-                let known = names.iter().find(|name| *name == text);
-                let known = known
-                    .ok_or_else(|| not(&format!("an output format: use {}", names.join(", "))))?;
-                SettingValue::Text(known.clone())
+                let names = names.map(|format| format.name()).collect::<Vec<_>>();
+                let known = names.iter().find(|name| *name == text).cloned();
+                let problem = || not(&format!("an output format: use {}", names.join(", ")));
+                known.ok_or_else(problem)?.into()
             }
         })
     }
 
     /// Reads an entry of a profile. The error completes a sentence about the entry.
-    pub(super) fn parse_item(&self, item: &Item) -> Result<SettingValue, String> {
-        let texts = |item: &Item| {
-            let list = item.as_array()?.iter();
-            list.map(|each| each.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
-        };
-        match (self.kind, item.as_str()) {
-            (Kind::List, _) => {
-                texts(item).map(SettingValue::List).ok_or_else(|| "is not a list of strings".into())
+    pub(super) fn parse_item(&self, item: &Item) -> Result<Json, String> {
+        let text = |item: &toml_edit::Value| item.as_str().map(Json::from);
+        let (value, expected) = match self.kind {
+            Kind::List => {
+                let list = item.as_array().and_then(|list| list.iter().map(text).collect());
+                (list, "a list of strings")
             }
-            (Kind::Flag, _) => {
-                item.as_bool().map(SettingValue::Flag).ok_or_else(|| "is not true or false".into())
-            }
-            (Kind::Number, _) => {
+            Kind::Flag => (item.as_bool().map(Json::from), "true or false"),
+            Kind::Number => {
                 let number = item.as_integer().and_then(|number| u32::try_from(number).ok());
-                number
-                    .map(SettingValue::Number)
-                    .ok_or_else(|| "is not a non-negative integer".into())
+                (number.map(Json::from), "a non-negative integer")
             }
-            (_, Some(text)) => self.parse(text).map_err(|problem| format!(": {problem}")),
-            (_, None) => Err("is not a string".into()),
-        }
+            _ => match item.as_str() {
+                Some(text) => return self.parse(text).map_err(|problem| format!(": {problem}")),
+                None => (None, "a string"),
+            },
+        };
+        value.ok_or_else(|| format!(" is not {expected}"))
     }
 }
 
-impl SettingValue {
-    /// As `config show` prints it.
-    pub fn to_json(&self) -> Json {
-        match self {
-            Self::Text(text) => json!(text),
-            Self::Path(path) => json!(path.display().to_string()),
-            Self::Flag(flag) => json!(flag),
-            Self::Number(number) => json!(number),
-            Self::Duration(duration) => json!(seconds(*duration)),
-            Self::List(list) => json!(list),
-        }
-    }
-
-    /// As an entry of a profile.
-    pub(super) fn to_item(&self) -> Item {
-        match self {
-            Self::Text(text) => toml_edit::value(text),
-            Self::Path(path) => toml_edit::value(path.display().to_string()),
-            Self::Flag(flag) => toml_edit::value(*flag),
-            Self::Number(number) => toml_edit::value(i64::from(*number)),
-            Self::Duration(duration) => toml_edit::value(seconds(*duration)),
-            Self::List(list) => toml_edit::value(list.iter().collect::<toml_edit::Array>()),
-        }
-    }
-
-    pub(super) fn into_text(self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn into_path(self) -> Option<PathBuf> {
-        match self {
-            Self::Path(path) => Some(path),
-            _ => None,
-        }
-    }
-
-    pub(super) fn into_flag(self) -> Option<bool> {
-        match self {
-            Self::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    pub(super) fn into_number(self) -> Option<u32> {
-        match self {
-            Self::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn into_duration(self) -> Option<Duration> {
-        match self {
-            Self::Duration(duration) => Some(duration),
-            _ => None,
-        }
-    }
-
-    pub(super) fn into_list(self) -> Option<Vec<String>> {
-        match self {
-            Self::List(list) => Some(list),
-            _ => None,
-        }
-    }
-}
-
-fn seconds(duration: Duration) -> String {
+/// A duration as [`Setting::parse`] reads it.
+pub(super) fn duration_text(duration: Duration) -> String {
     const DAY: u128 = 86_400_000;
     match duration.as_millis() {
         days if days > 0 && days % DAY == 0 => format!("{}d", days / DAY),
-        millis => format!("{}s", millis as f64 / 1000.0),
+        seconds if seconds % 1000 == 0 => format!("{}s", seconds / 1000),
+        millis => format!("{millis}ms"),
+    }
+}
+
+/// A value as an entry of a profile.
+pub(super) fn to_item(value: &Json) -> Item {
+    match value {
+        Json::Bool(flag) => toml_edit::value(*flag),
+        Json::Number(number) => toml_edit::value(number.as_i64().unwrap_or_default()),
+        Json::Array(list) => {
+            toml_edit::value(list.iter().filter_map(Json::as_str).collect::<toml_edit::Array>())
+        }
+        text => toml_edit::value(text.as_str().unwrap_or_default()),
     }
 }
 
@@ -364,7 +272,7 @@ mod tests {
         for setting in profile_settings() {
             let item = document["profiles"]["staging"].get(setting.name).expect(setting.name);
             let value = setting.parse_item(item).expect(setting.name);
-            assert_eq!(setting.parse_item(&value.to_item()), Ok(value));
+            assert_eq!(setting.parse_item(&to_item(&value)), Ok(value));
         }
         assert!(SETTINGS.iter().all(|s| s.default.is_none() || s.default_value().is_some()));
     }
@@ -373,10 +281,10 @@ mod tests {
     fn booleans_are_read_without_regard_to_case() {
         let sandbox = &SETTINGS[1];
         for (text, flag) in [("False", false), ("OFF", false), ("No", false), ("0", false)] {
-            assert_eq!(sandbox.parse(text), Ok(SettingValue::Flag(flag)), "{text}");
+            assert_eq!(sandbox.parse(text), Ok(Json::from(flag)), "{text}");
         }
         for text in ["1", "TRUE", "Yes", "on"] {
-            assert_eq!(sandbox.parse(text), Ok(SettingValue::Flag(true)), "{text}");
+            assert_eq!(sandbox.parse(text), Ok(Json::from(true)), "{text}");
         }
         assert!(sandbox.parse("maybe").is_err());
     }

@@ -82,6 +82,31 @@ fn an_unknown_id_that_is_a_name_costs_one_lookup() {
     assert_eq!(paths.collect::<Vec<_>>(), expected);
 }
 
+/// A service may check the form of an id before it looks for one.
+#[test]
+fn a_name_that_the_service_refuses_as_an_id_is_looked_up() {
+    for status in [400, 422] {
+        let refused = r#"{"error":{"code":"validation_failed","message":"id: not a UUID"}}"#;
+        let responses = [
+            http_response(status, "", refused),
+            http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#),
+            http_response(200, "", r#"{"id":"aud_1","name":"News"}"#),
+        ];
+        let service = Service::with_responses(&responses);
+        let url = service.url();
+        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
+        assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
+        // What is not a name either stays refused.
+        let responses = [http_response(status, "", refused), http_response(200, "", "[]")];
+        let service = Service::with_responses(&responses);
+        let url = service.url();
+        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
+        let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
+        assert_eq!((run.code, &run.error()["status"]), (6, &json!(status)), "{run:?}");
+    }
+}
+
 #[test]
 fn a_service_with_smaller_pages_is_read_too() {
     let responses = [

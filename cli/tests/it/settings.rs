@@ -379,6 +379,10 @@ fn config_set_changes_a_setting_of_a_profile() {
         assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
     }
     assert_eq!(home.run(&["config", "set", "insecure_webhooks", "YES"]).json()["value"], true);
+    // A part of a second is written as it is read.
+    assert_eq!(home.run(&["config", "set", "timeout", "1500ms"]).json()["value"], "1500ms");
+    let timeout = shown(&home.run(&["config", "show"]), "timeout");
+    assert_eq!(timeout, (json!("1500ms"), json!("profile")));
 }
 
 /// The book names every setting and every variable.

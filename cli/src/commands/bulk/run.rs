@@ -126,7 +126,7 @@ pub async fn supervise(
         job = job.timeout(context.settings.timeout.value);
     }
     let compatibility = &context.settings.compatibility;
-    job = job.local_checks(!compatibility.local_checks_off);
+    job = job.local_checks(compatibility.local_checks);
     if compatibility.honors_idempotency_key {
         job = job.idempotency_key_life(KEY_LIFE);
     }

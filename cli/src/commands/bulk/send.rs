@@ -529,11 +529,10 @@ impl Send {
 /// Refuses a job with more recipients than the guard allows.
 pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
     let guard = &context.settings.guard;
-    if let Some(max) = guard.max_per_run.as_ref().filter(|max| recipients > u64::from(max.value)) {
+    if let Some(max) = guard.max_recipients_per_run.filter(|max| recipients > u64::from(*max)) {
         return Err(Failure::input(format!(
-            "stopped by the recipient guard: {recipients} recipients exceed the limit of {} per \
-             run",
-            max.value
+            "stopped by the recipient guard: {recipients} recipients exceed the limit of {max} per \
+             run"
         ))
         .code(RECIPIENT_GUARD)
         .hint(RECIPIENT_GUARD_HINT));

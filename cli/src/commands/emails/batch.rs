@@ -57,7 +57,7 @@ pub struct Batch {
 impl Batch {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
-        let local_checks = !context.settings.compatibility.local_checks_off;
+        let local_checks = context.settings.compatibility.local_checks;
         let values = parse(bytes, &self.file)?;
         let now = match values.iter().any(|value| value.get("scheduledAt").is_some()) {
             true => times::now(context).await?,

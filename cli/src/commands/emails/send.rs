@@ -206,7 +206,7 @@ impl Send {
             return Err(Failure::usage("variables need a template")
                 .hint("name it with --template ID, or remove the variables"));
         }
-        let local_checks = !context.settings.compatibility.local_checks_off;
+        let local_checks = context.settings.compatibility.local_checks;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
                 let meant = fields::did_you_mean(meant);

@@ -1,8 +1,9 @@
 //! Describes every command as JSON Schema, from the clap tree that parses it.
 
+use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value, json};
-use svc_sdk::{Operation, ScopeRule};
+use svc_sdk::Operation;
 
 use crate::command_spec::{self, CommandSpec, Effect};
 use crate::exit;
@@ -26,7 +27,7 @@ fn describe(spec: &CommandSpec, command: &Command) -> Value {
         "command": spec.path,
         "about": about,
         "operations": spec.operations.iter().map(operation).collect::<Vec<_>>(),
-        "effect": effect(spec.effect),
+        "effect": spec.effect,
         "dry_run": spec.has_dry_run(),
         "asks_for_confirmation": spec.effect == Effect::Removes,
         "input": input(command),
@@ -37,28 +38,13 @@ fn describe(spec: &CommandSpec, command: &Command) -> Value {
 }
 
 fn operation(operation: &Operation) -> Value {
-    let scope = match operation.scope_rule() {
-        ScopeRule::Needs(scope) => scope.as_str(),
-        ScopeRule::AnyKey => "any key",
-        _ => "not documented",
-    };
     json!({
         "name": operation.to_string(),
         "method": operation.method().as_str(),
         "path": operation.path(),
-        "scope": scope,
+        "scope": command_spec::scope_of(*operation),
         "idempotent": operation.is_idempotent(),
     })
-}
-
-const fn effect(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Reads => "reads",
-        Effect::Creates => "creates",
-        Effect::Changes => "changes",
-        Effect::Removes => "removes",
-        Effect::Local => "local",
-    }
 }
 
 fn input(command: &Command) -> Value {
@@ -88,43 +74,28 @@ fn input(command: &Command) -> Value {
 }
 
 fn argument(arg: &Arg) -> Value {
-    let mut schema = Map::new();
-    let mut single = Map::new();
     let possible = arg.get_possible_values();
-    match arg.get_action() {
-        ArgAction::SetTrue | ArgAction::SetFalse => {
-            single.insert("type".into(), "boolean".into());
-        }
-        _ if !possible.is_empty() => {
-            let names = possible.iter().map(|value| value.get_name().to_owned());
-            single.insert("enum".into(), names.collect::<Vec<_>>().into());
-        }
-        _ => {
-            single.insert("type".into(), "string".into());
-        }
-    }
+    let names = possible.iter().map(PossibleValue::get_name).collect::<Vec<_>>();
+    let mut schema = match arg.get_action() {
+        ArgAction::SetTrue | ArgAction::SetFalse => json!({"type": "boolean"}),
+        _ if !names.is_empty() => json!({"enum": names}),
+        _ => json!({"type": "string"}),
+    };
     if matches!(arg.get_action(), ArgAction::Append) {
-        schema.insert("type".into(), "array".into());
-        schema.insert("items".into(), single.into());
-    } else {
-        schema.extend(single);
+        schema = json!({"type": "array", "items": schema});
     }
     if let Some(help) = arg.get_help() {
-        schema.insert("description".into(), help.to_string().into());
+        schema["description"] = help.to_string().into();
     }
     if let Some(value) = arg.get_value_names().and_then(<[_]>::first) {
-        schema.insert("x-value".into(), value.to_string().into());
+        schema["x-value"] = value.as_str().into();
     }
     if arg.is_positional() {
-        schema.insert("x-positional".into(), true.into());
+        schema["x-positional"] = true.into();
     }
-    schema.into()
+    schema
 }
 
 fn exit_codes() -> Value {
-    let mut codes = Map::new();
-    for (code, meaning) in exit::TABLE {
-        codes.insert(code.to_string(), meaning.into());
-    }
-    codes.into()
+    exit::TABLE.iter().map(|(code, meaning)| (code.to_string(), *meaning)).collect()
 }

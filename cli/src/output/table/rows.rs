@@ -1,4 +1,4 @@
-//! Formats a list as rows.
+//! Formats a list as rows, and fits them into the width of the terminal.
 
 use serde_json::Value;
 use tabled::Table;
@@ -7,11 +7,11 @@ use tabled::grid::config::Position;
 use tabled::grid::records::{PeekableRecords as _, Records as _};
 use tabled::grid::util::string::{count_lines, get_text_width};
 use tabled::settings::object::{Cell, Columns, Rows};
-use tabled::settings::{Alignment, Color, Padding, Style};
+use tabled::settings::peaker::Peaker;
+use tabled::settings::{Alignment, Color, Format, Padding, Style, Width};
 
-use super::fit::{GAP, fit};
 use super::{
-    Canvas, Column, NOTHING, Show, View, blocks, localized, meaning, present, show, trimmed,
+    Canvas, Column, GAP, NOTHING, Show, View, blocks, localized, meaning, present, show, trimmed,
 };
 
 /// A formatted list.
@@ -62,7 +62,7 @@ pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
 }
 
 /// The cells of a list, by column.
-pub(super) struct Cells(Vec<Vec<String>>);
+struct Cells(Vec<Vec<String>>);
 
 impl Cells {
     fn of(items: &[Value], columns: &[&Column]) -> Self {
@@ -70,7 +70,7 @@ impl Cells {
     }
 
     /// The same cells with times without seconds and zone.
-    pub(super) fn with_short_times(&self, columns: &[&Column]) -> Self {
+    fn with_short_times(&self, columns: &[&Column]) -> Self {
         let shorter = |(column, cells): (&&Column, &Vec<String>)| match column.show {
             Show::Time => cells
                 .iter()
@@ -87,13 +87,13 @@ impl Cells {
     }
 
     /// Width of the longest word of a column, among those of at most `limit`.
-    pub(super) fn longest_word(&self, column: usize, limit: usize) -> usize {
+    fn longest_word(&self, column: usize, limit: usize) -> usize {
         let words = self.0[column].iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
         words.filter(|width| *width <= limit).max().unwrap_or(0)
     }
 
     /// The table of these cells, with a header and without borders.
-    pub(super) fn table(&self, columns: &[&Column]) -> Table {
+    fn table(&self, columns: &[&Column]) -> Table {
         let mut builder = Builder::default();
         builder.push_record(columns.iter().map(|column| column.title));
         for row in 0..self.0.first().map_or(0, Vec::len) {
@@ -108,8 +108,75 @@ impl Cells {
     }
 }
 
+/// Minimum width to which a column of text is shortened.
+const SHORTEST_TEXT: usize = 12;
+/// Minimum width to which a column of sentences is wrapped, if there are texts to shorten.
+const COMFORTABLE_PROSE: usize = 28;
+/// Minimum width to which a column of sentences is wrapped.
+const NARROWEST_PROSE: usize = 16;
+
+/// Words of sentences up to this width are not broken. All ids are shorter.
+const LONGEST_WORD: usize = 48;
 /// Length of a time without seconds and zone, such as `2026-12-01 09:00`.
 const SHORT_TIME: usize = 16;
+
+/// The table in at most `width` columns: as it is, or else with short times, wrapped sentences and
+/// shortened texts. `None` if that is not enough. Ids, numbers and words such as a status keep
+/// their width.
+fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Table> {
+    let table = cells.table(columns);
+    if table.total_width() <= width {
+        return Some(table);
+    }
+    let floors = |text: Option<usize>, prose: Option<usize>| {
+        let floor = |index: usize| match columns[index].show {
+            Show::Text | Show::Truncated => text,
+            Show::Prose => prose.map(|floor| floor.max(cells.longest_word(index, LONGEST_WORD))),
+            _ => None,
+        };
+        let last = columns.len() - 1;
+        let padded = columns.iter().enumerate().map(|(index, column)| {
+            let gap = if index < last { GAP } else { 0 };
+            floor(index).map_or(usize::MAX, |floor| floor.max(get_text_width(column.title)) + gap)
+        });
+        Shrink(padded.collect())
+    };
+    let wrap = |floor| Width::wrap(width).keep_words(true).priority(floors(None, Some(floor)));
+    let truncate =
+        || Width::truncate(width).suffix("…").priority(floors(Some(SHORTEST_TEXT), None));
+    let mut table = cells.with_short_times(columns).table(columns);
+    table.with(wrap(COMFORTABLE_PROSE));
+    table.with(truncate());
+    if table.total_width() > width {
+        // From the start, because wrapping what is wrapped leaves single words on lines.
+        table = cells.with_short_times(columns).table(columns);
+        table.with(truncate());
+        table.with(wrap(NARROWEST_PROSE));
+    }
+    if table.total_width() > width {
+        return None;
+    }
+    for index in (0..columns.len()).filter(|index| columns[*index].show == Show::Prose) {
+        // tabled keeps the space between two words at the start of the next line, or on a line of
+        // its own.
+        let aligned = |text: &str| {
+            let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        table.modify(Columns::one(index), Format::content(aligned));
+    }
+    Some(table)
+}
+
+/// Shrinks the widest of the columns that are wider than their minimum.
+struct Shrink(Vec<usize>);
+
+impl Peaker for Shrink {
+    fn peak(&mut self, _: &[usize], widths: &[usize]) -> Option<usize> {
+        let wide = |column: &usize| widths[*column] > self.0[*column];
+        (0..widths.len()).rev().filter(wide).max_by_key(|column| widths[*column])
+    }
+}
 
 /// Aligns numbers and colors words of a meaning.
 fn decorate(table: &mut Table, cells: &Cells, columns: &[&Column], canvas: Canvas) {
@@ -236,5 +303,28 @@ mod tests {
         let text =
             list(&items, WHY, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
         assert!(text.contains(id), "{text}");
+    }
+
+    #[test]
+    fn narrow_sentences_are_wrapped_once() {
+        const CHECKS: View = View(&[
+            Column::id("ID", "/id"),
+            Column::prose("SENT", "/sent"),
+            Column::prose("EXPECTED", "/expected"),
+        ]);
+        let item = json!({
+            "id": "a-check",
+            "sent": "a correctly signed body that is not UTF-8",
+            "expected": "a response that does not contain the correct signature",
+        });
+        let narrow = Canvas { width: Some(47), color: false, zone: Zone::Local };
+        let expected = "\
+ID       SENT              EXPECTED
+a-check  a correctly       a response that
+         signed body that  does not contain
+         is not UTF-8      the correct
+                           signature
+";
+        assert_eq!(list(&[item], CHECKS, narrow).text, expected);
     }
 }
