@@ -16,7 +16,7 @@ use crate::output::{ColorChoice, Format};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the local server and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
+    /// Use the sandbox and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
     #[arg(long, global = true, hide_short_help = true)]
     pub sandbox: bool,
 

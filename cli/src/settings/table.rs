@@ -93,7 +93,7 @@ pub static SETTINGS: [Setting; 23] = [
     setting("profile", Kind::Text, "profile, as --profile")
         .variable("SVC_PROFILE")
         .not_in_profiles(),
-    setting("sandbox", Kind::Flag, "selects the local server, as --sandbox does")
+    setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
         .variable("SVC_SANDBOX")
         .not_in_profiles()
         .or("false"),
@@ -157,9 +157,9 @@ pub static SETTINGS: [Setting; 23] = [
 pub const OTHER_VARIABLES: [(&str, &str); 6] = [
     ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
     ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
-    ("SVC_SANDBOX_DIR", "data directory of the local server"),
-    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the local server"),
-    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the local server's control interface"),
+    ("SVC_SANDBOX_DIR", "data directory of the sandbox"),
+    ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the sandbox"),
+    ("SVC_SANDBOX_CONTROL_TOKEN", "token of the sandbox's control interface"),
     ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),
 ];
 
