@@ -16,7 +16,7 @@ use svc_sdk::{Operation, Scope};
 
 use crate::command_spec;
 use crate::context::Context;
-use crate::events::EVENTS;
+use crate::events;
 use crate::input::duration;
 use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
 use crate::process::Process;
@@ -34,7 +34,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The kind of values that an argument is completed with.
 #[cfg_attr(
     not(feature = "sandbox"),
-    expect(dead_code, reason = "some are of commands of the local server only")
+    expect(dead_code, reason = "some are of commands of the sandbox only")
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -52,7 +52,7 @@ pub enum Values {
     Record,
     /// Jobs of `svc bulk` on this machine.
     Job,
-    /// Ids from the local server.
+    /// Ids from the sandbox.
     SandboxKey,
     SandboxEmail,
     SandboxRequest,
@@ -84,12 +84,12 @@ impl Values {
 
     fn find(self) -> Option<Vec<Found>> {
         Some(match self {
-            Self::EmailEvent => plain(EVENTS.into_iter().filter(|e| e.starts_with("email."))),
+            Self::EmailEvent => plain(events::names().filter(|e| e.starts_with("email."))),
             Self::ExtractionEvent => {
-                plain(EVENTS.into_iter().filter(|e| e.starts_with("extraction.")))
+                plain(events::names().filter(|e| e.starts_with("extraction.")))
             }
-            Self::Event => plain(EVENTS),
-            Self::Route => plain(EVENTS.iter().map(|event| format!("{event}="))),
+            Self::Event => plain(events::names()),
+            Self::Route => plain(events::names().map(|event| format!("{event}="))),
             Self::Scope => plain(Scope::ALL.iter().map(|scope| scope.as_str())),
             Self::Operation => plain(Operation::ALL.iter().map(|operation| operation.name())),
             Self::Method => plain(["GET", "POST", "PUT", "PATCH", "DELETE"]),

@@ -1,4 +1,4 @@
-//! Requests to the local server's control interface, for the `svc sandbox` commands.
+//! Requests to the sandbox's control interface, for the `svc sandbox` commands.
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use svc_reference_server::client::{Client, Page, Request};
 
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Format, View, to_value};
@@ -19,7 +20,7 @@ pub async fn client(context: &Context, organization: Option<&str>) -> Result<Cli
     })
 }
 
-/// The organization that a command is about.
+/// The organization that a command is about. Its methods send requests about it.
 #[derive(Args, Debug, Default)]
 pub struct OfOrganization {
     /// Organization, by name or id [default: Sandbox]
@@ -27,10 +28,30 @@ pub struct OfOrganization {
     organization: Option<String>,
 }
 
+/// Which pages of a list are printed.
+#[derive(Args, Debug)]
+pub struct Paging {
+    /// Results per page, 1 to 100 [default: 20]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Fetch every page
+    #[arg(long)]
+    all: bool,
+}
+
 impl OfOrganization {
     /// A client of the control interface for this organization.
     pub async fn client(&self, context: &Context) -> Result<Client, Failure> {
         client(context, self.name()).await
+    }
+
+    /// The response to a request. With `--dry-run` it prints the request and returns `None`.
+    pub async fn send<T>(
+        &self,
+        context: &Context,
+        request: impl FnOnce(&Client) -> Request<T>,
+    ) -> Result<Option<T>, Failure> {
+        send(context, request(&self.client(context).await?)).await
     }
 
     /// Prints the response to a request as one object.
@@ -40,7 +61,10 @@ impl OfOrganization {
         view: View,
         request: impl FnOnce(&Client) -> Request<T>,
     ) -> Result<(), Failure> {
-        show(context, request(&self.client(context).await?), view).await
+        match self.send(context, request).await? {
+            Some(value) => context.out.one(&value, view),
+            None => Ok(()),
+        }
     }
 
     /// Prints the response to a request as a list; `none` is the note for an empty one.
@@ -51,10 +75,85 @@ impl OfOrganization {
         none: &str,
         request: impl FnOnce(&Client) -> Request<Vec<T>>,
     ) -> Result<(), Failure> {
-        match send(context, request(&self.client(context).await?)).await? {
+        match self.send(context, request).await? {
             Some(items) => context.out.list(&items, view, none),
             None => Ok(()),
         }
+    }
+
+    /// Prints one page of a list, or all of them.
+    pub async fn pages<T: Serialize>(
+        &self,
+        context: &Context,
+        paging: &Paging,
+        view: View,
+        none: &str,
+        request: impl Fn(&Client) -> Request<Page<T>>,
+    ) -> Result<(), Failure> {
+        let client = self.client(context).await?;
+        let request = || request(&client).given(paging.limit, Request::<Page<T>>::limit);
+        let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
+            return Ok(());
+        };
+        let streams = context.out.format() == Format::Ndjson;
+        while paging.all
+            && let Some(cursor) = next.take()
+        {
+            if streams {
+                context.out.list(&items, view, none)?;
+                items.clear();
+            }
+            let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
+            next = page.next.filter(|after| *after != cursor);
+            items.extend(page.data);
+        }
+        context.out.list(&items, view, none)?;
+        if next.is_some() {
+            context.out.note("there are more pages; use --all to list every page");
+        }
+        Ok(())
+    }
+
+    /// Prints `sentence` for people, and the response as JSON for programs.
+    pub async fn done<T: Serialize>(
+        &self,
+        context: &Context,
+        sentence: &str,
+        request: impl FnOnce(&Client) -> Request<T>,
+    ) -> Result<(), Failure> {
+        let Some(value) = self.send(context, request).await? else { return Ok(()) };
+        let value = match to_value(&value) {
+            Value::Null => to_value(&Done { ok: true }),
+            value => value,
+        };
+        context.out.done(sentence, &value)
+    }
+
+    /// Asks, and reports a deletion.
+    pub async fn delete(
+        &self,
+        context: &Context,
+        question: &str,
+        noun: &str,
+        id: &str,
+        request: impl FnOnce(&Client) -> Request<()>,
+    ) -> Result<(), Failure> {
+        confirm(context, question).await?;
+        match self.send(context, request).await? {
+            Some(()) => context.deleted(noun, id, id),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints a response that is text.
+    pub async fn document<T: AsRef<[u8]>>(
+        &self,
+        context: &Context,
+        request: impl FnOnce(&Client) -> Request<T>,
+    ) -> Result<(), Failure> {
+        let Some(bytes) = self.send(context, request).await? else { return Ok(()) };
+        let text = String::from_utf8_lossy(bytes.as_ref());
+        context.out.document(&text, &Text { text: &text })
     }
 
     /// The name or the id of the organization, if it is given.
@@ -78,47 +177,7 @@ pub async fn send<T>(context: &Context, request: Request<T>) -> Result<Option<T>
     response.map(|response| (request.decode)(&response).map_err(Failure::from)).transpose()
 }
 
-/// Prints the response as one object.
-pub async fn show<T: Serialize>(
-    context: &Context,
-    request: Request<T>,
-    view: View,
-) -> Result<(), Failure> {
-    match send(context, request).await? {
-        Some(value) => context.out.one(&value, view),
-        None => Ok(()),
-    }
-}
-
-/// Prints one page of a list, or all of them.
-pub async fn pages<T: Serialize>(
-    context: &Context,
-    request: impl Fn() -> Request<Page<T>>,
-    all: bool,
-    view: View,
-    none: &str,
-) -> Result<(), Failure> {
-    let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
-        return Ok(());
-    };
-    let streams = context.out.format() == Format::Ndjson;
-    while all && let Some(cursor) = next.take() {
-        if streams {
-            context.out.list(&items, view, none)?;
-            items.clear();
-        }
-        let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
-        next = page.next.filter(|after| *after != cursor);
-        items.extend(page.data);
-    }
-    context.out.list(&items, view, none)?;
-    if next.is_some() {
-        context.out.note("there are more pages; use --all to list every page");
-    }
-    Ok(())
-}
-
-/// Options of a request that are set only if they are given.
+/// Options of a request, or of its body, that are set only if they are given.
 pub trait Given: Sized {
     /// Sets an option, if it is given.
     fn given<V>(self, value: Option<V>, set: impl FnOnce(Self, V) -> Self) -> Self {
@@ -129,50 +188,13 @@ pub trait Given: Sized {
     }
 }
 
-impl<T> Given for Request<T> {}
-
-/// Prints `sentence` for people, and the response as JSON for programs.
-pub async fn done<T: Serialize>(
-    context: &Context,
-    request: Request<T>,
-    sentence: &str,
-) -> Result<(), Failure> {
-    let Some(value) = send(context, request).await? else { return Ok(()) };
-    let value = match to_value(&value) {
-        Value::Null => to_value(&Done { ok: true }),
-        value => value,
-    };
-    context.out.done(sentence, &value)
-}
+impl<T> Given for T {}
 
 // In place of an empty response.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Done {
     ok: bool,
-}
-
-/// Reports a deletion.
-pub async fn deleted(
-    context: &Context,
-    request: Request<()>,
-    noun: &str,
-    id: &str,
-) -> Result<(), Failure> {
-    match send(context, request).await? {
-        Some(()) => context.deleted(noun, id, id),
-        None => Ok(()),
-    }
-}
-
-/// Prints a response that is text.
-pub async fn document(
-    context: &Context,
-    request: Request<impl AsRef<[u8]>>,
-) -> Result<(), Failure> {
-    let Some(bytes) = send(context, request).await? else { return Ok(()) };
-    let text = String::from_utf8_lossy(bytes.as_ref());
-    context.out.document(&text, &Text { text: &text })
 }
 
 #[derive(Serialize, JsonSchema)]

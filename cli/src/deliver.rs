@@ -193,26 +193,21 @@ impl std::fmt::Display for DeliveryError {
 
 impl From<DeliveryError> for Failure {
     fn from(error: DeliveryError) -> Self {
-        let (kind, code, hint) = match &error {
+        let (code, hint) = match &error {
             DeliveryError::NotSent(_) => {
-                (Kind::Unavailable, "endpoint_unreachable", "check that the application is running")
+                ("endpoint_unreachable", "check that the application is running")
             }
-            DeliveryError::NotTrusted(why) => {
-                (Kind::Unavailable, "endpoint_not_trusted", trust_hint(why))
+            DeliveryError::NotTrusted(why) => ("endpoint_not_trusted", trust_hint(why)),
+            DeliveryError::TimedOut(_) => {
+                ("endpoint_timed_out", "respond immediately, and do the work afterwards")
             }
-            DeliveryError::TimedOut(_) => (
-                Kind::OutcomeUnknown,
-                "endpoint_timed_out",
-                "respond immediately, and do the work afterwards",
-            ),
-            DeliveryError::BrokenOff(_) => {
-                (Kind::OutcomeUnknown, "endpoint_broke_off", "check the application's log")
-            }
+            DeliveryError::BrokenOff(_) => ("endpoint_broke_off", "check the application's log"),
         };
-        let mut failure = Self::new(kind, error.to_string()).code(code).hint(hint);
-        if kind == Kind::Unavailable {
-            failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
+        if !error.is_unsent() {
+            return Self::new(Kind::OutcomeUnknown, error.to_string()).code(code).hint(hint);
         }
+        let mut failure = Self::new(Kind::Unavailable, error.to_string()).code(code).hint(hint);
+        failure.details_mut().outcome = Some(Outcome::NotSent.as_str());
         failure
     }
 }

@@ -5,20 +5,12 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 use svc_sdk::Service;
 use uuid::Uuid;
+use webhook_verify::Event;
 
-/// The documented events of both services.
-pub const EVENTS: [&str; 10] = [
-    "email.sent",
-    "email.delivered",
-    "email.bounced",
-    "email.opened",
-    "email.clicked",
-    "email.complained",
-    "email.failed",
-    "email.received",
-    "extraction.completed",
-    "extraction.failed",
-];
+/// The names of the documented events of both services.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    Event::DOCUMENTED.iter().map(Event::as_str)
+}
 
 /// The service that sends an event.
 pub fn service_of(event: &str) -> Service {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The local server handles messages of many megabytes, whose memory glibc's allocator keeps.
+/// The sandbox handles messages of many megabytes, whose memory glibc's allocator keeps.
 #[cfg(feature = "sandbox")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,6 +1,6 @@
 //! The JSON Schema of each command's output with `--json`, as the commands declare it.
 //!
-//! Output of `svc` and of the local server is described by its type, with [`of`]. Types of the
+//! Output of `svc` and of the sandbox is described by its type, with [`of`]. Types of the
 //! services have no schema of their own: the functions below list the documented fields, all
 //! optional, and allow more.
 

@@ -113,11 +113,8 @@ impl Records {
         // A corrupt record does not hide the others.
         let mut newest_first = ids.iter().rev().filter_map(|record| self.read(record).ok());
         newest_first.find(|record| record.event_id.as_deref() == Some(id)).ok_or_else(|| {
-            Failure::new(
-                Kind::NotFound,
-                format!("there is no recorded delivery with the id `{id}`"),
-            )
-            .hint("svc listen records deliveries and prints their ids")
+            Failure::new(Kind::NotFound, format!("no recorded delivery has the id `{id}`"))
+                .hint("svc listen records deliveries and prints their ids")
         })
     }
 

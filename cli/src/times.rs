@@ -29,7 +29,7 @@ pub async fn read(
 }
 
 #[cfg(feature = "sandbox")]
-/// As [`read`], as text for the local server's control interface.
+/// As [`read`], as text for the sandbox's control interface.
 pub async fn after(context: &Context, text: Option<&str>) -> Result<Option<String>, Failure> {
     past(context, "--after", text).await
 }

@@ -7,7 +7,7 @@
 //!
 //! Prints the rates, the peak memory of `svc`, the size of the journal, the time that `status` and
 //! `resume` of the complete job take, and how much faster four workers are than one if each request
-//! takes 50 ms. The latter needs `redis-server`. The local server is a process of its own, on the
+//! takes 50 ms. The latter needs `redis-server`. The sandbox is a process of its own, on the
 //! same machine. Results: `README.md` in this folder.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
@@ -93,7 +93,7 @@ async fn workers(rows: usize) {
     println!("four against one            {:>12.2} times as fast", seconds[0] / seconds[1]);
 }
 
-/// A local server in a process of its own, and a file of rows.
+/// A sandbox in a process of its own, and a file of rows.
 struct Bench {
     home: tempfile::TempDir,
     server: Child,

@@ -178,7 +178,7 @@ impl KilledJob {
     }
 }
 
-/// The local server, and what it has received.
+/// The sandbox, and what it has received.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) server: std::sync::Arc<Server>,

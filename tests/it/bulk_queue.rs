@@ -215,7 +215,7 @@ async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
     }
 }
 
-/// A local server, a Redis, and the command line.
+/// A sandbox, a Redis, and the command line.
 struct Queued {
     receiver: Receiver,
     redis: Redis,

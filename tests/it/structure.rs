@@ -138,7 +138,7 @@ fn the_sdk_switches_on_no_feature_that_changes_its_host() {
     assert!(!manifest.contains("preserve_order"), "{manifest}");
 }
 
-/// Nor does the local server in the tests of a program.
+/// Nor does the sandbox in the tests of a program.
 #[test]
 fn the_local_server_switches_on_no_feature_that_changes_its_host() {
     let tree = tree(&["-p", "svc-reference-server", "-e", "normal,features", "--prefix", "none"]);

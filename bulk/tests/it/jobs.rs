@@ -599,7 +599,7 @@ async fn a_journal_takes_at_most_120_bytes_a_row() {
     let folder = Folder::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // Ids as long as those of the local server.
+    // Ids as long as those of the sandbox.
     let results = (0..100).map(|n| json!({"id": format!("eml_0198c5a7-7abc-7def-8123-{n:012}")}));
     let body = response(200, &Value::from_iter(results).to_string());
     tokio::spawn(async move {

@@ -1,11 +1,11 @@
 //! The `svc doctor` command.
 
 use clap::Args;
-use schemars::JsonSchema;
-use serde::Serialize;
 use svc_sdk::Operation::{AudiencesList, DomainsList, EmailsGet, Me, WebhooksList};
 use svc_sdk::Service;
 
+pub use self::findings::Finding;
+use self::findings::{Findings, Status};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 
 mod email;
+mod findings;
 mod service;
 
 const VIEW: View = View(&[
@@ -38,7 +39,7 @@ pub struct Doctor {}
 impl Doctor {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut findings = Findings::default();
-        findings.settings(context);
+        examine_settings(context, &mut findings);
         let progress = context.out.progress("checking");
         for service in [Service::Email, Service::Extraction] {
             let guard = context.settings.guard.to_sdk();
@@ -96,88 +97,32 @@ fn is_set_up(context: &Context) -> bool {
     })
 }
 
-/// The result of a check, with the next step.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Finding {
-    status: Status,
-    check: String,
-    finding: String,
-    next: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Ok,
-    Warning,
-    Problem,
-    Unknown,
-}
-
-#[derive(Default)]
-struct Findings(Vec<Finding>);
-
-impl Findings {
-    fn ok(&mut self, check: &str, finding: &str) {
-        self.push(Status::Ok, check, finding, None);
+fn examine_settings(context: &Context, findings: &mut Findings) {
+    let settings = &context.settings;
+    for entry in &settings.unknown_entries {
+        let next = entry.meant.as_deref().unwrap_or("remove it; svc config path names the file");
+        let finding = format!("{} is unknown and has no effect", entry.shown);
+        findings.warning("configuration", &finding, next);
     }
-
-    fn warning(&mut self, check: &str, finding: &str, next: &str) {
-        self.push(Status::Warning, check, finding, Some(next));
-    }
-
-    fn problem(&mut self, check: &str, finding: &str, next: &str) {
-        self.push(Status::Problem, check, finding, Some(next));
-    }
-
-    /// What kept the command from a check. What has been found before is not repeated.
-    fn failure(&mut self, check: &str, failure: &Failure) {
-        let details = failure.details();
-        if self.0.iter().any(|finding| finding.finding == details.message) {
-            return;
-        }
-        let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
-        self.push(Status::Problem, check, &details.message, next.as_deref());
-    }
-
-    fn unknown(&mut self, check: &str, finding: &str, next: &str) {
-        self.push(Status::Unknown, check, finding, Some(next));
-    }
-
-    fn push(&mut self, status: Status, check: &str, finding: &str, next: Option<&str>) {
-        let (check, finding) = (check.to_owned(), finding.to_owned());
-        self.0.push(Finding { status, check, finding, next: next.map(str::to_owned) });
-    }
-
-    fn settings(&mut self, context: &Context) {
-        let settings = &context.settings;
-        for entry in &settings.unknown_entries {
-            let next =
-                entry.meant.as_deref().unwrap_or("remove it; svc config path names the file");
-            let finding = format!("{} is unknown and has no effect", entry.shown);
-            self.warning("configuration", &finding, next);
-        }
-        if let Some(guard) = settings.guard.to_sdk() {
-            match guard.check() {
-                Ok(()) => self.ok("recipient guard", &guard.to_string()),
-                Err(error) => {
-                    self.problem("recipient guard", &error.to_string(), "svc config show");
-                }
+    if let Some(guard) = settings.guard.to_sdk() {
+        match guard.check() {
+            Ok(()) => findings.ok("recipient guard", &guard.to_string()),
+            Err(error) => {
+                findings.problem("recipient guard", &error.to_string(), "svc config show");
             }
         }
-        if settings.sandbox {
-            self.ok("profile", "the sandbox, with its own URLs and keys");
-            return;
-        }
-        match settings.refuse_unknown_profile() {
-            Ok(()) => self.ok("profile", &settings.profile.value),
-            Err(failure) => self.failure("profile", &failure),
-        }
-        if settings.key_file.is_none()
-            && let Err(failure) = settings.credentials()
-        {
-            self.failure("credentials", &failure);
-        }
+    }
+    if settings.sandbox {
+        findings.ok("profile", "the sandbox, with its own URLs and keys");
+        return;
+    }
+    match settings.refuse_unknown_profile() {
+        Ok(()) => findings.ok("profile", &settings.profile.value),
+        Err(failure) => findings.failure("profile", &failure),
+    }
+    if settings.key_file.is_none()
+        && let Err(failure) = settings.credentials()
+    {
+        findings.failure("credentials", &failure);
     }
 }

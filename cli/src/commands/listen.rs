@@ -26,7 +26,7 @@ use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
-use crate::events::{EVENTS, service_of};
+use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
 use crate::output_schema::{of, one_of};
@@ -195,7 +195,7 @@ impl Listen {
                 .hint(format!("give --route {}=… first", route.event)));
             }
             // The service may have undocumented events, so this is only a warning.
-            if !EVENTS.iter().chain(&["webhook.test"]).any(|event| route.matches(event)) {
+            if !events::names().chain(["webhook.test"]).any(|event| route.matches(event)) {
                 context.out.warning(&format!("`{}` is not a documented event", route.event));
             }
         }
@@ -208,14 +208,14 @@ impl Listen {
             return self.events.clone();
         }
         let everything = self.forward_to.is_some() || self.route.is_empty();
-        let is_default = |event: &&str| {
+        let is_default = |event: &&'static str| {
             let tracking = TRACKING.contains(event);
             let routed =
                 |route: &Route| route.event == **event || (!tracking && route.matches(event));
             service_of(event) == service
                 && ((everything && !tracking) || self.route.iter().any(routed))
         };
-        EVENTS.into_iter().filter(is_default).map(str::to_owned).collect()
+        events::names().filter(is_default).map(str::to_owned).collect()
     }
 
     async fn show_registration(&self, context: &Context, service: Service) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! The `svc sandbox` commands: the local server, which has both services.
+//! The `svc sandbox` commands: the sandbox, which has both services.
 
 pub mod clock;
 pub mod deliveries;
@@ -30,7 +30,7 @@ group! {
         /// Manage isolated organizations
         #[command(subcommand)]
         Organizations(organizations::Command),
-        /// Manage the API keys of the local server
+        /// Manage the API keys of the sandbox
         #[command(subcommand)]
         Keys(keys::Command),
         /// Manage email templates
@@ -41,11 +41,11 @@ group! {
         Dns(dns::Command),
         /// Inspect the requests to both services
         ///
-        /// The running local server has the newest 1000 requests of an organization in memory. Their bodies are
+        /// The running sandbox has the newest 1000 requests of an organization in memory. Their bodies are
         /// shortened, and secrets in them are redacted.
         #[command(subcommand)]
         Requests(requests::Command),
-        /// Inspect the emails that the local server accepted
+        /// Inspect the emails that the sandbox accepted
         #[command(subcommand)]
         Emails(emails::Command),
         /// Inspect the messages in the local mailbox
@@ -57,7 +57,7 @@ group! {
         /// Inspect and repeat webhook deliveries
         #[command(subcommand)]
         Deliveries(deliveries::Command),
-        /// Show and control the local server's clock
+        /// Show and control the sandbox's clock
         #[command(subcommand)]
         Clock(clock::Command),
         /// Inject failures and delays into requests

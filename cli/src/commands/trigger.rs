@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::command_spec::changes;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
-use crate::events::{self, EVENTS};
+use crate::events;
 use crate::failure::Failure;
 use crate::input::json_or_text;
 use crate::output::{Column, Show, View};
@@ -44,7 +45,7 @@ Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received, extraction.completed, extraction.failed")]
 pub struct Trigger {
     /// Event to send
-    #[arg(value_parser = EVENTS)]
+    #[arg(value_parser = PossibleValuesParser::new(events::names()))]
     event: String,
     /// URL of the application
     #[arg(long, value_name = "URL")]

@@ -10,7 +10,7 @@ use crate::output_schema::{described, of};
 
 /// Watch requests, emails, deliveries and attempts as they happen
 ///
-/// Prints one line for each in the local server. Piped, each line is JSON and has everything that
+/// Prints one line for each in the sandbox. Piped, each line is JSON and has everything that
 /// changes. If the server is started again at the same address, the command continues. Ctrl-C ends
 /// it with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ impl Watch {
         super::sandbox::follow::follow(context, self.organization.as_deref(), |_| true).await
     }
 
-    /// Fails: this build does not include the local server.
+    /// Fails: this build does not include the sandbox.
     #[cfg(not(feature = "sandbox"))]
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let _ = self.organization;

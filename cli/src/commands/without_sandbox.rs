@@ -1,4 +1,4 @@
-//! `svc sandbox` of a build without the local server.
+//! `svc sandbox` of a build without the sandbox.
 
 use std::ffi::OsString;
 

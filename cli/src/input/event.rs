@@ -1,20 +1,18 @@
 //! Parses the names of events.
 
-use crate::events::EVENTS;
+use crate::events::names;
 use crate::suggest::nearest;
 
 /// Reads an event, as clap's `value_parser`. The service may have undocumented events, so only a name
 /// without its prefix, or a misspelled one, is refused.
 pub fn parse(text: &str) -> Result<String, String> {
     let text = text.trim();
-    if EVENTS.contains(&text) || text.ends_with('*') {
+    if names().any(|event| event == text) || text.ends_with('*') {
         return Ok(text.to_owned());
     }
-    let meant = EVENTS
-        .iter()
+    let meant = names()
         .find(|event| event.split_once('.').is_some_and(|(_, name)| name == text))
-        .copied()
-        .or_else(|| if text.contains('.') { None } else { nearest(text, EVENTS) });
+        .or_else(|| if text.contains('.') { None } else { nearest(text, names()) });
     match meant {
         Some(meant) => Err(format!("`{text}` is not an event: use {meant}")),
         None => Ok(text.to_owned()),

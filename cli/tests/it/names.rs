@@ -1,4 +1,4 @@
-//! Names, addresses and URLs in place of ids, and the next steps in errors, with the local server.
+//! Names, addresses and URLs in place of ids, and the next steps in errors, with the sandbox.
 
 use serde_json::{Value, json};
 

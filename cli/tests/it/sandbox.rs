@@ -1,4 +1,4 @@
-//! The sandbox: the local server, and commands that share its data directory. One file, because all
+//! The sandbox: the sandbox, and commands that share its data directory. One file, because all
 //! tests use the same fixtures.
 
 mod attachments;

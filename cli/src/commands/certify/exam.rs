@@ -91,8 +91,8 @@ impl Exam {
     pub(super) fn requests(&self, check: &Check) -> Vec<Request> {
         let of_variant = |variant: &Variant| match variant.body {
             Body::EachEvent => {
-                let events = events::EVENTS.into_iter();
-                let events = events.filter(|event| events::service_of(event) == self.service);
+                let events =
+                    events::names().filter(|event| events::service_of(event) == self.service);
                 events.filter_map(|event| self.request(check, variant, event)).collect()
             }
             _ => Vec::from_iter(self.request(check, variant, self.event())),

@@ -8,8 +8,7 @@ use svc_sdk::{Error, List};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Findings;
-use super::service::bounded;
+use super::findings::{Findings, bounded};
 use crate::context::Context;
 use crate::dns::{Dns, compare};
 use crate::failure::Failure;

@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use svc_sdk::extraction::Me;
-use svc_sdk::{Call, Error, ErrorKind, Service};
+use svc_sdk::{Error, ErrorKind, Service};
 
-use super::{Findings, email};
+use super::email;
+use super::findings::{Findings, bounded};
 use crate::commands::login::is_accepted;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, with_causes};
@@ -75,11 +76,6 @@ pub(super) async fn examine(
         ),
     }
     Ok(())
-}
-
-/// Bounds a check to 10 s and one attempt.
-pub(super) fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
-    call.timeout(context.settings.timeout.value.min(std::time::Duration::from_secs(10))).retries(0)
 }
 
 /// The finding and the next step for a failed request.

@@ -1,24 +1,24 @@
-//! The `svc sandbox clock` commands: the local server's clock.
+//! The `svc sandbox clock` commands: the sandbox's clock.
 
 use std::time::Duration;
 
 use clap::Subcommand;
-use svc_reference_server::client::Clock;
+use svc_reference_server::client::{Client, Clock};
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
+use crate::control::OfOrganization;
 use crate::failure::Failure;
 use crate::input::duration;
-use crate::output::{Column, View};
+use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::{control, output};
 
 /// Table columns of the clock.
 pub const VIEW: View = View(&[
-    Column::new("NOW", "/now", output::Show::Time),
-    Column::new("FROZEN", "/frozen", output::Show::Text),
-    Column::new("SETTLED", "/settled", output::Show::Text),
-    Column::new("NEXT DUE", "/next_due", output::Show::Time),
+    Column::new("NOW", "/now", Show::Time),
+    Column::new("FROZEN", "/frozen", Show::Text),
+    Column::new("SETTLED", "/settled", Show::Text),
+    Column::new("NEXT DUE", "/next_due", Show::Time),
 ]);
 
 #[derive(Subcommand, Debug)]
@@ -55,13 +55,12 @@ Examples:
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        let request = match self {
+        let request = |client: &Client| match self {
             Self::Show => client.clock().get(),
             Self::Freeze => client.clock().freeze(),
             Self::Advance { duration } => client.clock().advance(duration),
             Self::Resume => client.clock().resume(),
         };
-        control::show(context, request, VIEW).await
+        OfOrganization::default().show(context, VIEW, request).await
     }
 }

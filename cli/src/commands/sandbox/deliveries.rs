@@ -1,12 +1,12 @@
 //! The `svc sandbox deliveries` commands: webhook deliveries and their attempts.
 
 use clap::Subcommand;
-use svc_reference_server::client::{Delivery, DeliveryState, Page, Request};
+use svc_reference_server::client::{Client, Delivery, DeliveryState, Page, Request};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{self, Given as _, OfOrganization};
+use crate::control::{Given as _, OfOrganization, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -38,9 +38,8 @@ Examples:
         /// Filter by state: pending, delivered, failed or dropped
         #[arg(long, value_name = "STATE", value_parser = parse_state)]
         state: Option<DeliveryState>,
-        /// Fetch every page [default: the first 20]
-        #[arg(long)]
-        all: bool,
+        #[command(flatten)]
+        paging: Paging,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -75,25 +74,24 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { webhook, event, state, all, organization } => {
+            Self::List { webhook, event, state, paging, organization } => {
                 type Deliveries = Request<Page<Delivery>>;
 
-                let client = organization.client(context).await?;
-                let request = || {
+                let request = |client: &Client| {
                     let list = client.deliveries().list();
                     list.given(webhook.as_ref(), Deliveries::webhook)
                         .given(event.as_ref(), Deliveries::event)
                         .given(state, Deliveries::state)
                 };
-                control::pages(context, request, all, VIEW, "no deliveries").await
+                organization.pages(context, &paging, VIEW, "no deliveries", request).await
             }
             Self::Get { id, organization } => {
                 organization.show(context, VIEW, |client| client.deliveries().get(&id)).await
             }
             Self::Replay { id, organization } => {
-                let client = organization.client(context).await?;
-                let request = client.deliveries().replay(&id);
-                control::done(context, request, &format!("sent delivery {id} again")).await
+                let sentence = format!("sent delivery {id} again");
+                let request = |client: &Client| client.deliveries().replay(&id);
+                organization.done(context, &sentence, request).await
             }
         }
     }

@@ -2,14 +2,12 @@
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::Published;
-use svc_reference_server::client::RecordKind;
+use svc_reference_server::client::{Client, Published, RecordKind};
 
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::Done;
-use crate::control::{self, OfOrganization};
+use crate::control::{Done, OfOrganization};
 use crate::failure::Failure;
 use crate::output_schema::of;
 
@@ -52,18 +50,19 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Publish { domain, record, organization } => {
-                let client = organization.client(context).await?;
-                let request = client.dns().publish(domain.trim_end_matches('.'), &record);
                 let sentence = format!("published the records of {domain}");
-                control::done(context, request, &sentence).await?;
+                let name = domain.trim_end_matches('.');
+                let request = |client: &Client| client.dns().publish(name, &record);
+                organization.done(context, &sentence, request).await?;
                 context.out.hint("then verify the domain: svc --sandbox domains verify ID");
                 Ok(())
             }
             Self::Withdraw { domain, record, organization } => {
-                let client = organization.client(context).await?;
-                let request = client.dns().withdraw(domain.trim_end_matches('.'), record);
                 let what = record.map_or("the records", RecordKind::as_str);
-                control::done(context, request, &format!("withdrew {what} of {domain}")).await
+                let sentence = format!("withdrew {what} of {domain}");
+                let name = domain.trim_end_matches('.');
+                let request = |client: &Client| client.dns().withdraw(name, record);
+                organization.done(context, &sentence, request).await
             }
         }
     }

@@ -3,18 +3,18 @@
 use clap::Subcommand;
 use serde::Serialize;
 use svc_reference_server::client::{
-    EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
+    Client, EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
 };
 
 use crate::command_spec::reads;
 use crate::commands::emails::VIEW;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization};
+use crate::control::{Given as _, OfOrganization, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::{control, times};
+use crate::times;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -47,12 +47,8 @@ Examples:
         /// Accepted before this time, in the same forms
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         before: Option<String>,
-        /// Emails per page, 1 to 100 [default: 20]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Fetch every page
-        #[arg(long)]
-        all: bool,
+        #[command(flatten)]
+        paging: Paging,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -77,23 +73,12 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List {
-                status,
-                address,
-                subject,
-                tag,
-                after,
-                before,
-                limit,
-                all,
-                organization,
-            } => {
+            Self::List { status, address, subject, tag, after, before, paging, organization } => {
                 type Emails = Request<Page<EmailSummary>>;
 
                 let after = times::after(context, after.as_deref()).await?;
                 let before = times::past(context, "--before", before.as_deref()).await?;
-                let client = organization.client(context).await?;
-                let request = || {
+                let request = |client: &Client| {
                     let list = client.emails().list();
                     list.given(status, Emails::status)
                         .given(address.as_ref(), Emails::address)
@@ -101,14 +86,14 @@ impl Command {
                         .given(tag.as_ref(), Emails::tag)
                         .given(after.as_ref(), Emails::after)
                         .given(before.as_ref(), Emails::before)
-                        .given(limit, Emails::limit)
                 };
-                control::pages(context, request, all, VIEW, "no emails").await
+                organization.pages(context, &paging, VIEW, "no emails", request).await
             }
             Self::Story { id, organization } => {
-                let client = organization.client(context).await?;
-                let request = client.emails().story(&id);
-                let Some(story) = control::send(context, request).await? else { return Ok(()) };
+                let request = |client: &Client| client.emails().story(&id);
+                let Some(story) = organization.send(context, request).await? else {
+                    return Ok(());
+                };
                 context.out.one_as_list(&story, &lines(&story), STORY)
             }
         }

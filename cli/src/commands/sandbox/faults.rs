@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{DropPoint, Fault, NewFault};
+use svc_reference_server::client::{Client, DropPoint, Fault, NewFault};
 
 use crate::command_spec::{changes, reads};
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::Done;
-use crate::control::{self, OfOrganization};
+use crate::control::{Done, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{duration, json_or_text, pairs};
 use crate::output::{Column, Show, View};
@@ -118,8 +117,7 @@ impl Command {
                 drop,
                 organization,
             } => {
-                let client = organization.client(context).await?;
-                let mut fault = NewFault::new();
+                let mut fault = NewFault::new().given(latency, NewFault::latency);
                 fault.operation = operation;
                 fault.times = times;
                 fault.skip = skip;
@@ -131,10 +129,7 @@ impl Command {
                 }
                 let headers = pairs::headers("--header", header)?;
                 fault.headers = (!headers.is_empty()).then_some(headers);
-                if let Some(latency) = latency {
-                    fault = fault.latency(latency);
-                }
-                control::show(context, client.faults().add(&fault), VIEW).await
+                organization.show(context, VIEW, |client| client.faults().add(&fault)).await
             }
             Self::List { organization } => {
                 organization.list(context, VIEW, "no faults", |client| client.faults().list()).await
@@ -143,19 +138,18 @@ impl Command {
                 organization.show(context, VIEW, |client| client.faults().get(&id)).await
             }
             Self::Remove { id, organization } => {
-                let client = organization.client(context).await?;
-                let request = match &id {
+                let what = id.as_ref().map_or("all faults".to_owned(), |id| format!("fault {id}"));
+                let request = |client: &Client| match &id {
                     Some(id) => client.faults().remove(id),
                     None => client.faults().clear(),
                 };
-                let what = id.map_or("all faults".to_owned(), |id| format!("fault {id}"));
-                control::done(context, request, &format!("removed {what}")).await
+                organization.done(context, &format!("removed {what}"), request).await
             }
         }
     }
 }
 
-/// Parses an HTTP status that the local server can respond with, as clap's `value_parser`.
+/// Parses an HTTP status that the sandbox can respond with, as clap's `value_parser`.
 fn status(text: &str) -> Result<u16, String> {
     let status = text.parse().ok().filter(|status| (200..=599).contains(status));
     status.ok_or_else(|| "it must be a number from 200 to 599, such as 429 or 503".to_owned())

@@ -1,4 +1,4 @@
-//! Prints what changes on the local server, as it changes.
+//! Prints what changes in the sandbox, as it changes.
 
 use std::time::Duration;
 
@@ -94,40 +94,25 @@ async fn print_all(
 
 /// Prints an event: on one line for people, with a status in its color.
 fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
+    let before = |at, kind| format!("{}  {kind:<8}  ", clock(at, context.settings.env.zone));
     let (at, kind, what, after) = match event {
         Notification::Request(request) => {
-            let before = format!(
-                "{}  {:<8}  ",
-                clock(request.started_at, context.settings.env.zone),
-                "request"
-            );
-            let about = format!(
-                "  {} {} in {} ms",
-                request.method,
-                one_line(&request.path),
-                request.duration_ms
-            );
+            let path = one_line(&request.path);
+            let about = format!("  {} {path} in {} ms", request.method, request.duration_ms);
+            let before = before(request.started_at, "request");
             return match request.status {
                 Some(status) => context.out.http_event(&before, status, &about, event),
                 None => context.out.event(&format!("{before}---{about}, no response"), event),
             };
         }
         Notification::Attempt(attempt) => {
-            let before = format!(
-                "{}  {:<8}  ",
-                clock(attempt.started_at, context.settings.env.zone),
-                "attempt"
-            );
-            let about = format!(
-                "  number {} to {} in {} ms",
-                attempt.number, attempt.url, attempt.duration_ms
-            );
+            let (number, url, took) = (attempt.number, &attempt.url, attempt.duration_ms);
+            let about = format!("  number {number} to {url} in {took} ms");
+            let before = before(attempt.started_at, "attempt");
+            let error = attempt.error.as_deref().unwrap_or("no response");
             return match attempt.status {
                 Some(status) => context.out.http_event(&before, status, &about, event),
-                None => {
-                    let error = attempt.error.as_deref().unwrap_or("no response");
-                    context.out.event(&format!("{before}---{about}: {error}"), event)
-                }
+                None => context.out.event(&format!("{before}---{about}: {error}"), event),
             };
         }
         Notification::Email(email) => {
@@ -151,10 +136,7 @@ fn print(context: &Context, event: &Notification) -> Result<(), Failure> {
         _ if context.out.is_table() => return Ok(()),
         _ => return context.out.event("", event),
     };
-    context.out.event(
-        &format!("{}  {kind:<8}  {what:<9}  {after}", clock(at, context.settings.env.zone)),
-        event,
-    )
+    context.out.event(&format!("{}{what:<9}  {after}", before(at, kind)), event)
 }
 
 /// The local time of day.

@@ -1,16 +1,14 @@
-//! The `svc sandbox keys` commands: API keys of the local server.
+//! The `svc sandbox keys` commands: API keys of the sandbox.
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use svc_reference_server::client::{Key, KeyMode, NewKey};
+use svc_reference_server::client::{Client, Key, KeyMode, NewKey};
 
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::verify::ServiceName;
 use crate::complete::Values;
-use crate::confirm::confirm;
-use crate::context::Context;
-use crate::context::Deleted;
-use crate::control::{self, OfOrganization};
+use crate::context::{Context, Deleted};
+use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -92,11 +90,7 @@ impl Command {
                                 "a key of the extraction service has exactly one scope: full or extract_only",
                             ));
                         };
-                        let key = NewKey::extraction(scope);
-                        match mode {
-                            Some(mode) => key.mode(mode),
-                            None => key,
-                        }
+                        NewKey::extraction(scope).given(mode, NewKey::mode)
                     }
                 };
                 organization.show(context, VIEW, |client| client.keys().create(&key)).await
@@ -105,9 +99,9 @@ impl Command {
                 organization.list(context, VIEW, "no keys", |client| client.keys().list()).await
             }
             Self::Delete { id } => {
-                confirm(context, &format!("Revoke key {id}?")).await?;
-                let client = control::client(context, None).await?;
-                control::deleted(context, client.keys().delete(&id), "key", &id).await
+                let question = format!("Revoke key {id}?");
+                let request = |client: &Client| client.keys().delete(&id);
+                OfOrganization::default().delete(context, &question, "key", &id, request).await
             }
         }
     }

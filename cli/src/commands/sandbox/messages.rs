@@ -5,9 +5,7 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use svc_reference_server::client::Message;
-use svc_reference_server::client::MessageLinks;
-use svc_reference_server::client::{MessageSummary, Page, Request};
+use svc_reference_server::client::{Client, Message, MessageLinks, MessageSummary, Page, Request};
 
 use super::messages::attachments::Saved;
 use super::open;
@@ -15,8 +13,7 @@ use super::open::Output;
 use crate::command_spec::{local, reads};
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::Text;
-use crate::control::{self, Given as _, OfOrganization};
+use crate::control::{Given as _, OfOrganization, Paging, Text};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
@@ -61,12 +58,8 @@ Examples:
     List {
         #[command(flatten)]
         filters: Filters,
-        /// Messages per page, 1 to 100 [default: 20]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Fetch every page
-        #[arg(long)]
-        all: bool,
+        #[command(flatten)]
+        paging: Paging,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -113,7 +106,7 @@ Examples:
         #[command(flatten)]
         organization: OfOrganization,
     },
-    /// Open a message on the page of the local server, in a browser
+    /// Open a message on the page of the sandbox, in a browser
     ///
     /// The server must be running. The browser is chosen as for `svc sandbox open`.
     #[command(add = local(of::<Output>).of_sandbox())]
@@ -135,31 +128,29 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { filters, limit, all, organization } => {
+            Self::List { filters, paging, organization } => {
                 type Messages = Request<Page<MessageSummary>>;
 
                 let after = times::after(context, filters.after.as_deref()).await?;
-                let client = organization.client(context).await?;
-                let request = || {
+                let request = |client: &Client| {
                     let list = client.messages().list();
                     list.given(filters.to.as_ref(), Messages::to)
                         .given(filters.from.as_ref(), Messages::from)
                         .given(filters.subject.as_ref(), Messages::subject)
                         .given(after.as_ref(), Messages::after)
-                        .given(limit, Messages::limit)
                 };
-                control::pages(context, request, all, VIEW, "no messages").await
+                organization.pages(context, &paging, VIEW, "no messages", request).await
             }
             Self::Wait { filters, organization } => {
                 let after = times::after(context, filters.after.as_deref()).await?;
-                let client = organization.client(context).await?;
-                let wait = client.messages().wait().timeout(context.settings.timeout.value);
-                let request = wait
-                    .given(filters.to.as_ref(), Request::<Message>::to)
-                    .given(filters.from.as_ref(), Request::<Message>::from)
-                    .given(filters.subject.as_ref(), Request::<Message>::subject)
-                    .given(after.as_ref(), Request::<Message>::after);
-                let shown = control::show(context, request, VIEW).await;
+                let request = |client: &Client| {
+                    let wait = client.messages().wait().timeout(context.settings.timeout.value);
+                    wait.given(filters.to.as_ref(), Request::<Message>::to)
+                        .given(filters.from.as_ref(), Request::<Message>::from)
+                        .given(filters.subject.as_ref(), Request::<Message>::subject)
+                        .given(after.as_ref(), Request::<Message>::after)
+                };
+                let shown = organization.show(context, VIEW, request).await;
                 shown.map_err(|mut failure| {
                     if failure.details().status == Some(408) {
                         let details = failure.details_mut();
@@ -175,28 +166,30 @@ impl Command {
                 })
             }
             Self::Get { id, raw, html, links, attachments, organization } => {
-                let client = organization.client(context).await?;
-                let messages = client.messages();
                 if let Some(directory) = &attachments {
-                    return attachments::save(context, messages, &id, directory).await;
+                    let client = organization.client(context).await?;
+                    return attachments::save(context, client.messages(), &id, directory).await;
                 }
+                let of = &organization;
                 match (raw, html, links) {
-                    (true, _, _) => control::document(context, messages.raw(&id)).await,
-                    (_, true, _) => control::document(context, messages.html(&id)).await,
-                    (_, _, true) => control::show(context, messages.links(&id), VIEW).await,
-                    _ => control::show(context, messages.get(&id), VIEW).await,
+                    (true, _, _) => of.document(context, |client| client.messages().raw(&id)).await,
+                    (_, true, _) => {
+                        of.document(context, |client| client.messages().html(&id)).await
+                    }
+                    (_, _, true) => {
+                        of.show(context, VIEW, |client| client.messages().links(&id)).await
+                    }
+                    _ => of.show(context, VIEW, |client| client.messages().get(&id)).await,
                 }
             }
             Self::Open { id, print, organization } => {
                 let page = open::url(context)?;
-                let organization = organization.name();
-                let client = control::client(context, organization).await?;
-                let Some(message) = control::send(context, client.messages().get(&id)).await?
-                else {
+                let request = |client: &Client| client.messages().get(&id);
+                let Some(message) = organization.send(context, request).await? else {
                     return Ok(());
                 };
                 let view = format!("mailbox/{}", message.id);
-                let url = open::view(context, &page, &view, organization).await?;
+                let url = open::view(context, &page, &view, organization.name()).await?;
                 open::open(context, &url, print).await
             }
         }

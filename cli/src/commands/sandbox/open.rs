@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::browser;
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::control;
+use crate::control::OfOrganization;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
 use crate::sandbox::Sandbox;
 
-/// Open the page of the local server in a browser
+/// Open the page of the sandbox in a browser
 ///
 /// The server must be running. The browser is the one that the environment variable BROWSER names,
 /// or that of the system. Without a browser, or if the output is not a terminal, the URL is
@@ -27,21 +27,17 @@ pub struct Open {
     /// Print the URL and open no browser
     #[arg(long)]
     print: bool,
-    /// Organization, by name or id [default: Sandbox]
-    #[arg(long, value_name = "NAME|ID")]
-    organization: Option<String>,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl Open {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let page = url(context)?;
-        match &self.organization {
-            Some(organization) => {
-                let page = view(context, &page, "mailbox", Some(organization)).await?;
-                open(context, &page, self.print).await
-            }
-            None => open(context, &page, self.print).await,
+        let mut page = url(context)?;
+        if let Some(organization) = self.organization.name() {
+            page = view(context, &page, "mailbox", Some(organization)).await?;
         }
+        open(context, &page, self.print).await
     }
 }
 
@@ -49,7 +45,7 @@ impl Open {
 pub(super) fn url(context: &Context) -> Result<String, Failure> {
     let dir = &context.settings.sandbox_dir;
     let url = Sandbox::running_url(dir).ok_or_else(|| {
-        Failure::other(format!("no local server uses {}", dir.display()))
+        Failure::other(format!("no sandbox uses {}", dir.display()))
             .hint("start one in another terminal: svc sandbox serve")
     })?;
     Ok(format!("{url}/"))
@@ -63,8 +59,8 @@ pub(super) async fn view(
     organization: Option<&str>,
 ) -> Result<String, Failure> {
     let Some(wanted) = organization else { return Ok(format!("{page}#/{view}")) };
-    let client = control::client(context, None).await?;
-    let all = control::send(context, client.organizations().list()).await?.unwrap_or_default();
+    let all = OfOrganization::default();
+    let all = all.send(context, |client| client.organizations().list()).await?.unwrap_or_default();
     let mut found = all.iter().filter(|one| one.id == wanted || one.name == wanted);
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(format!("{page}#/{view}?organization={}", one.id)),

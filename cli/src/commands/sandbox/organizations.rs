@@ -1,12 +1,11 @@
 //! The `svc sandbox organizations` commands: isolated organizations.
 
 use clap::Subcommand;
-use svc_reference_server::client::Organization;
-use svc_reference_server::client::OrganizationSummary;
+use svc_reference_server::client::{Client, Organization, OrganizationSummary};
 
 use crate::command_spec::{changes, reads};
 use crate::context::Context;
-use crate::control::{self, OfOrganization};
+use crate::control::OfOrganization;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -54,18 +53,16 @@ Examples:
 
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let all = OfOrganization::default();
         match self {
             Self::Create { name, balance_cents } => {
-                let client = control::client(context, None).await?;
-                let request = client.organizations().create(name.as_deref(), balance_cents);
-                control::show(context, request, VIEW).await
+                let request =
+                    |client: &Client| client.organizations().create(name.as_deref(), balance_cents);
+                all.show(context, VIEW, request).await
             }
             Self::List => {
-                let all = OfOrganization::default();
-                all.list(context, LISTED, "no organizations", |client| {
-                    client.organizations().list()
-                })
-                .await
+                let request = |client: &Client| client.organizations().list();
+                all.list(context, LISTED, "no organizations", request).await
             }
         }
     }

@@ -1,19 +1,19 @@
 //! The `svc sandbox requests` commands: the requests to both services.
 
 use clap::Subcommand;
-use svc_reference_server::client::{LoggedRequest, Notification, Page, Request};
+use svc_reference_server::client::{Client, LoggedRequest, Notification, Page, Request};
 use svc_sdk::Operation;
 
 use crate::command_spec::{local, reads};
 use crate::commands::sandbox::follow::follow;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization};
+use crate::control::{Given as _, OfOrganization, Paging};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{described, of};
 use crate::sandbox::Sandbox;
-use crate::{control, times};
+use crate::times;
 
 /// Table columns of a request.
 pub const VIEW: View = View(&[
@@ -48,12 +48,8 @@ Examples:
         /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         after: Option<String>,
-        /// Requests per page, 1 to 100 [default: 20]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Fetch every page
-        #[arg(long)]
-        all: bool,
+        #[command(flatten)]
+        paging: Paging,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -88,21 +84,19 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { operation, status, key_id, after, limit, all, organization } => {
+            Self::List { operation, status, key_id, after, paging, organization } => {
                 note_without_server(context);
                 type Requests = Request<Page<LoggedRequest>>;
 
                 let after = times::after(context, after.as_deref()).await?;
-                let client = organization.client(context).await?;
-                let request = || {
+                let request = |client: &Client| {
                     let list = client.requests().list();
                     list.given(operation, Requests::operation)
                         .given(status.as_ref(), Requests::status)
                         .given(key_id.as_ref(), Requests::key)
                         .given(after.as_ref(), Requests::after)
-                        .given(limit, Requests::limit)
                 };
-                control::pages(context, request, all, VIEW, "no requests").await
+                organization.pages(context, &paging, VIEW, "no requests", request).await
             }
             Self::Tail { organization } => {
                 let is_request = |event: &Notification| matches!(event, Notification::Request(_));
@@ -120,7 +114,7 @@ fn note_without_server(context: &Context) {
     // A server that this command starts for itself has seen no request.
     if Sandbox::running_url(&context.settings.sandbox_dir).is_none() {
         context.out.note(
-            "no local server is running, and only a running one keeps requests: \
+            "no sandbox is running, and only a running one keeps requests: \
              start it with `svc sandbox serve`",
         );
     }

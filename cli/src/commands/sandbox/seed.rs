@@ -4,8 +4,7 @@ use clap::Args;
 
 use crate::command_spec::reads;
 use crate::context::Context;
-use crate::control;
-use crate::control::Text;
+use crate::control::{OfOrganization, Text};
 use crate::failure::Failure;
 use crate::output_schema::of;
 
@@ -27,7 +26,6 @@ pub struct Seed {
 
 impl Seed {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = control::client(context, None).await?;
-        control::document(context, client.seed_file()).await
+        OfOrganization::default().document(context, |client| client.seed_file()).await
     }
 }

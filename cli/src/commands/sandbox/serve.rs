@@ -10,10 +10,11 @@ use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
-use svc_reference_server::{InvalidSeed, Network};
+use svc_reference_server::{Builder, InvalidSeed, Network};
 
 use crate::command_spec::local;
 use crate::context::{Context, SANDBOX_EMAIL_KEY};
+use crate::control::Given as _;
 use crate::failure::Failure;
 use crate::input::{address, switch};
 use crate::output::Stdin;
@@ -268,48 +269,33 @@ impl Serve {
         };
         builder = seeded(builder, &context.settings);
         if let Some(url) = &self.public_url {
-            builder = builder
-                .public_url(url)
-                .map_err(|error| Failure::usage(format!("--public-url: {error}")))?;
+            builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
-        if let Some(dns) = self.dns {
-            builder = builder.dns(dns);
-        }
-        if let Some(resolver) = self.resolver {
-            builder = builder.resolver(resolver);
-        }
-        if let Some(smtp) = self.smtp {
-            builder = builder.smtp(smtp);
-        }
+        builder = builder
+            .given(self.dns, Builder::dns)
+            .given(self.resolver, Builder::resolver)
+            .given(self.smtp, Builder::smtp)
+            .given(self.keep, Builder::keep)
+            .given(self.rate_limit, Builder::rate_limit)
+            .relay_again(self.relay_again);
         if let (Some(chain), Some(key)) = (&self.smtp_cert_file, &self.smtp_key_file) {
             let chain = context.inputs.bytes(&context.out, "--smtp-cert-file", chain)?;
             let key = context.inputs.private(&context.out, "--smtp-key-file", key)?;
-            builder = builder
-                .smtp_certificate(&chain, &key)
-                .map_err(|error| Failure::usage(format!("--smtp-cert-file: {error}")))?;
+            builder =
+                builder.smtp_certificate(&chain, &key).map_err(refused("--smtp-cert-file"))?;
         }
         if let Some(relay) = self.relay(context)? {
-            builder = builder
-                .relay(&relay)
-                .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
+            builder = builder.relay(&relay).map_err(refused("--relay"))?;
         }
-        builder = builder.relay_again(self.relay_again);
         if let Some(path) = &self.seed {
             let toml = context.inputs.bytes(&context.out, "--seed", path)?;
             let toml = String::from_utf8(toml)
                 .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
             builder = builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))?;
         }
-        if let Some(keep) = self.keep {
-            builder = builder.keep(keep);
-        }
-        if let Some(rate) = self.rate_limit {
-            builder = builder.rate_limit(rate);
-        }
         for setting in &self.set {
-            builder = builder
-                .compatibility(setting)
-                .map_err(|error| Failure::usage(format!("--set {setting}: {error}")))?;
+            let option = format!("--set {setting}");
+            builder = builder.compatibility(setting).map_err(refused(&option))?;
         }
         let lines = context.out.lines().filter(|_| self.log_format.is_none());
         builder = match lines {
@@ -401,6 +387,11 @@ async fn stdin_closed(mut stdin: Stdin) {
         let _ = closed.send(());
     });
     let _ = end.await;
+}
+
+/// The failure for the value of an option.
+fn refused<E: std::fmt::Display>(option: &str) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::usage(format!("{option}: {error}"))
 }
 
 fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {

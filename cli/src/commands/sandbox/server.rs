@@ -13,8 +13,7 @@ use super::serve;
 use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control;
-use crate::control::Done;
+use crate::control::{self, Done, OfOrganization};
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
@@ -113,7 +112,7 @@ pub struct NotRunning<'a> {
     data: &'a Path,
 }
 
-/// Stop the local server; its data is kept
+/// Stop the sandbox; its data is kept
 #[derive(Args, Debug)]
 #[command(add = local(of::<Stopped>).of_sandbox())]
 #[command(after_long_help = "\
@@ -195,12 +194,11 @@ impl Reset {
             None => "all data of the sandbox".to_owned(),
         };
         confirm(context, &format!("Delete {what}?")).await?;
-        let client = control::client(context, None).await?;
-        let request = match self.organization {
+        let sentence = format!("deleted {what} and created the seed data again");
+        let request = |client: &Client| match self.organization {
             Some(organization) => client.reset_organization(organization),
             None => client.reset(),
         };
-        control::done(context, request, &format!("deleted {what} and created the seed data again"))
-            .await
+        OfOrganization::default().done(context, &sentence, request).await
     }
 }

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Map, Value};
-use svc_reference_server::client::Received;
-use svc_reference_server::client::{EmailEvent, InboundMessage};
+use svc_reference_server::client::{Client, EmailEvent, InboundMessage, Received};
 
 use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{self, OfOrganization};
+use crate::control::{Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{exact_json, json_or_text};
 use crate::output_schema::{of, simulated};
@@ -46,19 +45,16 @@ pub struct Event {
 
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let mut event = EmailEvent::new(&self.event);
-        if let Some(recipient) = self.recipient {
-            event = event.recipient(recipient);
-        }
-        if let Some(text) = self.detail {
-            event = event.detail(match text.trim_start().starts_with('{') {
-                true => json_or_text("--detail", text)?,
-                false => Value::from(text),
-            });
-        }
-        let request = client.emails().simulate(&self.id, &event);
-        control::done(context, request, &format!("email {} is {}", self.id, self.event)).await
+        let detail = |text: String| match text.trim_start().starts_with('{') {
+            true => json_or_text("--detail", text),
+            false => Ok(Value::from(text)),
+        };
+        let event = EmailEvent::new(&self.event)
+            .given(self.recipient, EmailEvent::recipient)
+            .given(self.detail.map(detail).transpose()?, EmailEvent::detail);
+        let sentence = format!("email {} is {}", self.id, self.event);
+        let request = |client: &Client| client.emails().simulate(&self.id, &event);
+        self.organization.done(context, &sentence, request).await
     }
 }
 
@@ -105,32 +101,25 @@ pub struct Inbound {
 
 impl Inbound {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
-        let sentence = "received the email";
+        let (organization, sentence) = (self.organization, "received the email");
         if let Some(path) = &self.raw {
             let source = context.inputs.bytes(&context.out, "--raw", path)?;
-            let request = client.inbound().receive_raw(source, self.ip, self.helo.as_deref());
-            return control::done(context, request, sentence).await;
+            let request = |client: &Client| {
+                client.inbound().receive_raw(source, self.ip, self.helo.as_deref())
+            };
+            return organization.done(context, sentence, request).await;
         }
+        let read =
+            |option, text: Option<String>| text.map(|text| context.text(option, &text)).transpose();
         // clap requires both without `--raw`.
         let (from, to) = (self.from.unwrap_or_default(), self.to.unwrap_or_default());
-        let mut message = InboundMessage::new(from, to);
-        if let Some(subject) = self.subject {
-            message = message.subject(subject);
-        }
-        if let Some(text) = &self.text {
-            message = message.text(context.text("--text", text)?);
-        }
-        if let Some(html) = &self.html {
-            message = message.html(context.text("--html", html)?);
-        }
-        if let Some(ip) = self.ip {
-            message = message.ip(ip);
-        }
-        if let Some(helo) = self.helo {
-            message = message.helo(helo);
-        }
-        control::done(context, client.inbound().receive(&message), sentence).await
+        let message = InboundMessage::new(from, to)
+            .given(self.subject, InboundMessage::subject)
+            .given(read("--text", self.text)?, InboundMessage::text)
+            .given(read("--html", self.html)?, InboundMessage::html)
+            .given(self.ip, InboundMessage::ip)
+            .given(self.helo, InboundMessage::helo);
+        organization.done(context, sentence, |client| client.inbound().receive(&message)).await
     }
 }
 
@@ -156,7 +145,6 @@ pub struct Extraction {
 
 impl Extraction {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = self.organization.client(context).await?;
         let data = self
             .data
             .map(|data| {
@@ -165,7 +153,9 @@ impl Extraction {
                     .map_err(|problem| Failure::input(format!("--data: {problem}")))
             })
             .transpose()?;
-        let request = client.extractions().simulate(&format!("extraction.{}", self.outcome), data);
-        control::done(context, request, &format!("extraction {}", self.outcome)).await
+        let event = format!("extraction.{}", self.outcome);
+        let sentence = format!("extraction {}", self.outcome);
+        let request = |client: &Client| client.extractions().simulate(&event, data);
+        self.organization.done(context, &sentence, request).await
     }
 }

@@ -1,18 +1,16 @@
-//! The `svc sandbox templates` commands: email templates of the local server.
+//! The `svc sandbox templates` commands: email templates of the sandbox.
 
 use clap::Subcommand;
 use serde_json::Map;
-use svc_reference_server::client::Template;
-use svc_reference_server::client::TemplateSummary;
-use svc_reference_server::client::{NewTemplate, RenderedTemplate};
+use svc_reference_server::client::{
+    Client, NewTemplate, RenderedTemplate, Template, TemplateSummary,
+};
 
 use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
-use crate::confirm::confirm;
-use crate::context::Deleted;
-use crate::context::{Context, PLAIN};
-use crate::control::{self, OfOrganization, Text};
+use crate::context::{Context, Deleted, PLAIN};
+use crate::control::{Given as _, OfOrganization, Paging, Text};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
@@ -48,9 +46,8 @@ Examples:
 Examples:
   svc sandbox templates list")]
     List {
-        /// Fetch every page [default: the first 20]
-        #[arg(long)]
-        all: bool,
+        #[command(flatten)]
+        paging: Paging,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -115,23 +112,19 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Put { id, subject, html, text, organization } => {
-                let client = organization.client(context).await?;
-                let mut template = NewTemplate::new();
-                if let Some(subject) = subject {
-                    template = template.subject(subject);
-                }
-                if let Some(html) = &html {
-                    template = template.html(context.text("--html", html)?);
-                }
-                if let Some(text) = &text {
-                    template = template.text(context.text("--text", text)?);
-                }
-                control::show(context, client.templates().put(&id, &template), PLAIN).await
+                let read = |option, text: Option<String>| {
+                    text.map(|text| context.text(option, &text)).transpose()
+                };
+                let template = NewTemplate::new()
+                    .given(subject, NewTemplate::subject)
+                    .given(read("--html", html)?, NewTemplate::html)
+                    .given(read("--text", text)?, NewTemplate::text);
+                let request = |client: &Client| client.templates().put(&id, &template);
+                organization.show(context, PLAIN, request).await
             }
-            Self::List { all, organization } => {
-                let client = organization.client(context).await?;
-                control::pages(context, || client.templates().list(), all, LIST, "no templates")
-                    .await
+            Self::List { paging, organization } => {
+                let request = |client: &Client| client.templates().list();
+                organization.pages(context, &paging, LIST, "no templates", request).await
             }
             Self::Get { id, organization } => {
                 organization.show(context, PLAIN, |client| client.templates().get(&id)).await
@@ -142,12 +135,13 @@ impl Command {
                     None => Map::new(),
                 };
                 variables.extend(pairs::object("--var", var)?);
-                let client = organization.client(context).await?;
-                let request = client.templates().render(&id, variables);
+                let request = |client: &Client| client.templates().render(&id, variables);
                 if !html && !text {
-                    return control::show(context, request, RENDERED).await;
+                    return organization.show(context, RENDERED, request).await;
                 }
-                let Some(rendered) = control::send(context, request).await? else { return Ok(()) };
+                let Some(rendered) = organization.send(context, request).await? else {
+                    return Ok(());
+                };
                 let (part, name) = match html {
                     true => (rendered.html, "HTML"),
                     false => (rendered.text, "plain-text"),
@@ -158,9 +152,9 @@ impl Command {
                 context.out.document(&text, &Text { text: &text })
             }
             Self::Delete { id, organization } => {
-                confirm(context, &format!("Delete template {id}?")).await?;
-                let client = organization.client(context).await?;
-                control::deleted(context, client.templates().delete(&id), "template", &id).await
+                let question = format!("Delete template {id}?");
+                let request = |client: &Client| client.templates().delete(&id);
+                organization.delete(context, &question, "template", &id, request).await
             }
         }
     }

@@ -124,9 +124,9 @@ impl Row {
             .select_success()
     }
 
-    /// A command of the local server's control interface.
+    /// A command of the sandbox's control interface.
     pub fn control(command: &'static str, line: &str) -> Self {
-        Self::new(command, line).local("the local server needs no configuration and no key, and starts inside the command if none is running")
+        Self::new(command, line).local("the sandbox needs no configuration and no key, and starts inside the command if none is running")
     }
 
     /// A command that calls no service, so that it has no failures of one.
