@@ -22,7 +22,7 @@ use crate::input::{pairs, switch};
 use crate::names::{Names, Target};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{contact, list, of};
-use crate::{contact_pages, names, output};
+use crate::{names, output};
 
 /// Table columns of a contact.
 pub const VIEW: View = View(&[
@@ -126,8 +126,7 @@ impl List {
         let client = context.email_client().await?;
         let names = Names::Audience(&client);
         if self.all && !context.settings.dry_run {
-            let list = async |audience: &str| self.all(context, &client, audience).await;
-            return names::with_id(context, names, &self.audience, list).await;
+            return self.all(context, &client).await;
         }
         let list = async |audience: &str| {
             let mut call = client.contacts().list(audience);
@@ -154,23 +153,17 @@ impl List {
         Ok(())
     }
 
-    async fn all(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        audience: &str,
-    ) -> Result<(), Failure> {
+    async fn all(&self, context: &Context, client: &EmailClient) -> Result<(), Failure> {
         let mut items = Vec::new();
-        let progress = context.out.progress("reading all pages");
-        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
+        let (audience, size) = (&self.audience, self.page_size);
+        names::each_contact(context, client, audience, size, |contact| {
             if context.out.format() == Format::Ndjson {
                 return context.out.part(&contact);
             }
             items.push(contact);
             Ok(())
-        });
-        read.await?;
-        drop(progress);
+        })
+        .await?;
         if context.out.format() == Format::Ndjson {
             return Ok(());
         }
