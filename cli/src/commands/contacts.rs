@@ -171,6 +171,23 @@ impl List {
     }
 }
 
+/// A contact, by its id or address.
+#[derive(Args, Debug)]
+struct ContactOption {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
+}
+
+impl ContactOption {
+    fn names<'a>(&'a self, client: &'a EmailClient) -> Names<'a> {
+        Names::Contact { client, audience: self.audience.as_deref() }
+    }
+}
+
 /// Show a contact
 ///
 /// The service has no operation that reads one: it is searched in the audience, or in all of them.
@@ -181,19 +198,15 @@ Examples:
   svc contacts get con_019a
   svc contacts get ada@example.org")]
 pub struct Get {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
-        names::show(context, names, &self.id, VIEW).await
+        let names = self.contact.names(&client);
+        names::show(context, names, &self.contact.id, VIEW).await
     }
 }
 
@@ -206,12 +219,8 @@ Examples:
   svc contacts update con_019a --meta plan=free --meta seats:=null
   svc contacts update ada@example.org --no-topics")]
 pub struct Update {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -245,10 +254,10 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let names = self.contact.names(&client);
         let call =
             async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
-        if let Some(contact) = names::with_id(context, names, &self.id, call).await? {
+        if let Some(contact) = names::with_id(context, names, &self.contact.id, call).await? {
             context.out.one(&contact, VIEW)?;
         }
         Ok(())
@@ -263,20 +272,16 @@ Examples:
   svc contacts delete con_019a
   svc contacts delete ada@example.org --audience Newsletter --yes")]
 pub struct Delete {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
 }
 
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let names = self.contact.names(&client);
         let question = |target: &Target| format!("Delete contact {target}?");
         let delete = |id: &str| client.contacts().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
+        names::delete(context, names, &self.contact.id, question, delete).await
     }
 }

@@ -177,41 +177,18 @@ fn read(about: About, text: &str) -> Word {
         ["false", "f", "no", "n", "0", "off", "-", "nein", "non", "never", "none"];
     const SUBSCRIBED: [&str; 7] =
         ["subscribed", "active", "confirmed", "optedin", "optin", "enabled", "valid"];
-    const OPTED_OUT: [&str; 26] = [
-        "unsubscribed",
-        "unsubscribe",
-        "unsub",
-        "notsubscribed",
-        "optedout",
-        "optout",
-        "bounced",
-        "bounce",
-        "hardbounced",
-        "hardbounce",
-        "softbounced",
-        "cleaned",
-        "complained",
-        "complaint",
-        "complainer",
-        "spam",
-        "suppressed",
-        "blocked",
-        "blocklisted",
-        "blacklisted",
-        "inactive",
-        "disabled",
-        "deleted",
-        "removed",
-        "donotcontact",
-        "donotemail",
-    ];
+    const OPTED_OUT_WORDS: [&str; 4] = ["inactive", "disabled", "deleted", "removed"];
     let word = text.trim().to_lowercase();
     if word.is_empty() {
         return Word::Nothing;
     }
     let letters = compact(&word);
     let is = |words: &[&str]| words.contains(&word.as_str()) || words.contains(&letters.as_str());
-    let (yes, no, subscribed, opted_out) = (is(&YES), is(&NO), is(&SUBSCRIBED), is(&OPTED_OUT));
+    let (yes, no, subscribed) = (is(&YES), is(&NO), is(&SUBSCRIBED));
+    let stem = ["hard", "soft"].iter().find_map(|kind| letters.strip_prefix(kind));
+    let opted_out = is(&OPTED_OUT_WORDS)
+        || letters == "notsubscribed"
+        || OPTED_OUT.iter().any(|word| stem.unwrap_or(&letters).starts_with(word));
     let number = word.parse::<f64>().ok();
     match about {
         About::Subscribed if yes || subscribed => Word::Yes,
@@ -227,25 +204,27 @@ fn read(about: About, text: &str) -> Word {
     }
 }
 
+/// What opts out, as part of a column's name and as the beginning of a value.
+const OPTED_OUT: [&str; 15] = [
+    "optout",
+    "optedout",
+    "unsub",
+    "donot",
+    "dont",
+    "noemail",
+    "nomail",
+    "suppress",
+    "blocklist",
+    "blocked",
+    "blacklist",
+    "bounce",
+    "complain",
+    "spam",
+    "cleaned",
+];
+
 /// What a column of this name is about.
 fn about(column: &str) -> About {
-    const OPTED_OUT: [&str; 15] = [
-        "optout",
-        "optedout",
-        "unsub",
-        "donot",
-        "dont",
-        "noemail",
-        "nomail",
-        "suppress",
-        "blocklist",
-        "blocked",
-        "blacklist",
-        "bounce",
-        "complain",
-        "spam",
-        "cleaned",
-    ];
     // As the whole name: `deleted_items` is something else.
     const OPTED_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
     const SUBSCRIBED: [&str; 7] = [

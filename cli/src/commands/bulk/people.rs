@@ -18,10 +18,11 @@ use super::message::Renderer;
 use super::plan::{ADDRESSES, LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::{ColumnOptions, no_address, placeholder};
+use crate::input::columns::{ColumnOptions, placeholder};
 use crate::input::email::check;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
-use crate::input::records::{Record, Records};
+use crate::input::people::{self as input, PeopleFile};
+use crate::input::records::Record;
 use crate::names;
 use crate::private;
 use crate::stop::StopSignal;
@@ -100,43 +101,19 @@ pub struct Checked {
 
 impl People {
     /// Starts to read. `renderer` is that of the job.
-    pub fn new(folder: &Path, renderer: Renderer, opt_outs: OptOuts) -> Result<Self, Failure> {
+    pub fn new(folder: &Path, renderer: Renderer) -> Result<Self, Failure> {
         let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
-        let (opted_out, unclear, unused_columns) = Default::default();
+        let (opt_outs, opted_out, unclear, unused_columns) = Default::default();
         Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear, unused_columns })
     }
 
-    /// Reads the records of a file. It blocks, until `stop` is set.
-    pub fn read(
-        &mut self,
-        mut records: Records,
-        options: &ColumnOptions,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let header = records.columns().map(<[_]>::to_vec);
-        options.check(header.as_deref())?;
-        let of_header = match &header {
-            None => None,
-            Some(header) => {
-                self.opt_outs.see_columns(header);
-                let at = options.address(&header.iter().map(AsRef::as_ref));
-                let at = at.and_then(|at| at.ok_or_else(no_address));
-                Some(at.map_err(|failure| records.in_file(failure))?)
-            }
-        };
-        while let Some(mut record) = records.next()? {
+    /// Reads a file. It blocks, until `stop` is set.
+    pub fn read(&mut self, mut file: PeopleFile, stop: &AtomicBool) -> Result<(), Failure> {
+        while let Some(person) = file.next()? {
             interrupted(stop)?;
-            let subscribed = self.opt_outs.judge(&record);
-            let at = match of_header {
-                Some(at) => Ok(Some(at)),
-                None => options.address(&record.fields.iter().map(|(name, _)| name.as_ref())),
-            };
-            let at = at.unwrap_or_else(|failure| {
-                record.problem.get_or_insert_with(|| failure.details().message.clone());
-                None
-            });
-            self.add(record, at, options, &subscribed)?;
+            self.add(person, &file.options)?;
         }
+        self.opt_outs = file.opt_outs;
         Ok(())
     }
 
@@ -152,41 +129,36 @@ impl People {
         let fields =
             values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
-        let at = fields.iter().position(|(name, _)| **name == *"email");
+        let address = fields.iter().position(|(name, _)| **name == *"email");
         let subscribed = match contact.subscribed {
             Some(true) => Subscribed::Yes,
             _ => Subscribed::No("subscribed".into()),
         };
         let record = Record { number, fields, problem: None };
-        self.add(record, at, &ColumnOptions::default(), &subscribed)
+        self.add(input::Person { record, address, subscribed }, &ColumnOptions::default())
     }
 
-    fn add(
-        &mut self,
-        mut record: Record,
-        address: Option<usize>,
-        options: &ColumnOptions,
-        subscribed: &Subscribed,
-    ) -> Result<(), Failure> {
+    fn add(&mut self, person: input::Person, options: &ColumnOptions) -> Result<(), Failure> {
+        let input::Person { mut record, address, subscribed } = person;
         let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
         let values = self.values(&mut record, options);
         let Record { number: row, problem, .. } = record;
-        match (subscribed, hash_of(&address)) {
+        match (&subscribed, hash_of(&address)) {
             (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
             _ => {}
         }
         let invalid = |problem| ("invalid".to_owned(), problem);
+        let is_subscribed = subscribed == Subscribed::Yes;
         let left_out = match subscribed {
             Subscribed::No(column) => {
                 let why = format!("not subscribed, as `{column}` says");
                 Some(("unsubscribed".to_owned(), why))
             }
-            Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or_else(|| why.clone()))),
+            Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        let is_subscribed = *subscribed == Subscribed::Yes;
         self.file.write(&Person { row, address, values, left_out, is_subscribed })
     }
 

@@ -35,6 +35,7 @@ use crate::input::attach::{self, Attach, Source};
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::pairs;
+use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::names::{self, Names};
 use crate::output_schema::of;
@@ -389,14 +390,15 @@ impl Send {
         folder: &Path,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
-        let mut people = People::new(folder, plan.renderer(folder)?, self.columns.opt_outs())?;
+        let mut people = People::new(folder, plan.renderer(folder)?)?;
         let Some(audience) = &self.audience else {
             let path = self.file.clone().unwrap_or_else(|| "-".into());
             let (file, columns) = (context.inputs.open(&context.out, &path)?, self.columns.clone());
             let progress = context.out.progress("reading the rows");
             let read = in_background(context, stop, move |stop| {
                 let reader = BufReader::with_capacity(64 * 1024, file);
-                people.read(Records::new(Box::new(reader), &path)?, &columns, stop)?;
+                let records = Records::new(Box::new(reader), &path)?;
+                people.read(PeopleFile::new(records, &columns)?, stop)?;
                 Ok(people)
             });
             let people = read.await;

@@ -22,9 +22,6 @@ use crate::private;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
 
-/// Emails that are asked for before their statuses are stored.
-const BATCH: usize = 100;
-
 /// Requests in flight.
 const CONCURRENCY: usize = 4;
 
@@ -98,37 +95,38 @@ impl Wait {
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
         let progress = context.out.progress("waiting for delivery");
         loop {
-            let mut still_open = Vec::new();
-            for batch in open.chunks(BATCH) {
-                let asked = stream::iter(batch.to_vec())
-                    .map(async |(row, id)| (client.emails().get(&id).await, row, id))
-                    .buffer_unordered(CONCURRENCY)
-                    .collect::<Vec<_>>();
-                let answers = tokio::select! {
-                    answers = asked => answers,
-                    _ = stop.recv() => return Err(interrupted(open.len())),
+            let (mut still_open, count) = (Vec::new(), open.len());
+            let mut asked = stream::iter(std::mem::take(&mut open))
+                .map(async |(row, id)| (client.emails().get(&id).await, row, id))
+                .buffer_unordered(CONCURRENCY);
+            loop {
+                let (answer, row, id) = tokio::select! {
+                    answer = asked.next() => match answer {
+                        Some(answer) => answer,
+                        None => break,
+                    },
+                    _ = stop.recv() => return Err(interrupted(count)),
                 };
-                for (answer, row, id) in answers {
-                    let email = match answer {
-                        Ok(email) => email,
-                        Err(error) => {
-                            failures.with(context, Failure::from(error))?;
-                            still_open.push((row, id));
-                            continue;
-                        }
-                    };
-                    failures = FailureBudget::default();
-                    let Some(status) = &email.status else {
-                        let message =
-                            "the response contains no status, so svc cannot wait for the final one";
-                        return Err(Failure::other(message));
-                    };
-                    if status.is_final() {
+                let email = match answer {
+                    Ok(email) => email,
+                    Err(error) => {
+                        failures.with(context, Failure::from(error))?;
+                        still_open.push((row, id));
+                        continue;
+                    }
+                };
+                failures = FailureBudget::default();
+                let Some(status) = &email.status else {
+                    let message =
+                        "the response contains no status, so svc cannot wait for the final one";
+                    return Err(Failure::other(message));
+                };
+                match status.is_final() {
+                    true => {
                         let (status, reason) = (status.to_string(), wait::reason(&email));
                         known.add(FinalStatus { row, status, reason })?;
-                    } else {
-                        still_open.push((row, id));
                     }
+                    false => still_open.push((row, id)),
                 }
                 let (done, left) = (known.rows.len(), still_open.len());
                 progress

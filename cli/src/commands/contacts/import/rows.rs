@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::columns::{ColumnOptions, no_address};
+use crate::input::columns::ColumnOptions;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
+use crate::input::people::{PeopleFile, Person};
 use crate::input::records::{Record, Records};
 use crate::input::{email, exact_json};
 
@@ -52,46 +53,34 @@ pub(crate) const EXPORT_HEADER: [&str; 6] =
 /// Reads a file. Returns its rows and how its columns are read, such as `plan → metadata.plan`.
 pub(super) async fn read(
     context: &Context,
-    mut records: Records,
+    records: Records,
     options: &ColumnOptions,
 ) -> Result<(Vec<ImportRow>, String), Failure> {
-    let header = records.columns().map(<[_]>::to_vec);
-    options.check(header.as_deref())?;
-    let mut opt_outs = options.opt_outs();
-    if let Some(header) = &header {
-        opt_outs.see_columns(header);
-        if header.iter().map(AsRef::as_ref).eq(EXPORT_HEADER) {
-            records.keep_white_space();
-        }
+    let mut file = PeopleFile::new(records, options)?;
+    let header = file.columns.take();
+    if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
+        file.records.keep_white_space();
     }
     let mut all = Vec::new();
-    while let Some(record) = records.next()? {
-        all.push(record);
+    while let Some(person) = file.next()? {
+        all.push(person);
     }
     let columns = header.clone().unwrap_or_else(|| keys(&all));
     let mut fields = HashMap::new();
     for column in &columns {
         fields.insert(Arc::clone(column), field(column, options)?);
     }
-    let found = options.address(&columns.iter().map(AsRef::as_ref));
-    let at = match header.is_some() {
-        true => {
-            let found = found.and_then(|at| at.ok_or_else(no_address));
-            let at = found.map_err(|failure| records.in_file(failure))?;
-            let repeated = refuse_repeated(&columns, at, &fields);
-            repeated.map_err(|failure| records.in_file(failure))?;
-            warn_of_unnamed(context, &columns, &all);
-            Some(at)
-        }
-        // Each object has its own keys.
-        false => found.ok().flatten(),
-    };
-    let mapping = described(&columns, at, &fields, &opt_outs);
-    let row = |record| {
-        let subscribed = opt_outs.judge(&record);
-        row(record, subscribed, options, &fields, header.is_some())
-    };
-    let mut rows = all.into_iter().map(row).collect::<Vec<_>>();
+    let names = columns.iter().map(AsRef::as_ref);
+    let address = file.address.or_else(|| options.address(&names).ok().flatten());
+    if let Some(at) = file.address {
+        let repeated = refuse_repeated(&columns, at, &fields);
+        repeated.map_err(|failure| file.records.in_file(failure))?;
+        warn_of_unnamed(context, &columns, &all);
+    }
+    let PeopleFile { records, opt_outs, .. } = file;
+    let mapping = described(&columns, address, &fields, &opt_outs);
+    let rows = all.into_iter().map(|person| row(person, &fields, header.is_some()));
+    let mut rows = rows.collect::<Vec<_>>();
     let asked = opt_outs.ask_about_unknown_words(context).await;
     asked
         .and_then(|()| refuse_contradiction(&opt_outs, options))
@@ -101,9 +90,9 @@ pub(super) async fn read(
 }
 
 /// The keys of all objects, in the order of their appearance.
-fn keys(records: &[Record]) -> Vec<Arc<str>> {
+fn keys(people: &[Person]) -> Vec<Arc<str>> {
     let (mut seen, mut keys) = (std::collections::HashSet::new(), Vec::new());
-    for (key, _) in records.iter().flat_map(|record| &record.fields) {
+    for (key, _) in people.iter().flat_map(|person| &person.record.fields) {
         if seen.insert(Arc::clone(key)) {
             keys.push(Arc::clone(key));
         }
@@ -188,12 +177,11 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     )))
 }
 
-fn warn_of_unnamed(context: &Context, columns: &[Arc<str>], records: &[Record]) {
+fn warn_of_unnamed(context: &Context, columns: &[Arc<str>], people: &[Person]) {
     let unnamed = columns.iter().enumerate().filter(|(_, name)| name.trim().is_empty());
     for (at, _) in unnamed {
-        let has_value =
-            |record: &Record| record.fields.get(at).is_some_and(|(_, value)| *value != "");
-        if records.iter().any(has_value) {
+        let value = |person: &Person| Some(person.record.fields.get(at)?.1 != "");
+        if people.iter().any(|person| value(person) == Some(true)) {
             let column = at + 1;
             context.out.warning(&format!("column {column} has no name and is not imported"));
         }
@@ -231,21 +219,10 @@ fn described(
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn row(
-    record: Record,
-    subscribed: Subscribed,
-    options: &ColumnOptions,
-    fields: &HashMap<Arc<str>, Field>,
-    is_csv: bool,
-) -> ImportRow {
+fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> ImportRow {
+    let Person { record, address, subscribed } = person;
     let Record { number, fields: values, mut problem } = record;
     let mut row = ImportRow { number, ..ImportRow::default() };
-    let address = options.address(&values.iter().map(|(name, _)| name.as_ref()));
-    let address = address.unwrap_or_else(|failure| {
-        let why = failure.details().message.replace("columns", "keys");
-        problem.get_or_insert(why);
-        None
-    });
     let has_name = fields.values().any(|field| *field == Field::Name);
     let (mut parts, mut filled) = ([None, None], Vec::new());
     // All values are read, so that the report names the address, and an opt-out is not missed.
