@@ -21,7 +21,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, placeholder};
 use crate::input::email::check;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
-use crate::input::people::{self as input, PeopleFile};
+use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;
 use crate::names;
 use crate::private;
@@ -49,7 +49,7 @@ const FIELDS: [&str; 10] = [
 
 /// A line of the file [`PEOPLE`].
 #[derive(Serialize, Deserialize)]
-struct Person {
+struct PersonLine {
     row: u64,
     address: String,
     values: Map<String, Value>,
@@ -135,11 +135,11 @@ impl People {
             _ => Subscribed::No("subscribed".into()),
         };
         let record = Record { number, fields, problem: None };
-        self.add(input::Person { record, address, subscribed }, &ColumnOptions::default())
+        self.add(Person { record, address, subscribed }, &ColumnOptions::default())
     }
 
-    fn add(&mut self, person: input::Person, options: &ColumnOptions) -> Result<(), Failure> {
-        let input::Person { mut record, address, subscribed } = person;
+    fn add(&mut self, person: Person, options: &ColumnOptions) -> Result<(), Failure> {
+        let Person { mut record, address, subscribed } = person;
         let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
         let values = self.values(&mut record, options);
@@ -159,7 +159,7 @@ impl People {
             Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        self.file.write(&Person { row, address, values, left_out, is_subscribed })
+        self.file.write(&PersonLine { row, address, values, left_out, is_subscribed })
     }
 
     /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
@@ -225,7 +225,8 @@ impl People {
                 break;
             }
             interrupted(stop)?;
-            let person = serde_json::from_str::<Person>(&line?).map_err(std::io::Error::from)?;
+            let person =
+                serde_json::from_str::<PersonLine>(&line?).map_err(std::io::Error::from)?;
             let (row, address) = (person.row, person.address.clone());
             match self.judge(plan, selection, person, &mut checked.addresses)? {
                 Ok((prepared, email, hash)) => {
@@ -261,10 +262,10 @@ impl People {
         &self,
         plan: &Plan,
         selection: &Selection,
-        person: Person,
+        person: PersonLine,
         seen: &mut HashSet<u64>,
     ) -> Result<EmailOrReason, Failure> {
-        let Person { row, address, values, left_out, is_subscribed } = person;
+        let PersonLine { row, address, values, left_out, is_subscribed } = person;
         let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
         if let Some(reason) = left_out {
             return Ok(Err(reason));
