@@ -25,7 +25,7 @@ pub enum Subscribed {
 
 /// What a column is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+pub enum About {
     Nothing,
     /// Yes means subscribed.
     Subscribed,
@@ -55,19 +55,9 @@ pub struct OptOuts {
 }
 
 impl OptOuts {
-    /// A column in which yes means that the person has opted out.
-    pub fn opts_out(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::OptedOut);
-    }
-
-    /// A column in which yes means that the person is subscribed.
-    pub fn subscribes(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::Subscribed);
-    }
-
-    /// A column that says nothing about it.
-    pub fn ignores(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::Nothing);
+    /// What the user says of a column.
+    pub fn choose(&mut self, column: &str, about: About) {
+        self.chosen.insert(column.to_owned(), about);
     }
 
     /// Whether a column may say who has opted out.
@@ -412,7 +402,7 @@ mod tests {
         assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
         assert_eq!(rule.unknown_words.first().map(String::as_str), Some("status: trial"));
         let mut rule = OptOuts::default();
-        rule.ignores("status");
+        rule.choose("status", About::Nothing);
         assert_eq!(rule.judge(&fields("bounced")), Subscribed::Unsaid);
     }
 }

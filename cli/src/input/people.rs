@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::columns::{ColumnOptions, no_address};
+use super::columns::ColumnOptions;
 use super::opt_outs::{OptOuts, Subscribed};
 use super::records::{Record, Records};
 use crate::failure::Failure;
@@ -37,7 +37,12 @@ impl PeopleFile {
         if let Some(columns) = &columns {
             opt_outs.see_columns(columns);
             let found = options.address(&columns.iter().map(AsRef::as_ref));
-            let found = found.and_then(|at| at.ok_or_else(no_address));
+            let found = found.and_then(|at| {
+                at.ok_or_else(|| {
+                    Failure::input("no column is named `email`")
+                        .hint("name the column with the address: --column 'E-Mail Address'")
+                })
+            });
             address = Some(found.map_err(|failure| records.in_file(failure))?);
         }
         Ok(Self { records, options: options.clone(), opt_outs, columns, address })

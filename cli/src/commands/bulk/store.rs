@@ -498,7 +498,7 @@ pub struct JobSummary {
     job: String,
     state: JobState,
     /// The state in words, such as `complete with 301 refused`.
-    summary: String,
+    pub summary: String,
     /// The number of emails.
     total: u64,
     accepted: u64,
@@ -564,13 +564,6 @@ pub const WORKERS: View = View(&[
     Column::new("REFUSED", "/refused", Show::Number),
     Column::new("UNKNOWN", "/unknown", Show::Number),
 ]);
-
-impl JobSummary {
-    /// The state in words.
-    pub fn words(&self) -> &str {
-        &self.summary
-    }
-}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
