@@ -167,7 +167,8 @@ fn read(about: About, text: &str) -> Word {
         ["false", "f", "no", "n", "0", "off", "-", "nein", "non", "never", "none"];
     const SUBSCRIBED: [&str; 7] =
         ["subscribed", "active", "confirmed", "optedin", "optin", "enabled", "valid"];
-    const OPTED_OUT_WORDS: [&str; 4] = ["inactive", "disabled", "deleted", "removed"];
+    const OPTED_OUT_WORDS: [&str; 6] =
+        ["inactive", "disabled", "deleted", "removed", "donotcontact", "donotemail"];
     let word = text.trim().to_lowercase();
     if word.is_empty() {
         return Word::Nothing;
@@ -195,14 +196,10 @@ fn read(about: About, text: &str) -> Word {
 }
 
 /// What opts out, as part of a column's name and as the beginning of a value.
-const OPTED_OUT: [&str; 15] = [
+const OPTED_OUT: [&str; 11] = [
     "optout",
     "optedout",
     "unsub",
-    "donot",
-    "dont",
-    "noemail",
-    "nomail",
     "suppress",
     "blocklist",
     "blocked",
@@ -215,6 +212,8 @@ const OPTED_OUT: [&str; 15] = [
 
 /// What a column of this name is about.
 fn about(column: &str) -> About {
+    // As a value, `don't know` is something else.
+    const OPTED_OUT_PARTS: [&str; 4] = ["donot", "dont", "noemail", "nomail"];
     // As the whole name: `deleted_items` is something else.
     const OPTED_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
     const SUBSCRIBED: [&str; 7] = [
@@ -248,7 +247,7 @@ fn about(column: &str) -> About {
         return About::Nothing;
     }
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&OPTED_OUT) || OPTED_OUT_NAMES.contains(&whole) {
+    if has(&OPTED_OUT) || has(&OPTED_OUT_PARTS) || OPTED_OUT_NAMES.contains(&whole) {
         return match () {
             () if name.contains("status") => About::Status,
             () if ends(&TIMES) || name.ends_with("date") || column.ends_with("At") => {
@@ -400,6 +399,7 @@ mod tests {
             Record { number: 2, fields, problem: None }
         };
         assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
+        assert_eq!(OptOuts::default().judge(&fields("don't know")), Subscribed::Unsaid);
         assert_eq!(rule.unknown_words.first().map(String::as_str), Some("status: trial"));
         let mut rule = OptOuts::default();
         rule.choose("status", About::Nothing);
