@@ -293,19 +293,8 @@ impl RedisQueue {
     ///
     /// If Redis fails.
     pub async fn settle(&self, job: &str, sent: &[u64], resend: &[u64]) -> io::Result<(u64, u64)> {
-        let mut all = (0, 0);
-        for chunk in self.chunks_with(job, |totals| totals.unknown > 0).await? {
-            let mut count = (0, 0);
-            let decide = |state: &JournalState| {
-                let entries = decisions(state, sent, resend);
-                count = counts(&entries);
-                entries
-            };
-            if self.amend(job, chunk, decide).await? {
-                all = (all.0 + count.0, all.1 + count.1);
-            }
-        }
-        Ok(all)
+        let decide = |state: &JournalState| decisions(state, sent, resend);
+        Ok(counts(&self.amend_all(job, |totals| totals.unknown > 0, decide).await?))
     }
 
     /// Deletes a job with its rows, outcomes and files. Its workers end.
@@ -323,12 +312,25 @@ impl RedisQueue {
     async fn resend(&self, job: &str, refused: bool, unknown: bool) -> io::Result<u64> {
         let is_meant =
             |totals: Totals| (refused && totals.refused > 0) || (unknown && totals.unknown > 0);
-        let mut again = 0;
+        let reopen = |state: &JournalState| {
+            let rows = state.reopenable(refused, unknown);
+            vec![JournalEntry::Reopened { rows, at: now(), code: None }]
+        };
+        Ok(self.amend_all(job, is_meant, reopen).await?.len() as u64)
+    }
+
+    /// Adds entries to the chunks with totals of which this is true. Returns those that were added.
+    async fn amend_all(
+        &self,
+        job: &str,
+        is_meant: impl Fn(Totals) -> bool,
+        amend: impl Fn(&JournalState) -> Vec<JournalEntry>,
+    ) -> io::Result<Vec<JournalEntry>> {
+        let mut all = Vec::new();
         for chunk in self.chunks_with(job, is_meant).await? {
-            let rows = |state: &JournalState| state.reopenable(refused, unknown);
-            again += u64::from(self.reopen(job, chunk, rows, None).await?);
+            all.extend(self.amend(job, chunk, &amend).await?);
         }
-        Ok(again)
+        Ok(all)
     }
 
     /// The chunks with totals of which this is true.
@@ -351,40 +353,27 @@ impl RedisQueue {
         }
     }
 
-    /// Makes rows of a chunk rows to send, unless a worker has the chunk.
-    async fn reopen(
-        &self,
-        job: &str,
-        chunk: u64,
-        rows: impl FnOnce(&JournalState) -> Vec<u64>,
-        code: Option<String>,
-    ) -> io::Result<bool> {
-        let reopen = |state: &JournalState| {
-            vec![JournalEntry::Reopened { rows: rows(state), at: now(), code }]
-        };
-        self.amend(job, chunk, reopen).await
-    }
-
-    /// Adds entries to a chunk, unless a worker has it or there is nothing to add.
+    /// Adds entries to a chunk, unless a worker has it. Returns those that were added.
     async fn amend(
         &self,
         job: &str,
         chunk: u64,
         amend: impl FnOnce(&JournalState) -> Vec<JournalEntry>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Vec<JournalEntry>> {
         let log = self.field(key(job, ":log"), chunk).await?.unwrap_or_default();
         let mut state = JournalState::default();
         entries(&log)?.iter().for_each(|entry| state.apply(entry));
         let added = amend(&state);
         if added.is_empty() {
-            return Ok(false);
+            return Ok(added);
         }
         added.iter().for_each(|entry| state.apply(entry));
         let is_done = !added.iter().any(|entry| matches!(entry, JournalEntry::Reopened { .. }));
         let mut command = script(scripts::REOPEN, job);
         command.arg("").arg(chunk).arg("").arg("").arg(log.len()).arg(lines(&added)?);
         command.arg(u8::from(is_done));
-        self.connection.query(with_totals(&mut command, state.totals())).await
+        let is_added = self.connection.query(with_totals(&mut command, state.totals())).await?;
+        Ok(if is_added { added } else { Vec::new() })
     }
 
     async fn field(

@@ -28,8 +28,6 @@ pub struct JournalState {
     /// Accepted, refused or invalid.
     settled: RoaringTreemap,
     refused: RoaringTreemap,
-    /// Rows that were to be sent again at some time.
-    reopened: RoaringTreemap,
     /// Unknown rows that are to be sent again.
     resend: HashSet<u64>,
     accepted: u64,
@@ -101,12 +99,6 @@ impl JournalState {
     /// Whether a row was sent without a known outcome.
     pub fn is_unknown(&self, row: u64) -> bool {
         self.request_of.contains_key(&row)
-    }
-
-    /// Whether a row was to be sent again at some time: the journal may have several outcomes of
-    /// it.
-    pub fn was_reopened(&self, row: u64) -> bool {
-        self.reopened.contains(row)
     }
 
     /// Counts requests in flight as unknown. For the journal of a job that is not running.
@@ -232,7 +224,6 @@ impl JournalState {
         } else if self.is_unknown(row) {
             self.resend.insert(row);
         }
-        self.reopened.insert(row);
     }
 }
 

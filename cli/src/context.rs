@@ -20,7 +20,7 @@ use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
-use crate::stop;
+use crate::stop::{self, StopSignal};
 use crate::urls::{is_local, is_loopback, with_scheme};
 
 /// The keys that a new sandbox accepts (`docs/control-interface.md#seeds`).
@@ -300,6 +300,18 @@ impl Context {
     pub async fn peek(&self) -> bool {
         let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
         self.sandbox.set(sandbox).is_ok()
+    }
+
+    /// The result of reading, unless a signal ends the command before.
+    pub async fn unless_stopped<T>(
+        &self,
+        stop: &mut StopSignal,
+        read: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            read = read => read,
+            _ = stop.recv() => Err(self.changes.interruption()),
+        }
     }
 
     /// Completes on Ctrl-C.

@@ -12,6 +12,7 @@ pub mod file_name;
 pub mod html;
 pub mod opt_outs;
 pub mod pairs;
+pub mod people;
 pub mod records;
 pub mod switch;
 

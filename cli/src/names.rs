@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
+use svc_sdk::email::Contact;
 use svc_sdk::{Call, Deleted, EmailClient, ExtractionClient, List};
 
 use crate::confirm::confirm;
@@ -70,7 +71,7 @@ pub async fn with_id<T>(
     context: &Context,
     names: Names<'_>,
     text: &str,
-    action: impl AsyncFn(&str) -> Result<T, Failure>,
+    mut action: impl AsyncFnMut(&str) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if context.settings.dry_run {
         if names.is_name(text) {
@@ -91,6 +92,29 @@ pub async fn with_id<T>(
         },
         result => result,
     }
+}
+
+/// Calls `each` for every contact of the audience that a text is the id or the name of. Returns its
+/// id.
+pub async fn each_contact(
+    context: &Context,
+    client: &EmailClient,
+    audience: &str,
+    page_size: Option<u64>,
+    mut each: impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<String, Failure> {
+    let progress = context.out.progress("reading the audience");
+    let mut count = 0_u64;
+    let read = async |id: &str| {
+        contact_pages::for_each(client, id, page_size, |contact| {
+            count += 1;
+            progress.set_text(format!("reading the audience: {count} contacts"));
+            each(contact)
+        })
+        .await?;
+        Ok(id.to_owned())
+    };
+    with_id(context, Names::Audience(client), audience, read).await
 }
 
 /// Deletes the resource that a text names, after a confirmation that shows which one it is.

@@ -14,6 +14,7 @@ mod yaml;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use csv::Items;
 pub use format::{ColorChoice, Format};
 pub(crate) use jq::Filter;
 pub(crate) use streams::Stdin;

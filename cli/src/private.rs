@@ -16,6 +16,11 @@ pub fn open(path: &Path) -> io::Result<File> {
     options().read(true).write(true).create(true).truncate(false).open(path)
 }
 
+/// Opens a file to add to its end, and creates it if it is missing.
+pub fn append(path: &Path) -> io::Result<File> {
+    options().append(true).create(true).open(path)
+}
+
 /// Replaces a file, so that a crash leaves either the old or the new content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // Write through a symbolic link, for example into a dotfiles repository.

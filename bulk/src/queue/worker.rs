@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     QueueState, RedisQueue, damaged, entries, key, script, scripts, status, totals, with_totals,
 };
+use crate::entries::now;
 use crate::journal::lines;
 use crate::request::{Collector, Request};
 use crate::run::{Begin, Ledger, Work, lock};
@@ -306,7 +307,8 @@ where
             chunks.entry(chunk).or_default().push(row);
         }
         for (chunk, rows) in chunks {
-            self.queue.reopen(self.job, chunk, |_| rows, refusal.code.clone()).await?;
+            let reopened = JournalEntry::Reopened { rows, at: now(), code: refusal.code.clone() };
+            self.queue.amend(self.job, chunk, |_| vec![reopened]).await?;
         }
         Ok(())
     }

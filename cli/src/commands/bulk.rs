@@ -12,7 +12,6 @@ pub mod resume;
 mod run;
 pub mod send;
 pub mod store;
-mod subscribers;
 mod wait;
 pub mod work;
 

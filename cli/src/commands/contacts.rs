@@ -22,7 +22,7 @@ use crate::input::{pairs, switch};
 use crate::names::{Names, Target};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{contact, list, of};
-use crate::{contact_pages, names, output};
+use crate::{names, output};
 
 /// Table columns of a contact.
 pub const VIEW: View = View(&[
@@ -126,8 +126,7 @@ impl List {
         let client = context.email_client().await?;
         let names = Names::Audience(&client);
         if self.all && !context.settings.dry_run {
-            let list = async |audience: &str| self.all(context, &client, audience).await;
-            return names::with_id(context, names, &self.audience, list).await;
+            return self.all(context, &client).await;
         }
         let list = async |audience: &str| {
             let mut call = client.contacts().list(audience);
@@ -154,27 +153,38 @@ impl List {
         Ok(())
     }
 
-    async fn all(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        audience: &str,
-    ) -> Result<(), Failure> {
+    async fn all(&self, context: &Context, client: &EmailClient) -> Result<(), Failure> {
         let mut items = Vec::new();
-        let progress = context.out.progress("reading all pages");
-        let read = contact_pages::for_each(client, audience, self.page_size, |contact| {
+        let (audience, size) = (&self.audience, self.page_size);
+        names::each_contact(context, client, audience, size, |contact| {
             if context.out.format() == Format::Ndjson {
                 return context.out.part(&contact);
             }
             items.push(contact);
             Ok(())
-        });
-        read.await?;
-        drop(progress);
+        })
+        .await?;
         if context.out.format() == Format::Ndjson {
             return Ok(());
         }
         context.out.list(&items, VIEW, NONE)
+    }
+}
+
+/// A contact, by its id or address.
+#[derive(Args, Debug)]
+struct ContactOption {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
+}
+
+impl ContactOption {
+    fn names<'a>(&'a self, client: &'a EmailClient) -> Names<'a> {
+        Names::Contact { client, audience: self.audience.as_deref() }
     }
 }
 
@@ -188,19 +198,15 @@ Examples:
   svc contacts get con_019a
   svc contacts get ada@example.org")]
 pub struct Get {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
 }
 
 impl Get {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
-        names::show(context, names, &self.id, VIEW).await
+        let names = self.contact.names(&client);
+        names::show(context, names, &self.contact.id, VIEW).await
     }
 }
 
@@ -213,12 +219,8 @@ Examples:
   svc contacts update con_019a --meta plan=free --meta seats:=null
   svc contacts update ada@example.org --no-topics")]
 pub struct Update {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -252,10 +254,10 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let names = self.contact.names(&client);
         let call =
             async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
-        if let Some(contact) = names::with_id(context, names, &self.id, call).await? {
+        if let Some(contact) = names::with_id(context, names, &self.contact.id, call).await? {
             context.out.one(&contact, VIEW)?;
         }
         Ok(())
@@ -270,20 +272,16 @@ Examples:
   svc contacts delete con_019a
   svc contacts delete ada@example.org --audience Newsletter --yes")]
 pub struct Delete {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
+    #[command(flatten)]
+    contact: ContactOption,
 }
 
 impl Delete {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
-        let names = Names::Contact { client: &client, audience: self.audience.as_deref() };
+        let names = self.contact.names(&client);
         let question = |target: &Target| format!("Delete contact {target}?");
         let delete = |id: &str| client.contacts().delete(id);
-        names::delete(context, names, &self.id, question, delete).await
+        names::delete(context, names, &self.contact.id, question, delete).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::opt_outs::{OptOuts, compact};
+use super::opt_outs::{About, OptOuts, compact};
 use crate::failure::Failure;
 
 /// Options that say what columns mean.
@@ -44,12 +44,10 @@ impl ColumnOptions {
     pub fn opt_outs(&self) -> OptOuts {
         let mut rule = OptOuts::default();
         for (column, field) in &self.column {
-            match field.as_str() {
-                "subscribed" => rule.subscribes(column),
-                _ => rule.ignores(column),
-            }
+            let is_told = field == "subscribed";
+            rule.choose(column, if is_told { About::Subscribed } else { About::Nothing });
         }
-        self.opt_out.iter().for_each(|column| rule.opts_out(column));
+        self.opt_out.iter().for_each(|column| rule.choose(column, About::OptedOut));
         rule
     }
 
@@ -106,12 +104,6 @@ impl ColumnOptions {
             at => Ok(at),
         }
     }
-}
-
-/// The failure for a file without a column of addresses.
-pub fn no_address() -> Failure {
-    Failure::input("no column is named `email`")
-        .hint("name the column with the address: --column 'E-Mail Address'")
 }
 
 /// The name of a column in a placeholder: `First Name` is `first_name`.

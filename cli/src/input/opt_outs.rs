@@ -25,7 +25,7 @@ pub enum Subscribed {
 
 /// What a column is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+pub enum About {
     Nothing,
     /// Yes means subscribed.
     Subscribed,
@@ -55,19 +55,9 @@ pub struct OptOuts {
 }
 
 impl OptOuts {
-    /// A column in which yes means that the person has opted out.
-    pub fn opts_out(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::OptedOut);
-    }
-
-    /// A column in which yes means that the person is subscribed.
-    pub fn subscribes(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::Subscribed);
-    }
-
-    /// A column that says nothing about it.
-    pub fn ignores(&mut self, column: &str) {
-        self.chosen.insert(column.to_owned(), About::Nothing);
+    /// What the user says of a column.
+    pub fn choose(&mut self, column: &str, about: About) {
+        self.chosen.insert(column.to_owned(), about);
     }
 
     /// Whether a column may say who has opted out.
@@ -177,41 +167,19 @@ fn read(about: About, text: &str) -> Word {
         ["false", "f", "no", "n", "0", "off", "-", "nein", "non", "never", "none"];
     const SUBSCRIBED: [&str; 7] =
         ["subscribed", "active", "confirmed", "optedin", "optin", "enabled", "valid"];
-    const OPTED_OUT: [&str; 26] = [
-        "unsubscribed",
-        "unsubscribe",
-        "unsub",
-        "notsubscribed",
-        "optedout",
-        "optout",
-        "bounced",
-        "bounce",
-        "hardbounced",
-        "hardbounce",
-        "softbounced",
-        "cleaned",
-        "complained",
-        "complaint",
-        "complainer",
-        "spam",
-        "suppressed",
-        "blocked",
-        "blocklisted",
-        "blacklisted",
-        "inactive",
-        "disabled",
-        "deleted",
-        "removed",
-        "donotcontact",
-        "donotemail",
-    ];
+    const OPTED_OUT_WORDS: [&str; 6] =
+        ["inactive", "disabled", "deleted", "removed", "donotcontact", "donotemail"];
     let word = text.trim().to_lowercase();
     if word.is_empty() {
         return Word::Nothing;
     }
     let letters = compact(&word);
     let is = |words: &[&str]| words.contains(&word.as_str()) || words.contains(&letters.as_str());
-    let (yes, no, subscribed, opted_out) = (is(&YES), is(&NO), is(&SUBSCRIBED), is(&OPTED_OUT));
+    let (yes, no, subscribed) = (is(&YES), is(&NO), is(&SUBSCRIBED));
+    let stem = ["hard", "soft"].iter().find_map(|kind| letters.strip_prefix(kind));
+    let opted_out = is(&OPTED_OUT_WORDS)
+        || letters == "notsubscribed"
+        || OPTED_OUT.iter().any(|word| stem.unwrap_or(&letters).starts_with(word));
     let number = word.parse::<f64>().ok();
     match about {
         About::Subscribed if yes || subscribed => Word::Yes,
@@ -227,25 +195,25 @@ fn read(about: About, text: &str) -> Word {
     }
 }
 
+/// What opts out, as part of a column's name and as the beginning of a value.
+const OPTED_OUT: [&str; 11] = [
+    "optout",
+    "optedout",
+    "unsub",
+    "suppress",
+    "blocklist",
+    "blocked",
+    "blacklist",
+    "bounce",
+    "complain",
+    "spam",
+    "cleaned",
+];
+
 /// What a column of this name is about.
 fn about(column: &str) -> About {
-    const OPTED_OUT: [&str; 15] = [
-        "optout",
-        "optedout",
-        "unsub",
-        "donot",
-        "dont",
-        "noemail",
-        "nomail",
-        "suppress",
-        "blocklist",
-        "blocked",
-        "blacklist",
-        "bounce",
-        "complain",
-        "spam",
-        "cleaned",
-    ];
+    // As a value, `don't know` is something else.
+    const OPTED_OUT_PARTS: [&str; 4] = ["donot", "dont", "noemail", "nomail"];
     // As the whole name: `deleted_items` is something else.
     const OPTED_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
     const SUBSCRIBED: [&str; 7] = [
@@ -279,7 +247,7 @@ fn about(column: &str) -> About {
         return About::Nothing;
     }
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&OPTED_OUT) || OPTED_OUT_NAMES.contains(&whole) {
+    if has(&OPTED_OUT) || has(&OPTED_OUT_PARTS) || OPTED_OUT_NAMES.contains(&whole) {
         return match () {
             () if name.contains("status") => About::Status,
             () if ends(&TIMES) || name.ends_with("date") || column.ends_with("At") => {
@@ -431,9 +399,10 @@ mod tests {
             Record { number: 2, fields, problem: None }
         };
         assert_eq!(rule.judge(&fields("trial")), Subscribed::Unsaid);
+        assert_eq!(OptOuts::default().judge(&fields("don't know")), Subscribed::Unsaid);
         assert_eq!(rule.unknown_words.first().map(String::as_str), Some("status: trial"));
         let mut rule = OptOuts::default();
-        rule.ignores("status");
+        rule.choose("status", About::Nothing);
         assert_eq!(rule.judge(&fields("bounced")), Subscribed::Unsaid);
     }
 }

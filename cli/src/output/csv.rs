@@ -1,6 +1,62 @@
-//! CSV of results: a line for each object, under the names of all fields.
+//! CSV of results: a line for each object, under the names of all fields, or under given columns.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
+
+use super::{Format, Printer, to_value};
+use crate::failure::Failure;
+
+/// A long result that is written item by item: as CSV, unless an option selects another format.
+pub struct Items<'a> {
+    out: &'a Printer,
+    columns: &'a [&'a str],
+    /// Whether the items are lines of CSV.
+    pub are_lines: bool,
+    has_header: bool,
+    /// The items of a format that is one document.
+    document: Vec<Value>,
+}
+
+impl<'a> Items<'a> {
+    pub fn new(out: &'a Printer, columns: &'a [&'a str]) -> Self {
+        let are_lines = match out.format() {
+            Format::Csv => !out.has_filter(),
+            _ => !out.has_explicit_format() || out.is_table(),
+        };
+        Self { out, columns, are_lines, has_header: false, document: Vec::new() }
+    }
+
+    /// Writes an item. A closed pipe is reported, so that the rest is not read.
+    pub fn push(&mut self, item: &impl Serialize) -> Result<(), Failure> {
+        let item = to_value(item);
+        if self.are_lines {
+            self.header()?;
+            let cells = self.columns.iter().map(|name| cell(item.get(*name))).collect::<Vec<_>>();
+            return self.out.raw_data(&line(&cells));
+        }
+        match self.out.format() {
+            Format::Ndjson => self.out.part(&item)?,
+            _ => self.document.push(item),
+        }
+        Ok(())
+    }
+
+    /// Ends the result.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        match self.out.format() {
+            _ if self.are_lines => self.header(),
+            Format::Ndjson => Ok(()),
+            _ => self.out.value(&self.document),
+        }
+    }
+
+    fn header(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.has_header, true) {
+            return Ok(());
+        }
+        self.out.raw(&line(self.columns))
+    }
+}
 
 /// The objects of a list, or one object. A value that is not an object is in the column `value`.
 pub(super) fn to_csv(value: &Value) -> String {
@@ -29,7 +85,7 @@ pub(super) fn to_csv(value: &Value) -> String {
 }
 
 /// A line of CSV.
-pub fn line<T: AsRef<[u8]>>(cells: &[T]) -> String {
+fn line<T: AsRef<[u8]>>(cells: &[T]) -> String {
     let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
     // Writing to memory does not fail.
     let _ = writer.write_record(cells);

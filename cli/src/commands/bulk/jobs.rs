@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use svc_bulk::{JobInfo, Journal};
+use svc_bulk::{JobInfo, Journal, QueueState};
 
 use crate::failure::{Failure, Kind};
 use crate::private;
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 
 const JOURNAL: &str = "journal.ndjson";
 /// Whether a job is paused or cancelled, in its folder.
-const MARK: &str = "state";
+const WISH: &str = "state";
 /// Locked in the folder of a job until it starts.
 const DRAFT: &str = "draft";
 
@@ -168,29 +168,20 @@ impl Drop for Draft {
     }
 }
 
-/// What someone wants of a job that a process is sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    Paused,
-    Cancelled,
-}
-
 /// What someone wants of the job in this folder.
-pub fn mark(folder: &Path) -> Option<Mark> {
-    match fs::read(folder.join(MARK)).ok()?.as_slice() {
-        b"paused" => Some(Mark::Paused),
-        b"cancelled" => Some(Mark::Cancelled),
-        _ => None,
+pub fn wish(folder: &Path) -> QueueState {
+    match fs::read(folder.join(WISH)).unwrap_or_default().as_slice() {
+        b"paused" => QueueState::Paused,
+        b"cancelled" => QueueState::Cancelled,
+        _ => QueueState::Running,
     }
 }
 
-pub fn set_mark(folder: &Path, mark: Option<Mark>) -> Result<(), Failure> {
-    let path = folder.join(MARK);
-    match mark {
-        Some(Mark::Paused) => fs::write(path, "paused")?,
-        Some(Mark::Cancelled) => fs::write(path, "cancelled")?,
-        None if path.exists() => fs::remove_file(path)?,
-        None => {}
-    }
-    Ok(())
+pub fn set_wish(folder: &Path, wish: QueueState) -> Result<(), Failure> {
+    let word = match wish {
+        QueueState::Paused => "paused",
+        QueueState::Cancelled => "cancelled",
+        _ => "",
+    };
+    Ok(fs::write(folder.join(WISH), word)?)
 }

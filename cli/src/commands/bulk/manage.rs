@@ -245,7 +245,7 @@ impl Remove {
         }
         let question = format!(
             "Delete job {id} ({}), its addresses and the record of what was sent?",
-            job.summary().words()
+            job.summary().summary
         );
         confirm(context, &question).await?;
         if context.settings.dry_run {

@@ -1,13 +1,11 @@
 //! The email of a job: its parts with placeholders, and how a row fills them.
 
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Enumerator, Object, Serde};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::value::{Serde, merge_maps};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -66,8 +64,6 @@ const MAX_STEPS: u64 = 200_000;
 pub struct Renderer {
     message: Message,
     templates: Environment<'static>,
-    /// The parts without placeholders, by their names. They are few.
-    constants: Vec<(String, String)>,
     /// The text that is made of the HTML, if that is constant.
     text_of_html: Option<String>,
     attachments: Vec<Attachment>,
@@ -90,12 +86,7 @@ impl Renderer {
             templates.set_syntax(syntax);
         }
         templates.set_fuel(Some(MAX_STEPS));
-        let mut constants = Vec::new();
         for (name, text) in message.parts() {
-            if !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
-                constants.push((name, text.to_owned()));
-                continue;
-            }
             let failed = |error: minijinja::Error| {
                 let line = error.line().unwrap_or(1);
                 let detail = error.detail().unwrap_or("not a valid template").to_owned();
@@ -105,14 +96,16 @@ impl Renderer {
             };
             templates.add_template_owned(name.clone(), text.to_owned()).map_err(failed)?;
         }
-        let text_of_html = constant(&constants, HTML).map(html::to_text);
+        let is_constant =
+            |text: &&String| !["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
+        let text_of_html = message.html.as_ref().filter(is_constant).map(|it| html::to_text(it));
         let variables = templates.templates().flat_map(|(_, it)| it.undeclared_variables(true));
         let used = variables.filter_map(|path| {
             let name = path.strip_prefix("row.").unwrap_or(&path);
             name.split('.').next().map(str::to_owned)
         });
         let (used, message) = (used.collect(), message.clone());
-        Ok(Self { message, templates, constants, text_of_html, attachments, used })
+        Ok(Self { message, templates, text_of_html, attachments, used })
     }
 
     /// Whether the email of a row may depend on the value of this name.
@@ -122,9 +115,8 @@ impl Renderer {
 
     /// The email with these values to this address. The error names the part and the missing value.
     pub fn render(&self, row: &Map<String, Value>, to: &str) -> Result<Email, String> {
-        let values = OnceCell::new();
-        let values = || values.get_or_init(|| RowValues::of(row.clone())).clone();
-        let text = |name: &str| self.part(name, values);
+        let values = with_row(row);
+        let text = |name: &str| self.part(name, &values);
         let line = |name: &str| {
             let text = text(name)?;
             match text.chars().any(char::is_control) {
@@ -151,8 +143,7 @@ impl Renderer {
         }
         if message.unsubscribe.is_some() {
             let encode = |(name, value): (&String, _)| (name.clone(), encoded(value));
-            let encoded = || RowValues::of(row.iter().map(encode).collect());
-            let url = self.part(UNSUBSCRIBE, encoded)?;
+            let url = self.part(UNSUBSCRIBE, &with_row(&row.iter().map(encode).collect()))?;
             let is_url = url::Url::parse(&url).is_ok_and(|url| url.scheme() == "https");
             if !is_url || url.contains(|c: char| c.is_whitespace() || "<>,".contains(c)) {
                 return Err("--unsubscribe: not a valid https URL".to_owned());
@@ -170,16 +161,9 @@ impl Renderer {
         Ok(email)
     }
 
-    fn part(
-        &self,
-        name: &str,
-        values: impl FnOnce() -> minijinja::Value,
-    ) -> Result<String, String> {
-        if let Some(constant) = constant(&self.constants, name) {
-            return Ok(constant.to_owned());
-        }
+    fn part(&self, name: &str, values: &minijinja::Value) -> Result<String, String> {
         let template = self.templates.get_template(name);
-        template.and_then(|template| template.render(values())).map_err(|error| {
+        template.and_then(|template| template.render(values)).map_err(|error| {
             let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
             let missing = error.detail().and_then(undefined_name);
             match missing {
@@ -233,10 +217,6 @@ impl File {
     }
 }
 
-fn constant<'a>(constants: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    constants.iter().find(|(other, _)| other == name).map(|(_, text)| text.as_str())
-}
-
 fn header(name: &str) -> String {
     format!("header {name}")
 }
@@ -250,35 +230,11 @@ fn option(part: &str) -> String {
     format!("--{part}")
 }
 
-/// The values of a row, and all of them as `row`, for columns whose name is not an identifier.
-#[derive(Debug)]
-struct RowValues {
-    values: Arc<Map<String, Value>>,
-    /// Whether these are the values that `row` stands for.
-    is_row: bool,
-}
-
-impl RowValues {
-    fn of(values: Map<String, Value>) -> minijinja::Value {
-        minijinja::Value::from_object(Self { values: Arc::new(values), is_row: false })
-    }
-}
-
-impl Object for RowValues {
-    fn get_value(self: &Arc<Self>, name: &minijinja::Value) -> Option<minijinja::Value> {
-        let name = name.as_str()?;
-        if let Some(value) = self.values.get(name) {
-            return Some(minijinja::Value::from(Serde(value)));
-        }
-        let row = || Self { values: Arc::clone(&self.values), is_row: true };
-        (name == "row" && !self.is_row).then(|| minijinja::Value::from_object(row()))
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let row = (!self.is_row && !self.values.contains_key("row")).then(|| "row".to_owned());
-        let names = self.values.keys().cloned().chain(row);
-        Enumerator::Values(names.map(minijinja::Value::from).collect())
-    }
+/// The values of a row, and all of them as `row`, for columns whose name is not an identifier. A
+/// column named `row` wins.
+fn with_row(values: &Map<String, Value>) -> minijinja::Value {
+    let values = minijinja::Value::from(Serde(values));
+    merge_maps([context! { row => values.clone() }, values])
 }
 
 fn encoded(value: &Value) -> Value {

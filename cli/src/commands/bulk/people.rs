@@ -12,16 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use svc_sdk::EmailClient;
-use svc_sdk::email::Email;
+use svc_sdk::email::{Contact, Email};
 
 use super::message::Renderer;
 use super::plan::{ADDRESSES, LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::columns::{ColumnOptions, no_address, placeholder};
+use crate::input::columns::{ColumnOptions, placeholder};
 use crate::input::email::check;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
-use crate::input::records::{Record, Records};
+use crate::input::people::{PeopleFile, Person};
+use crate::input::records::Record;
+use crate::names;
 use crate::private;
 use crate::stop::StopSignal;
 
@@ -47,7 +49,7 @@ const FIELDS: [&str; 10] = [
 
 /// A line of the file [`PEOPLE`].
 #[derive(Serialize, Deserialize)]
-struct Person {
+struct PersonLine {
     row: u64,
     address: String,
     values: Map<String, Value>,
@@ -99,84 +101,65 @@ pub struct Checked {
 
 impl People {
     /// Starts to read. `renderer` is that of the job.
-    pub fn new(folder: &Path, renderer: Renderer, opt_outs: OptOuts) -> Result<Self, Failure> {
+    pub fn new(folder: &Path, renderer: Renderer) -> Result<Self, Failure> {
         let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
-        let (opted_out, unclear, unused_columns) = Default::default();
+        let (opt_outs, opted_out, unclear, unused_columns) = Default::default();
         Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear, unused_columns })
     }
 
-    /// Reads the records of a file. It blocks, until `stop` is set.
-    pub fn read(
-        &mut self,
-        mut records: Records,
-        options: &ColumnOptions,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let header = records.columns().map(<[_]>::to_vec);
-        options.check(header.as_deref())?;
-        let of_header = match &header {
-            None => None,
-            Some(header) => {
-                self.opt_outs.see_columns(header);
-                let at = options.address(&header.iter().map(AsRef::as_ref));
-                let at = at.and_then(|at| at.ok_or_else(no_address));
-                Some(at.map_err(|failure| records.in_file(failure))?)
-            }
-        };
-        while let Some(mut record) = records.next()? {
+    /// Reads a file. It blocks, until `stop` is set.
+    pub fn read(&mut self, mut file: PeopleFile, stop: &AtomicBool) -> Result<(), Failure> {
+        while let Some(person) = file.next()? {
             interrupted(stop)?;
-            let subscribed = self.opt_outs.judge(&record);
-            let at = match of_header {
-                Some(at) => Ok(Some(at)),
-                None => options.address(&record.fields.iter().map(|(name, _)| name.as_ref())),
-            };
-            let at = at.unwrap_or_else(|failure| {
-                record.problem.get_or_insert_with(|| failure.details().message.clone());
-                None
-            });
-            self.add(record, at, options, &subscribed)?;
+            self.add(person, &file.options)?;
         }
+        self.opt_outs = file.opt_outs;
         Ok(())
     }
 
-    /// Adds a contact of an audience. Only the service says whether it is subscribed.
-    pub fn add_contact(&mut self, record: Record, is_subscribed: bool) -> Result<(), Failure> {
+    /// Adds a contact of an audience. Only the service says whether it is subscribed; without a word
+    /// from it, the contact is left out.
+    pub fn add_contact(&mut self, number: u64, contact: Contact) -> Result<(), Failure> {
+        let mut values = contact.metadata;
+        for (name, value) in
+            [("email", contact.email), ("name", contact.name), ("contact_id", Some(contact.id))]
+        {
+            values.insert(name.to_owned(), value.into());
+        }
+        let fields =
+            values.into_iter().map(|(key, value)| (Arc::from(key), value)).collect::<Vec<_>>();
         // Metadata may have another key that looks like the address.
-        let at = record.fields.iter().position(|(name, _)| **name == *"email");
-        let subscribed = match is_subscribed {
-            true => Subscribed::Yes,
-            false => Subscribed::No("subscribed".into()),
+        let address = fields.iter().position(|(name, _)| **name == *"email");
+        let subscribed = match contact.subscribed {
+            Some(true) => Subscribed::Yes,
+            _ => Subscribed::No("subscribed".into()),
         };
-        self.add(record, at, &ColumnOptions::default(), &subscribed)
+        let record = Record { number, fields, problem: None };
+        self.add(Person { record, address, subscribed }, &ColumnOptions::default())
     }
 
-    fn add(
-        &mut self,
-        mut record: Record,
-        address: Option<usize>,
-        options: &ColumnOptions,
-        subscribed: &Subscribed,
-    ) -> Result<(), Failure> {
+    fn add(&mut self, person: Person, options: &ColumnOptions) -> Result<(), Failure> {
+        let Person { mut record, address, subscribed } = person;
         let address = address.and_then(|at| record.fields.get(at)?.1.as_str());
         let address = address.unwrap_or_default().trim().to_owned();
         let values = self.values(&mut record, options);
         let Record { number: row, problem, .. } = record;
-        match (subscribed, hash_of(&address)) {
+        match (&subscribed, hash_of(&address)) {
             (Subscribed::No(_), Some(hash)) => _ = self.opted_out.insert(hash),
             (Subscribed::Unclear(_), Some(hash)) => _ = self.unclear.entry(hash).or_insert(row),
             _ => {}
         }
         let invalid = |problem| ("invalid".to_owned(), problem);
+        let is_subscribed = subscribed == Subscribed::Yes;
         let left_out = match subscribed {
             Subscribed::No(column) => {
                 let why = format!("not subscribed, as `{column}` says");
                 Some(("unsubscribed".to_owned(), why))
             }
-            Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or_else(|| why.clone()))),
+            Subscribed::Unclear(why) => Some(invalid(problem.unwrap_or(why))),
             Subscribed::Yes | Subscribed::Unsaid => problem.map(invalid),
         };
-        let is_subscribed = *subscribed == Subscribed::Yes;
-        self.file.write(&Person { row, address, values, left_out, is_subscribed })
+        self.file.write(&PersonLine { row, address, values, left_out, is_subscribed })
     }
 
     /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
@@ -227,32 +210,25 @@ impl People {
     /// Checks and renders all rows, and writes those that are sent and those that are left out. It
     /// blocks, until `stop` is set.
     pub fn check(
-        self,
+        mut self,
         plan: &mut Plan,
         selection: &Selection,
         stop: &AtomicBool,
     ) -> Result<Checked, Failure> {
+        self.file.0.flush()?;
         let folder = &self.folder;
-        let mut people = self.file;
-        people.0.flush()?;
         let (mut rows, mut left_out) =
             (Lines::create(&folder.join(ROWS))?, Lines::create(&folder.join(LEFT_OUT))?);
         let (mut checked, mut hashes) = (Checked::default(), Vec::new());
-        let judge = Judge {
-            opted_out: &self.opted_out,
-            unclear: &self.unclear,
-            is_told: self.opt_outs.is_told,
-            renderer: &self.renderer,
-            selection,
-        };
         for line in BufReader::new(File::open(folder.join(PEOPLE))?).lines() {
             if selection.limit.is_some_and(|limit| checked.count >= limit) {
                 break;
             }
             interrupted(stop)?;
-            let person = serde_json::from_str::<Person>(&line?).map_err(std::io::Error::from)?;
+            let person =
+                serde_json::from_str::<PersonLine>(&line?).map_err(std::io::Error::from)?;
             let (row, address) = (person.row, person.address.clone());
-            match judge.judge(plan, person, &mut checked.addresses)? {
+            match self.judge(plan, selection, person, &mut checked.addresses)? {
                 Ok((prepared, email, hash)) => {
                     rows.write(&(row, prepared))?;
                     hashes.extend_from_slice(&hash.to_be_bytes());
@@ -280,31 +256,16 @@ impl People {
         std::fs::remove_file(folder.join(PEOPLE))?;
         Ok(checked)
     }
-}
 
-/// What decides whether a person gets an email.
-struct Judge<'a> {
-    opted_out: &'a HashSet<u64>,
-    unclear: &'a HashMap<u64, u64>,
-    /// Whether every row has to say who is subscribed.
-    is_told: bool,
-    renderer: &'a Renderer,
-    selection: &'a Selection,
-}
-
-/// An email with its row and the hash of its address, or the code and the reason why there is none.
-type EmailOrReason = Result<(PreparedRow, Email, u64), (String, String)>;
-
-impl Judge<'_> {
     /// The email of a person, or why there is none. A failure concerns the whole job.
     fn judge(
         &self,
         plan: &Plan,
-        person: Person,
+        selection: &Selection,
+        person: PersonLine,
         seen: &mut HashSet<u64>,
     ) -> Result<EmailOrReason, Failure> {
-        let (Person { row, address, values, left_out, is_subscribed }, selection) =
-            (person, self.selection);
+        let PersonLine { row, address, values, left_out, is_subscribed } = person;
         let because = |code: &str, why: &str| Ok(Err((code.to_owned(), why.to_owned())));
         if let Some(reason) = left_out {
             return Ok(Err(reason));
@@ -320,7 +281,7 @@ impl Judge<'_> {
             let why = format!("row {unclear} has the same address, and may opt out");
             return because("invalid", &why);
         }
-        if self.is_told && !is_subscribed {
+        if self.opt_outs.is_told && !is_subscribed {
             return because("invalid", NOT_SAID);
         }
         if selection.suppressed.contains(&hash) {
@@ -330,7 +291,7 @@ impl Judge<'_> {
             return because("sent_before", "an earlier job has sent the email to this address");
         }
         let prepared = PreparedRow(address, values);
-        let email = match plan.email(self.renderer, &prepared) {
+        let email = match plan.email(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
         };
@@ -345,6 +306,31 @@ impl Judge<'_> {
         }
         Ok(Ok((prepared, email, hash)))
     }
+}
+
+/// An email with its row and the hash of its address, or the code and the reason why there is none.
+type EmailOrReason = Result<(PreparedRow, Email, u64), (String, String)>;
+
+/// The hashes of those who are subscribed to the audience of a job, if it has one: people may have
+/// unsubscribed since the job was started.
+pub async fn subscribers(
+    context: &Context,
+    client: &EmailClient,
+    plan: &Plan,
+    stop: &mut StopSignal,
+) -> Result<Option<HashSet<u64>>, Failure> {
+    let Some(audience) = &plan.audience else { return Ok(None) };
+    let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
+    let read = names::each_contact(context, client, audience, None, |contact| {
+        // Another contact of the audience may have the same address.
+        let is_subscribed = contact.subscribed == Some(true);
+        let hashes = if is_subscribed { &mut subscribed } else { &mut opted_out };
+        hashes.extend(contact.email.as_deref().and_then(hash_of));
+        Ok(())
+    });
+    context.unless_stopped(stop, read).await?;
+    subscribed.retain(|hash| !opted_out.contains(hash));
+    Ok(Some(subscribed))
 }
 
 /// Whether the recipient guard of the client allows the email of a row.

@@ -1,6 +1,6 @@
 //! What a job sends to whom. It is stored with the job, so that any process can continue it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use svc_sdk::Service;
 use svc_sdk::email::Email;
 
 use super::message::{Message, Renderer};
-use super::subscribers::Subscribers;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::email::check;
@@ -96,14 +95,14 @@ impl Plan {
     pub fn email_to_subscriber(
         &self,
         renderer: &Renderer,
-        subscribers: Option<&Subscribers>,
+        subscribers: Option<&HashSet<u64>>,
         row: &PreparedRow,
     ) -> Result<Email, String> {
-        match subscribers {
-            Some(subscribers) if !subscribers.contains(&row.0) => {
-                Err("not subscribed any more".to_owned())
-            }
-            _ => self.email(renderer, row),
+        let is_subscribed =
+            |them: &HashSet<u64>| hash_of(&row.0).is_some_and(|hash| them.contains(&hash));
+        match subscribers.is_none_or(is_subscribed) {
+            true => self.email(renderer, row),
+            false => Err("not subscribed any more".to_owned()),
         }
     }
 

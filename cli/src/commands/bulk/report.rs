@@ -7,7 +7,7 @@ use super::store::JobOption;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Format, View};
+use crate::output::Items;
 use crate::output_schema::of;
 
 /// Show the outcome of every row of a job
@@ -34,33 +34,8 @@ const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "m
 impl Report {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let job = self.job.find(context).await?;
-        let is_csv = match context.out.format() {
-            Format::Csv => !context.out.has_filter(),
-            _ => !context.out.has_explicit_format() || context.out.is_table(),
-        };
-        if is_csv {
-            context.out.raw(&format!("{}\n", COLUMNS.join(",")))?;
-        }
-        let mut all = Vec::new();
-        job.report(|row| {
-            match context.out.format() {
-                _ if is_csv => context.out.raw_data(&line(&row)?)?,
-                Format::Ndjson => context.out.one(&row, View(&[]))?,
-                _ => all.push(row),
-            }
-            Ok(())
-        })
-        .await?;
-        match is_csv || context.out.format() == Format::Ndjson {
-            true => Ok(()),
-            false => context.out.value(&all),
-        }
+        let mut items = Items::new(&context.out, &COLUMNS);
+        job.report(|row| items.push(&row)).await?;
+        items.finish()
     }
-}
-
-fn line(row: &Outcome) -> Result<String, Failure> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    writer.serialize(row).map_err(|error| Failure::other(error.to_string()))?;
-    let bytes = writer.into_inner().map_err(|error| Failure::other(error.to_string()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

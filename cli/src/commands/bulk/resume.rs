@@ -8,13 +8,12 @@ use svc_sdk::Operation::{ContactsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::Service;
 
 use super::again;
-use super::jobs::{self, Mark};
-use super::people::{guard_allows, in_background};
+use super::jobs;
+use super::people::{guard_allows, in_background, subscribers};
 use super::plan::{self, Plan, fingerprint, hash_of, rows};
-use super::run::{self, Again, RunOptions};
+use super::run::{self, Again};
 use super::send::check_limits;
 use super::store::{JobOption, Place, StoredJob, VIEW};
-use super::subscribers::Subscribers;
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -96,8 +95,8 @@ impl Resume {
         job: StoredJob,
         again: Again,
     ) -> Result<(), Failure> {
-        let Place::Here { folder, mark, .. } = &job.place else { return Ok(()) };
-        if *mark == Some(Mark::Cancelled) {
+        let Place::Here { folder, wish, .. } = &job.place else { return Ok(()) };
+        if *wish == QueueState::Cancelled {
             return Err(Failure::new(Kind::Refused, "the job was cancelled")
                 .code("job_is_cancelled")
                 .hint("send the file again: svc bulk send … --again"));
@@ -155,11 +154,10 @@ impl Resume {
             let request = client.emails().send_batch(&[first]).to_request()?;
             return dry_run::show(&context.out, &request);
         };
-        jobs::set_mark(folder, None)?;
-        let audience = job.plan.audience.as_ref();
-        let subscribers = Subscribers::read(context, &client, audience, &mut stop).await?;
-        let options = RunOptions { again, subscribers };
-        let sent = run::run(context, &client, folder, &job.plan, journal, options, &mut stop).await;
+        jobs::set_wish(folder, QueueState::Running)?;
+        let subscribers = subscribers(context, &client, &job.plan, &mut stop).await?;
+        let stored = (&**folder, &job.plan, journal);
+        let sent = run::run(context, &client, stored, again, subscribers.as_ref(), &mut stop).await;
         self.wait.after(sent, context, &client, folder, &mut stop).await
     }
 }

@@ -1,5 +1,6 @@
 //! Runs a job in the terminal: progress, Ctrl-C, and the result.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures_util::stream;
-use svc_bulk::{BulkRow, ErrorKind, Job, Journal, RowRefusal, Totals};
+use svc_bulk::{BulkRow, ErrorKind, Job, Journal, QueueState, RowRefusal, Totals};
 use svc_sdk::EmailClient;
 use tokio::sync::{mpsc, oneshot};
 
-use super::jobs::{self, Mark};
+use super::jobs;
 use super::plan::{Plan, rows};
 use super::store::{JobState, Place, StoredJob};
-use super::subscribers::Subscribers;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::sdk_error::{RECIPIENT_GUARD, SEE_RECIPIENT_GUARD};
@@ -31,29 +31,21 @@ pub struct Again {
     pub refused: bool,
 }
 
-/// What may differ in each run of a job.
-pub struct RunOptions {
-    pub again: Again,
-    /// Those who are still subscribed, if that has to be checked.
-    pub subscribers: Option<Subscribers>,
-}
-
 /// How often a process that sends looks whether someone has paused or cancelled the job.
 const POLL: Duration = Duration::from_millis(300);
 
-/// Sends the rows of a job of this machine that are not settled, and reports the result.
+/// Sends the rows of a job of this machine that are not settled, to those who are still among the
+/// `subscribers`, and reports the result.
 pub async fn run(
     context: &Context,
     client: &EmailClient,
-    folder: &Path,
-    plan: &Plan,
-    mut journal: Journal,
-    options: RunOptions,
+    (folder, plan, mut journal): (&Path, &Plan, Journal),
+    mut again: Again,
+    subscribers: Option<&HashSet<u64>>,
     stop: &mut StopSignal,
 ) -> Result<(), Failure> {
-    let RunOptions { mut again, subscribers } = options;
     let renderer = plan.renderer(folder)?;
-    let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers.as_ref(), row);
+    let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers, row);
     let total = journal.info().rows.unwrap_or_default();
     let (by, result) = loop {
         let rows = rows(folder)?.map(|row| match row {
@@ -76,7 +68,7 @@ pub async fn run(
         again = Again::default();
         context.out.note("paused; svc bulk continue lets it go on");
         let continued = async {
-            while jobs::mark(folder) == Some(Mark::Paused) {
+            while jobs::wish(folder) == QueueState::Paused {
                 tokio::time::sleep(POLL).await;
             }
         };
@@ -134,14 +126,14 @@ pub async fn supervise(
     if let Some(limit) = context.settings.guard.smallest_limit() {
         job = job.request_size(limit);
     }
-    let mark = async || loop {
-        match folder.and_then(jobs::mark) {
-            Some(Mark::Paused) => return StoppedBy::Pause,
-            Some(Mark::Cancelled) => return StoppedBy::Cancellation,
-            None => tokio::time::sleep(POLL).await,
+    let wish = async || loop {
+        match folder.map(jobs::wish) {
+            Some(QueueState::Paused) => return StoppedBy::Pause,
+            Some(QueueState::Cancelled) => return StoppedBy::Cancellation,
+            _ => tokio::time::sleep(POLL).await,
         }
     };
-    let (mut running, mut marked) = (pin!(run(job)), pin!(mark()));
+    let (mut running, mut wished) = (pin!(run(job)), pin!(wish()));
     let (mut stopper, mut by) = (Some(stopper), None);
     loop {
         tokio::select! {
@@ -154,8 +146,8 @@ pub async fn supervise(
                     pause.as_secs()
                 ));
             }
-            mark = &mut marked, if by.is_none() => {
-                by = Some(mark);
+            wish = &mut wished, if by.is_none() => {
+                by = Some(wish);
                 stopper.take().map(|stopper| stopper.send(()));
             }
             _ = stop.recv() => {

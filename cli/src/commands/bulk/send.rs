@@ -1,7 +1,6 @@
 //! The `svc bulk send` command: reads the rows, checks them, asks, and sends them or puts them into
 //! Redis.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use std::time::Duration;
 use chrono::SecondsFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
-use serde_json::json;
 use svc_bulk::{JobInfo, RedisQueue};
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::Email;
@@ -22,14 +20,13 @@ use super::manage::list;
 use super::message::{self, Message};
 use super::people::{Checked, People, SHOWN, Selection, in_background};
 use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
-use super::run::{self, Again, RunOptions};
+use super::run::{self, Again};
 use super::store::{QueueOption, check_durability, enqueue};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
 use crate::complete::{Values, at_file, sender};
 use crate::confirm::confirm;
-use crate::contact_pages;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
@@ -38,7 +35,8 @@ use crate::input::attach::{self, Attach, Source};
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::pairs;
-use crate::input::records::{Record, Records};
+use crate::input::people::PeopleFile;
+use crate::input::records::Records;
 use crate::names::{self, Names};
 use crate::output_schema::of;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
@@ -273,10 +271,8 @@ impl Send {
         let lock = jobs.lock()?;
         self.refuse_again(context, queue.as_ref(), &plan, &checked).await?;
         if let Some(queue) = queue {
-            let job = tokio::select! {
-                stored = enqueue(&queue, draft.folder(), &plan, &info) => stored?,
-                _ = stop.recv() => return Err(context.changes.interruption()),
-            };
+            let stored = enqueue(&queue, draft.folder(), &plan, &info);
+            let job = context.unless_stopped(&mut stop, stored).await?;
             let id = &info.job;
             let work = context.svc(&format!("bulk work {id}{}", option.hint()));
             context.out.hint(&format!("send it, on any number of machines: {work}"));
@@ -285,8 +281,8 @@ impl Send {
         }
         let (folder, journal) = draft.start(&info)?;
         drop(lock);
-        let options = RunOptions { again: Again::default(), subscribers: None };
-        let sent = run::run(context, &client, &folder, &plan, journal, options, &mut stop).await;
+        let stored = (&*folder, &plan, journal);
+        let sent = run::run(context, &client, stored, Again::default(), None, &mut stop).await;
         self.wait.after(sent, context, &client, &folder, &mut stop).await
     }
 
@@ -394,54 +390,32 @@ impl Send {
         folder: &Path,
         stop: &mut StopSignal,
     ) -> Result<People, Failure> {
-        let mut people = People::new(folder, plan.renderer(folder)?, self.columns.opt_outs())?;
+        let mut people = People::new(folder, plan.renderer(folder)?)?;
         let Some(audience) = &self.audience else {
             let path = self.file.clone().unwrap_or_else(|| "-".into());
             let (file, columns) = (context.inputs.open(&context.out, &path)?, self.columns.clone());
             let progress = context.out.progress("reading the rows");
             let read = in_background(context, stop, move |stop| {
                 let reader = BufReader::with_capacity(64 * 1024, file);
-                people.read(Records::new(Box::new(reader), &path)?, &columns, stop)?;
+                let records = Records::new(Box::new(reader), &path)?;
+                people.read(PeopleFile::new(records, &columns)?, stop)?;
                 Ok(people)
             });
             let people = read.await;
             drop(progress);
             return people;
         };
-        // Before the first contact, because a name may have to be tried.
-        let names = Names::Audience(client);
         let audience = match context.settings.dry_run {
-            true => names.existing(context, audience).await?.id,
+            true => Names::Audience(client).existing(context, audience).await?.id,
             false => audience.clone(),
         };
-        let people = RefCell::new(people);
-        let read = async |audience: &str| {
-            let mut count = 0_u64;
-            let progress = context.out.progress("reading the audience");
-            let read = contact_pages::for_each(client, audience, None, |contact| {
-                count += 1;
-                progress.set_text(format!("reading the audience: {count} contacts"));
-                let own = [
-                    ("email", json!(contact.email)),
-                    ("name", json!(contact.name)),
-                    ("contact_id", json!(contact.id)),
-                ];
-                let is_own = |key: &String| own.iter().any(|(name, _)| name == key);
-                let fields = contact.metadata.clone().into_iter().filter(|(key, _)| !is_own(key));
-                let fields = fields.map(|(key, value)| (key.into(), value));
-                let own = own.iter().map(|(name, value)| ((*name).into(), value.clone()));
-                let fields = fields.chain(own).collect();
-                let record = Record { number: count, fields, problem: None };
-                // Without a word from the service, the contact is left out.
-                people.borrow_mut().add_contact(record, contact.subscribed == Some(true))
-            });
-            read.await
-        };
-        tokio::select! {
-            read = names::with_id(context, names, &audience, read) => read?,
-            _ = stop.recv() => return Err(context.changes.interruption()),
-        }
-        Ok(people.into_inner())
+        let mut count = 0_u64;
+        let read = names::each_contact(context, client, &audience, None, |contact| {
+            count += 1;
+            people.add_contact(count, contact)
+        });
+        context.unless_stopped(stop, read).await?;
+        Ok(people)
     }
 
     async fn selection(

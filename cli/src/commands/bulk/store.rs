@@ -16,7 +16,7 @@ use svc_bulk::{
     WorkerStatus,
 };
 
-use super::jobs::{self, Jobs, Mark};
+use super::jobs::{self, Jobs};
 use super::outcomes::{FinalStatus, Outcome, Outcomes, left_out};
 use super::plan::{ADDRESSES, LEFT_OUT, Plan, attachment, hash_of, hashes, rows};
 use crate::complete::Values;
@@ -97,7 +97,7 @@ pub struct StoredJob {
 
 /// Where a job is.
 pub enum Place {
-    Here { folder: PathBuf, is_running: bool, mark: Option<Mark> },
+    Here { folder: PathBuf, is_running: bool, wish: QueueState },
     Redis { queue: RedisQueue, workers: Vec<WorkerStatus>, chunks: u64, lost: Vec<u64> },
 }
 
@@ -200,18 +200,18 @@ impl StoredJob {
         let known = journal.state().map_err(|error| failed(&error))?;
         // Of a running job, what is in flight is not counted.
         let totals = if is_running { known.totals() } else { known.stopped().totals() };
-        let mark = jobs::mark(folder);
-        let state = match (is_running, mark, not_sent(&info, totals)) {
-            (true, Some(Mark::Paused), _) => JobState::Paused,
+        let wish = jobs::wish(folder);
+        let state = match (is_running, wish, not_sent(&info, totals)) {
+            (true, QueueState::Paused, _) => JobState::Paused,
             (true, ..) => JobState::Running,
             (.., 0) if totals.unknown > 0 => JobState::Unknown,
             (.., 0) => JobState::Complete,
-            (_, Some(Mark::Cancelled), _) => JobState::Cancelled,
+            (_, QueueState::Cancelled, _) => JobState::Cancelled,
             _ => JobState::Incomplete,
         };
         let changed = std::fs::metadata(&path).and_then(|found| found.modified());
         let changed = changed.unwrap_or_else(|_| SystemTime::now());
-        let place = Place::Here { folder: folder.to_owned(), is_running, mark };
+        let place = Place::Here { folder: folder.to_owned(), is_running, wish };
         Ok(Self { info, plan, totals, state, cause: None, place, changed })
     }
 
@@ -280,20 +280,15 @@ impl StoredJob {
                 .code("job_is_cancelled")
         };
         match &self.place {
-            Place::Here { folder, is_running, mark } => {
-                let new = match wanted {
-                    QueueState::Paused => Some(Mark::Paused),
-                    QueueState::Cancelled => Some(Mark::Cancelled),
-                    _ => None,
-                };
-                if *mark == Some(Mark::Cancelled) && new != *mark {
+            Place::Here { folder, is_running, wish } => {
+                if *wish == QueueState::Cancelled && wanted != *wish {
                     return Err(cancelled());
                 }
-                if new == Some(Mark::Paused) && !is_running {
+                if wanted == QueueState::Paused && !is_running {
                     return Err(Failure::new(Kind::Refused, "no process is sending the job")
                         .code("job_is_not_running"));
                 }
-                jobs::set_mark(folder, new)?;
+                jobs::set_wish(folder, wanted)?;
             }
             Place::Redis { queue, .. } => {
                 if queue.set_state(&self.info.job, wanted).await? != wanted {
@@ -503,7 +498,7 @@ pub struct JobSummary {
     job: String,
     state: JobState,
     /// The state in words, such as `complete with 301 refused`.
-    summary: String,
+    pub summary: String,
     /// The number of emails.
     total: u64,
     accepted: u64,
@@ -569,13 +564,6 @@ pub const WORKERS: View = View(&[
     Column::new("REFUSED", "/refused", Show::Number),
     Column::new("UNKNOWN", "/unknown", Show::Number),
 ]);
-
-impl JobSummary {
-    /// The state in words.
-    pub fn words(&self) -> &str {
-        &self.summary
-    }
-}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

@@ -1,8 +1,7 @@
 //! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,9 +20,6 @@ use crate::failure::{Failure, Kind};
 use crate::private;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
-
-/// Emails that are asked for before their statuses are stored.
-const BATCH: usize = 100;
 
 /// Requests in flight.
 const CONCURRENCY: usize = 4;
@@ -93,54 +89,61 @@ impl Wait {
             Ok(())
         };
         StoredJob::here(folder)?.report(accepted).await?;
-        let mut known = FinalStatuses::open(folder)?;
+        let mut known = FinalStatus::read(folder)?;
+        let mut file = private::append(&folder.join(FINAL_STATUSES))?;
+        // Ends a line that a killed process did not complete.
+        file.write_all(b"\n")?;
         let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
         let progress = context.out.progress("waiting for delivery");
         loop {
-            let mut still_open = Vec::new();
-            for batch in open.chunks(BATCH) {
-                let asked = stream::iter(batch.to_vec())
-                    .map(async |(row, id)| (client.emails().get(&id).await, row, id))
-                    .buffer_unordered(CONCURRENCY)
-                    .collect::<Vec<_>>();
-                let answers = tokio::select! {
-                    answers = asked => answers,
-                    _ = stop.recv() => return Err(interrupted(open.len())),
+            let (mut still_open, count) = (Vec::new(), open.len());
+            let mut asked = stream::iter(std::mem::take(&mut open))
+                .map(async |(row, id)| (client.emails().get(&id).await, row, id))
+                .buffer_unordered(CONCURRENCY);
+            loop {
+                let (answer, row, id) = tokio::select! {
+                    answer = asked.next() => match answer {
+                        Some(answer) => answer,
+                        None => break,
+                    },
+                    _ = stop.recv() => return Err(interrupted(count)),
                 };
-                for (answer, row, id) in answers {
-                    let email = match answer {
-                        Ok(email) => email,
-                        Err(error) => {
-                            failures.with(context, Failure::from(error))?;
-                            still_open.push((row, id));
-                            continue;
-                        }
-                    };
-                    failures = FailureBudget::default();
-                    let Some(status) = &email.status else {
-                        let message =
-                            "the response contains no status, so svc cannot wait for the final one";
-                        return Err(Failure::other(message));
-                    };
-                    if status.is_final() {
-                        let (status, reason) = (status.to_string(), wait::reason(&email));
-                        known.add(FinalStatus { row, status, reason })?;
-                    } else {
+                let email = match answer {
+                    Ok(email) => email,
+                    Err(error) => {
+                        failures.with(context, Failure::from(error))?;
                         still_open.push((row, id));
+                        continue;
                     }
+                };
+                failures = FailureBudget::default();
+                let Some(status) = &email.status else {
+                    let message =
+                        "the response contains no status, so svc cannot wait for the final one";
+                    return Err(Failure::other(message));
+                };
+                match status.is_final() {
+                    true => {
+                        let (status, reason) = (status.to_string(), wait::reason(&email));
+                        let known_now = FinalStatus { row, status, reason };
+                        let line = serde_json::to_string(&known_now).map_err(io::Error::from)?;
+                        file.write_all(format!("{line}\n").as_bytes())?;
+                        known.insert(row, known_now);
+                    }
+                    false => still_open.push((row, id)),
                 }
-                let (done, left) = (known.rows.len(), still_open.len());
+                let (done, left) = (known.len(), still_open.len());
                 progress
                     .set_text(format!("waiting for delivery: {done} final, {left} in progress"));
             }
             still_open.sort_unstable();
             open = still_open;
             if open.is_empty() {
-                return known.verdict(context);
+                return verdict(context, &known);
             }
             if Instant::now() + pause > deadline {
-                let (left, all) = (open.len(), open.len() + known.rows.len());
+                let (left, all) = (open.len(), open.len() + known.len());
                 let message =
                     format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
                 return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
@@ -158,52 +161,23 @@ fn interrupted(open: usize) -> Failure {
     Failure::new(Kind::Interrupted, message)
 }
 
-/// The final statuses that are known.
-struct FinalStatuses {
-    rows: HashMap<u64, FinalStatus>,
-    file: File,
-}
-
-impl FinalStatuses {
-    fn open(folder: &Path) -> Result<Self, Failure> {
-        let (rows, path) = (FinalStatus::read(folder)?, folder.join(FINAL_STATUSES));
-        let file = private::open(&path).and_then(|mut file| {
-            file.seek(SeekFrom::End(0))?;
-            Ok(file)
-        });
-        let mut file =
-            file.map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-        // Ends a line that a killed process did not complete.
-        file.write_all(b"\n")?;
-        Ok(Self { rows, file })
+/// Fails if an email was not delivered.
+fn verdict(context: &Context, known: &HashMap<u64, FinalStatus>) -> Result<(), Failure> {
+    let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
+    for delivery in known.values() {
+        *counts.entry(delivery.status.as_str()).or_default() += 1;
+        let status = EmailStatus::from(delivery.status.as_str());
+        failed += u64::from(wait::is_undelivered(&status));
     }
-
-    fn add(&mut self, delivery: FinalStatus) -> Result<(), Failure> {
-        let line = serde_json::to_string(&delivery).map_err(|e| Failure::other(e.to_string()))?;
-        self.file.write_all(format!("{line}\n").as_bytes())?;
-        self.rows.insert(delivery.row, delivery);
-        Ok(())
+    let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let total = known.len();
+    if failed > 0 {
+        let message = format!("{failed} of {total} accepted emails were not delivered: {counts}");
+        return Err(Failure::check(message).code("bulk_not_delivered"));
     }
-
-    /// Fails if an email was not delivered.
-    fn verdict(&self, context: &Context) -> Result<(), Failure> {
-        let (mut counts, mut failed) = (BTreeMap::<_, u64>::new(), 0_u64);
-        for delivery in self.rows.values() {
-            *counts.entry(delivery.status.as_str()).or_default() += 1;
-            let status = EmailStatus::from(delivery.status.as_str());
-            failed += u64::from(wait::is_undelivered(&status));
-        }
-        let counts = counts.iter().map(|(status, count)| format!("{count} {status}"));
-        let counts = counts.collect::<Vec<_>>().join(", ");
-        let total = self.rows.len();
-        if failed > 0 {
-            let message =
-                format!("{failed} of {total} accepted emails were not delivered: {counts}");
-            return Err(Failure::check(message).code("bulk_not_delivered"));
-        }
-        if total > 0 {
-            context.out.note(&format!("delivery: {counts}"));
-        }
-        Ok(())
+    if total > 0 {
+        context.out.note(&format!("delivery: {counts}"));
     }
+    Ok(())
 }

@@ -6,11 +6,11 @@ use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
 use svc_sdk::{EmailClient, Service};
 
 use super::message::Renderer;
+use super::people::subscribers;
 use super::plan::{Plan, PreparedRow, attachment};
 use super::resume::may_continue;
 use super::run::{is_result, report, supervise};
 use super::store::{JobState, Place, QueueOption, StoredJob, all, check_durability, find_id};
-use super::subscribers::Subscribers;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
 use crate::complete::Values;
@@ -103,7 +103,7 @@ impl Work {
         if context.settings.dry_run {
             return show_first_request(context, client, &job, &renderer).await;
         }
-        let subscribers = Subscribers::read(context, client, plan.audience.as_ref(), stop).await?;
+        let subscribers = subscribers(context, client, plan, stop).await?;
         let render = |row: &_| plan.email_to_subscriber(&renderer, subscribers.as_ref(), row);
         let name = machine();
         let sdk_job = Job::new(client).concurrency(usize::from(self.concurrency));

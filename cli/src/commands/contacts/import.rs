@@ -15,17 +15,15 @@ use crate::command_spec::changes;
 use crate::output_schema::of;
 
 pub use self::report::ImportedRow;
-use self::report::RowResult;
+use self::report::{ImportReport, RowResult};
 use self::rows::ImportRow;
 use crate::command_line::shell_quoted;
 use crate::complete::Values;
-use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
-use crate::names::{self, Names};
-use crate::output::Format;
+use crate::names;
 use crate::stop::StopSignal;
 
 mod report;
@@ -115,24 +113,22 @@ impl Import {
         // Signals are handled from here on, so that the rows that were sent are always reported.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let client = context.email_client().await?;
-        let known = async |audience: &str| match context.settings.dry_run {
-            true => Ok((audience.to_owned(), HashMap::new())),
+        let mut known = HashMap::<_, Known>::new();
+        let audience = match context.settings.dry_run {
+            true => self.audience.clone(),
             false => {
-                let known = existing_contacts(context, &client, audience).await?;
-                Ok((audience.to_owned(), known))
+                let read = names::each_contact(context, &client, &self.audience, None, |contact| {
+                    Known::add(&mut known, contact);
+                    Ok(())
+                });
+                context.unless_stopped(&mut stop, read).await?
             }
-        };
-        let names = Names::Audience(&client);
-        let known = names::with_id(context, names, &self.audience, known);
-        let (audience, known) = tokio::select! {
-            known = known => known?,
-            _ = stop.recv() => return Err(context.changes.interruption()),
         };
         context.out.note(&format!("columns: {mapping}"));
         let progress = context.out.progress(format!("importing {total} rows"));
         let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
         let (stopped, started) = (Cell::new(false), Cell::new(0));
-        let has_opt_outs = rows.iter().flatten().any(|row| row.subscribed == Some(false));
+        let has_opt_outs = rows.iter().any(|row| row.subscribed == Some(false));
         if context.settings.dry_run {
             context.requests.collect();
         }
@@ -140,23 +136,15 @@ impl Import {
             .take_while(|_| std::future::ready(!stopped.get()))
             .inspect(|_| started.set(started.get() + 1))
             .map(|row| async move {
-                let row = row.map_err(|row| {
-                    let failure = Failure::input(row.why);
-                    (
-                        ImportedRow::failed(row.number, row.email, &failure, row.duplicate_of),
-                        failure,
-                    )
-                })?;
-                let (number, email) = (row.number, row.email.clone());
-                let done = import.import_row(context, client, audience, known, row).await;
-                done.map_err(|failure| {
-                    (ImportedRow::failed(number, Some(email), &failure, None), failure)
-                })
+                let imported = match &row.problem {
+                    Some(problem) => Err(Failure::input(problem)),
+                    None => import.import_row(context, client, audience, known, &row).await,
+                };
+                (row, imported)
             })
             .buffered(MAX_CONCURRENT);
         let mut results = pin!(results);
-        let (mut rows, mut counts, mut seen, mut end) =
-            (Vec::new(), report::Counts::default(), 0, None);
+        let (mut report, mut seen, mut end) = (ImportReport::default(), 0, None);
         loop {
             let result = tokio::select! {
                 result = results.next() => result,
@@ -168,22 +156,19 @@ impl Import {
                     continue;
                 }
             };
-            let Some(result) = result else { break };
+            let Some((row, imported)) = result else { break };
             seen += 1;
-            let row = result.unwrap_or_else(|(row, failure)| {
+            let imported = imported.unwrap_or_else(|failure| {
+                let failed = ImportedRow::failed(&row, &failure);
                 // No further row is sent. The rows under way are completed and reported.
                 if is_fatal(&failure) && end.is_none() {
                     stopped.set(true);
                     end = Some(failure);
                 }
-                Some(row)
+                Some(failed)
             });
-            if let Some(row) = row {
-                counts.add(&row);
-                match context.out.format() {
-                    Format::Ndjson => context.out.value(&row)?,
-                    _ => rows.push(row),
-                }
+            if let Some(imported) = imported {
+                report.add(context, imported)?;
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
         }
@@ -198,20 +183,20 @@ impl Import {
                 Existing::Update => "updated if the address exists",
             };
             let (failed, duplicates) =
-                (counts.of(RowResult::Failed), counts.of(RowResult::Duplicate));
+                (report.count(RowResult::Failed), report.count(RowResult::Duplicate));
             context.out.note(&format!(
                 "{} of {total} rows would be created, or {exists}; {failed} invalid, {duplicates} \
                  duplicate",
                 total - failed - duplicates,
             ));
-            return end.map_or_else(|| counts.dry_verdict(context, &rows, total), Err);
+            return end.map_or_else(|| report.dry_verdict(context, total), Err);
         }
-        counts.show(context, &rows, seen)?;
+        report.show(context)?;
         if end.is_some() || stopped {
-            counts.warn(context);
+            report.warn(context);
         }
         let again = context.typed_again();
-        match end.map(|failure| counts.after_unknown(failure)) {
+        match end.map(|failure| report.after_unknown(failure)) {
             Some(failure) if stopped => {
                 let hint = failure.details().hint.iter().map(|hint| format!("{hint}\n"));
                 let hint = hint.collect::<String>();
@@ -238,7 +223,7 @@ impl Import {
                 Err(Failure::new(Kind::Interrupted, message)
                     .hint(format!("go on{which}:\n{again}")))
             }
-            None => counts.verdict(total),
+            None => report.verdict(total),
         }
     }
 
@@ -278,18 +263,16 @@ impl Import {
         client: &EmailClient,
         audience: &str,
         known: &HashMap<String, Known>,
-        row: ImportRow,
+        row: &ImportRow,
     ) -> Result<Option<ImportedRow>, Failure> {
         let opts_out = row.subscribed == Some(false);
         match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
                 let remains = opts_out && known.is_subscribed();
-                Ok(Some(
-                    ImportedRow::imported(&row, RowResult::Skipped, &known.id).subscribed(remains),
-                ))
+                Ok(Some(ImportedRow::skipped(row, &known.id, remains)))
             }
             (Some(known), Existing::Update) => {
-                let update = self.update(&row);
+                let update = self.update(row);
                 let mut result = RowResult::Skipped;
                 let opt_out = ContactUpdate::new().subscribed(false);
                 for other in known.others.iter().filter(|_| opts_out) {
@@ -305,8 +288,10 @@ impl Import {
                     updated?;
                 }
                 let opts_in = row.subscribed == Some(true) && !self.resubscribe;
-                let kept = opts_in.then_some(known.subscribed == Some(false));
-                Ok(Some(ImportedRow::imported(&row, result, &known.id).opt_out_kept(kept)))
+                let opt_out_kept = opts_in.then_some(known.subscribed == Some(false));
+                let mut imported = ImportedRow::new(row, result, &known.id);
+                imported.opt_out_kept = opt_out_kept;
+                Ok(Some(imported))
             }
             (None, _) => {
                 let mut contact = NewContact::new(row.email.clone());
@@ -316,20 +301,19 @@ impl Import {
                 let call = client.contacts().create(audience, contact);
                 if context.settings.dry_run {
                     context.call(call, "").await?;
-                    return self.show_updates(context, client, &row).await.map(|()| None);
+                    return self.show_updates(context, client, row).await.map(|()| None);
                 }
                 match context.run(call).await {
                     Ok(contact) => {
                         subscribe(context, client, &contact, row.subscribed).await?;
-                        Ok(Some(ImportedRow::imported(&row, RowResult::Created, &contact.id)))
+                        Ok(Some(ImportedRow::new(row, RowResult::Created, &contact.id)))
                     }
                     // Another client added the contact in the meantime.
                     Err(failure)
                         if failure.details().status == Some(409)
                             && self.existing == Existing::Skip =>
                     {
-                        let entry = ImportedRow::imported(&row, RowResult::Skipped, None);
-                        Ok(Some(entry.subscribed(opts_out)))
+                        Ok(Some(ImportedRow::skipped(row, None, opts_out)))
                     }
                     Err(failure) => Err(failure),
                 }
@@ -374,29 +358,17 @@ impl Known {
     fn is_subscribed(&self) -> bool {
         self.subscribed != Some(false) || !self.others.is_empty()
     }
-}
 
-/// The audience's contacts, by address as it is compared.
-async fn existing_contacts(
-    context: &Context,
-    client: &EmailClient,
-    audience: &str,
-) -> Result<HashMap<String, Known>, Failure> {
-    let progress = context.out.progress("reading the audience");
-    let mut known = HashMap::<_, Known>::new();
-    let read = contact_pages::for_each(client, audience, None, |contact| {
-        let Some(email) = contact.email else { return Ok(()) };
+    /// Adds a contact of the audience to those that are known, by address as it is compared.
+    fn add(all: &mut HashMap<String, Self>, contact: Contact) {
+        let Some(email) = contact.email else { return };
         let (email, id, subscribed) = (rows::comparable(&email), contact.id, contact.subscribed);
-        match known.get_mut(&email) {
-            None => _ = known.insert(email, Known { id, subscribed, others: Vec::new() }),
+        match all.get_mut(&email) {
+            None => _ = all.insert(email, Self { id, subscribed, others: Vec::new() }),
             Some(known) if subscribed != Some(false) => known.others.push(id),
             Some(_) => {}
         }
-        Ok(())
-    });
-    read.await?;
-    drop(progress);
-    Ok(known)
+    }
 }
 
 /// A command line of the import with `--existing update`.

@@ -319,39 +319,37 @@ fn item(item: &BatchItem, index: Option<usize>) -> Item<'_> {
 /// `not_sent` emails of the file are not in the response.
 fn verdict(response: &BatchResponse, not_sent: usize) -> Result<(), Failure> {
     let (requested, reported) = (response.requested, response.items.len());
-    if !response.is_complete() {
+    let (refused, all) = (response.refused().count() + not_sent, requested + not_sent);
+    let is_unknown = |item: &&BatchItem| {
+        !matches!(item.outcome, BatchOutcome::Accepted(_) | BatchOutcome::Refused(_))
+    };
+    let unknown = response.items.iter().filter(is_unknown).count();
+    let problem = match () {
+        () if reported != requested => {
+            format!("the request contained {requested} emails, but the response reports {reported}")
+        }
+        () if !response.is_complete() => {
+            "the response does not tell the result of each email".to_owned()
+        }
+        () if unknown > 0 => {
+            format!("the response does not report the result of {unknown} of {all} emails")
+        }
+        () => String::new(),
+    };
+    if !problem.is_empty() {
         // It is unknown which emails were accepted, so this must not look like a success.
-        let problem = match reported == requested {
-            true => "the response does not tell the result of each email".to_owned(),
-            false => format!(
-                "the request contained {requested} emails, but the response reports {reported}"
-            ),
-        };
         return Err(Failure::new(Kind::OutcomeUnknown, problem)
             .code("batch_incomplete")
             .hint("find out which emails were accepted before you send the file again"));
     }
-    let (refused, requested) = (response.refused().count() + not_sent, requested + not_sent);
-    let is_unknown = |item: &BatchItem| {
-        !matches!(item.outcome, BatchOutcome::Accepted(_) | BatchOutcome::Refused(_))
-    };
-    let unknown = response.items.iter().filter(|item| is_unknown(item)).count();
-    if unknown > 0 {
-        return Err(Failure::new(
-            Kind::OutcomeUnknown,
-            format!("the response does not report the result of {unknown} of {requested} emails"),
-        )
-        .code("batch_incomplete")
-        .hint("find out whether these were accepted before you send them again"));
-    }
     if refused > 0 {
-        let hint = match refused == requested {
+        let hint = match refused == all {
             true => "none was accepted: correct them and send the file again",
             false => "the others were accepted: send only the refused ones again",
         };
         return Err(Failure::new(
             Kind::PartlyRefused,
-            format!("{refused} of {requested} emails were refused"),
+            format!("{refused} of {all} emails were refused"),
         )
         .code("batch_partly_refused")
         .hint(hint));

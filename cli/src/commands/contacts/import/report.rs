@@ -17,7 +17,7 @@ const VIEW: View = View(&[
 ]);
 
 /// A row of the report.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ImportedRow {
     /// The row number as in a spreadsheet: the header is row 1.
@@ -33,7 +33,7 @@ pub struct ImportedRow {
     /// Whether the contact has opted out, although the file subscribes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
-    opt_out_kept: Option<bool>,
+    pub(super) opt_out_kept: Option<bool>,
     /// The row that unsubscribes the contact, although this one subscribes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
@@ -52,11 +52,12 @@ pub struct ImportedRow {
 }
 
 /// What became of a row.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RowResult {
     Created,
     Updated,
+    #[default]
     Skipped,
     Duplicate,
     Failed,
@@ -64,132 +65,106 @@ pub(super) enum RowResult {
 }
 
 impl ImportedRow {
-    /// A row without a failure, and the id of its contact, if that is known.
-    pub(super) fn imported<'a>(
+    /// A row, what became of it, and the id of its contact, if that is known.
+    pub(super) fn new<'a>(
         row: &ImportRow,
         result: RowResult,
         id: impl Into<Option<&'a String>>,
     ) -> Self {
-        let by = row.unsubscribed_by.filter(|_| result != RowResult::Skipped);
+        let is_applied = matches!(result, RowResult::Created | RowResult::Updated);
+        let by = row.unsubscribed_by.filter(|_| is_applied);
         Self {
+            row: row.number,
+            email: Some(row.email.clone()).filter(|email| !email.is_empty()),
+            result,
             id: id.into().cloned(),
             unsubscribed_by: by,
             why: by.map(|row| format!("row {row} unsubscribes the contact")),
-            ..Self::new(row.number, Some(row.email.clone()), result)
+            ..Self::default()
         }
     }
 
-    /// A row that was not imported, because its address is in an earlier one, or with this failure.
-    pub(super) fn failed(
-        row: u64,
-        email: Option<String>,
-        failure: &Failure,
-        duplicate_of: Option<u64>,
+    /// A row whose contact exists, and may remain subscribed although the file unsubscribes it.
+    pub(super) fn skipped<'a>(
+        row: &ImportRow,
+        id: impl Into<Option<&'a String>>,
+        still_subscribed: bool,
     ) -> Self {
-        let result = match (duplicate_of, failure.kind()) {
+        let why = still_subscribed.then(|| STILL_SUBSCRIBED.to_owned());
+        Self { still_subscribed, why, ..Self::new(row, RowResult::Skipped, id) }
+    }
+
+    /// A row that was not imported, because its address is in an earlier one, or with this failure.
+    pub(super) fn failed(row: &ImportRow, failure: &Failure) -> Self {
+        let result = match (row.duplicate_of, failure.kind()) {
             (Some(_), _) => RowResult::Duplicate,
             (None, Kind::OutcomeUnknown) => RowResult::Unknown,
             (None, _) => RowResult::Failed,
         };
-        let error = failure.details().clone();
+        let (duplicate_of, error) = (row.duplicate_of, failure.details().clone());
         let why = Some(error.message.clone());
-        Self { error: Some(Box::new(error)), duplicate_of, why, ..Self::new(row, email, result) }
-    }
-
-    fn new(row: u64, email: Option<String>, result: RowResult) -> Self {
-        let (id, unsubscribed_by, error, duplicate_of, why) = Default::default();
-        let (still_subscribed, opt_out_kept) = (false, None);
-        Self {
-            row,
-            email,
-            result,
-            id,
-            still_subscribed,
-            opt_out_kept,
-            unsubscribed_by,
-            error,
-            duplicate_of,
-            why,
-        }
-    }
-
-    /// Sets whether the contact was skipped, although the file unsubscribes it.
-    pub(super) fn subscribed(mut self, remains: bool) -> Self {
-        self.still_subscribed = remains;
-        self.why = if remains { Some(STILL_SUBSCRIBED.to_owned()) } else { self.why };
-        self
-    }
-
-    /// Sets whether the contact has opted out, although the file subscribes it.
-    pub(super) fn opt_out_kept(self, opt_out_kept: Option<bool>) -> Self {
-        Self { opt_out_kept, ..self }
+        Self { error: Some(Box::new(error)), duplicate_of, why, ..Self::new(row, result, None) }
     }
 }
 
-/// How many rows have which result.
+/// The rows so far.
 #[derive(Default)]
-pub(super) struct Counts {
-    results: [usize; 6],
-    /// The numbers of skipped rows whose opt-out was not applied.
-    still_subscribed: Vec<u64>,
-    /// Contacts that the file subscribes, but that have opted out.
-    kept_opt_outs: usize,
-}
+pub(super) struct ImportReport(Vec<ImportedRow>);
 
-impl Counts {
-    pub(super) fn add(&mut self, row: &ImportedRow) {
-        self.results[row.result as usize] += 1;
-        self.still_subscribed.extend(row.still_subscribed.then_some(row.row));
-        self.kept_opt_outs += usize::from(row.opt_out_kept == Some(true));
+impl ImportReport {
+    pub(super) fn add(&mut self, context: &Context, row: ImportedRow) -> Result<(), Failure> {
+        if context.out.format() == Format::Ndjson {
+            context.out.value(&row)?;
+        }
+        self.0.push(row);
+        Ok(())
     }
 
-    pub(super) fn of(&self, result: RowResult) -> usize {
-        self.results[result as usize]
+    /// How many rows have this result.
+    pub(super) fn count(&self, result: RowResult) -> usize {
+        self.0.iter().filter(|row| row.result == result).count()
     }
 
     /// Prints the rows that people have to know of, and totals, in a table, and every row in JSON.
-    pub(super) fn show(
-        &self,
-        context: &Context,
-        rows: &[ImportedRow],
-        total: usize,
-    ) -> Result<(), Failure> {
+    pub(super) fn show(&self, context: &Context) -> Result<(), Failure> {
         match context.out.format() {
             Format::Ndjson => {}
             Format::Table => {
-                show_reasons(context, rows)?;
-                let [created, updated, skipped, duplicate, failed, unknown] = self.results;
+                self.show_reasons(context)?;
                 let sentence = format!(
-                    "{total} rows: {created} created, {updated} updated, {skipped} skipped, \
-                     {duplicate} duplicate, {failed} failed, {unknown} unknown",
+                    "{} rows: {} created, {} updated, {} skipped, {} duplicate, {} failed, \
+                     {} unknown",
+                    self.0.len(),
+                    self.count(RowResult::Created),
+                    self.count(RowResult::Updated),
+                    self.count(RowResult::Skipped),
+                    self.count(RowResult::Duplicate),
+                    self.count(RowResult::Failed),
+                    self.count(RowResult::Unknown),
                 );
                 context.out.done(&sentence, &())?;
             }
-            _ => context.out.value(&rows)?,
+            _ => context.out.value(&self.0)?,
         }
-        if self.kept_opt_outs > 0 {
+        let kept_opt_outs = self.0.iter().filter(|row| row.opt_out_kept == Some(true)).count();
+        if kept_opt_outs > 0 {
             context.out.warning(&format!(
                 "{} unsubscribed, although the file says otherwise, because an opt-out in the \
                  service wins; --resubscribe applies the file",
-                remain(self.kept_opt_outs)
+                remain(kept_opt_outs)
             ));
         }
         Ok(())
     }
 
     /// The failure of a dry run with rows that would not be imported, which it shows.
-    pub(super) fn dry_verdict(
-        self,
-        context: &Context,
-        rows: &[ImportedRow],
-        total: usize,
-    ) -> Result<(), Failure> {
+    pub(super) fn dry_verdict(&self, context: &Context, total: usize) -> Result<(), Failure> {
         let Err(mut failure) = self.verdict(total) else { return Ok(()) };
         if context.out.is_table() {
-            show_reasons(context, rows)?;
+            self.show_reasons(context)?;
         }
         let fields =
-            rows.iter().filter_map(|row| Some((format!("row {}", row.row), row.why.clone()?)));
+            self.0.iter().filter_map(|row| Some((format!("row {}", row.row), row.why.clone()?)));
         failure.details_mut().fields = fields.collect();
         Err(failure)
     }
@@ -197,7 +172,7 @@ impl Counts {
     /// The failure that ended the import early. It must not suggest that no row was processed if
     /// the outcome of an earlier one is unknown.
     pub(super) fn after_unknown(&self, mut failure: Failure) -> Failure {
-        let (details, unknown) = (failure.details_mut(), self.of(RowResult::Unknown));
+        let (details, unknown) = (failure.details_mut(), self.count(RowResult::Unknown));
         if unknown > 0 && matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
             details.kind = Kind::OutcomeUnknown;
             details.outcome = Some(Outcome::Unknown.as_str());
@@ -207,9 +182,10 @@ impl Counts {
     }
 
     /// The failure of an import that did not import every row.
-    pub(super) fn verdict(self, total: usize) -> Result<(), Failure> {
+    pub(super) fn verdict(&self, total: usize) -> Result<(), Failure> {
         let (mut problems, mut hints) = (Vec::new(), Vec::new());
-        let [.., duplicates, failed, unknown] = self.results;
+        let [duplicates, failed, unknown] =
+            [RowResult::Duplicate, RowResult::Failed, RowResult::Unknown].map(|it| self.count(it));
         if unknown > 0 {
             problems.push(format!("the outcome of {unknown} of {total} rows is unknown"));
         }
@@ -246,8 +222,9 @@ impl Counts {
             _ => (Kind::OutcomeUnknown, "import_outcome_unknown"),
         };
         let mut failure = Failure::new(kind, problems.join(", ")).code(code).hint(hints.join("\n"));
-        let row = |row: &u64| (format!("row {row}"), STILL_SUBSCRIBED.to_owned());
-        failure.details_mut().fields = self.still_subscribed.iter().map(row).collect();
+        let remaining = self.0.iter().filter(|row| row.still_subscribed);
+        let field = |row: &ImportedRow| (format!("row {}", row.row), STILL_SUBSCRIBED.to_owned());
+        failure.details_mut().fields = remaining.map(field).collect();
         Err(failure)
     }
 
@@ -259,15 +236,15 @@ impl Counts {
     }
 
     fn still_subscribed(&self) -> Option<String> {
-        let count = self.still_subscribed.len();
+        let count = self.0.iter().filter(|row| row.still_subscribed).count();
         let problem = || format!("{} subscribed, although the file says otherwise", remain(count));
         (count > 0).then(problem)
     }
-}
 
-fn show_reasons(context: &Context, rows: &[ImportedRow]) -> Result<(), Failure> {
-    let bad = rows.iter().filter(|row| row.why.is_some()).collect::<Vec<_>>();
-    if bad.is_empty() { Ok(()) } else { context.out.list(&bad, VIEW, "") }
+    fn show_reasons(&self, context: &Context) -> Result<(), Failure> {
+        let bad = self.0.iter().filter(|row| row.why.is_some()).collect::<Vec<_>>();
+        if bad.is_empty() { Ok(()) } else { context.out.list(&bad, VIEW, "") }
+    }
 }
 
 const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the file says otherwise";

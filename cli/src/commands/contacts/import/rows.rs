@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::columns::{ColumnOptions, no_address};
+use crate::input::columns::ColumnOptions;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
+use crate::input::people::{PeopleFile, Person};
 use crate::input::records::{Record, Records};
 use crate::input::{email, exact_json};
 
@@ -17,6 +18,7 @@ use crate::input::{email, exact_json};
 pub(super) struct ImportRow {
     /// The number of its record.
     pub(super) number: u64,
+    /// The address as it is in the file; empty if the row has none.
     pub(super) email: String,
     pub(super) name: Option<String>,
     pub(super) topics: Vec<String>,
@@ -24,23 +26,11 @@ pub(super) struct ImportRow {
     /// The row with the same address that unsubscribes the contact, although this one says yes.
     pub(super) unsubscribed_by: Option<u64>,
     pub(super) metadata: Map<String, Value>,
-}
-
-/// A row that is not imported.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct InvalidRow {
-    pub(super) number: u64,
-    /// The address as it is in the file, if the row has one.
-    pub(super) email: Option<String>,
-    pub(super) why: String,
+    /// Why the row is not imported.
+    pub(super) problem: Option<String>,
     /// The row with the same address that is imported.
     pub(super) duplicate_of: Option<u64>,
-    /// Whether the row says that the person is subscribed.
-    subscribed: Option<bool>,
 }
-
-/// Every row, or the reason why it is invalid.
-pub(super) type Rows = Vec<Result<ImportRow, InvalidRow>>;
 
 /// What a column or key is.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,57 +53,46 @@ pub(crate) const EXPORT_HEADER: [&str; 6] =
 /// Reads a file. Returns its rows and how its columns are read, such as `plan → metadata.plan`.
 pub(super) async fn read(
     context: &Context,
-    mut records: Records,
+    records: Records,
     options: &ColumnOptions,
-) -> Result<(Rows, String), Failure> {
-    let header = records.columns().map(<[_]>::to_vec);
-    options.check(header.as_deref())?;
-    let mut opt_outs = options.opt_outs();
-    if let Some(header) = &header {
-        opt_outs.see_columns(header);
-        if header.iter().map(AsRef::as_ref).eq(EXPORT_HEADER) {
-            records.keep_white_space();
-        }
+) -> Result<(Vec<ImportRow>, String), Failure> {
+    let mut file = PeopleFile::new(records, options)?;
+    let header = file.columns.take();
+    if header.iter().flatten().map(AsRef::as_ref).eq(EXPORT_HEADER) {
+        file.records.keep_white_space();
     }
     let mut all = Vec::new();
-    while let Some(record) = records.next()? {
-        all.push(record);
+    while let Some(person) = file.next()? {
+        all.push(person);
     }
     let columns = header.clone().unwrap_or_else(|| keys(&all));
     let mut fields = HashMap::new();
     for column in &columns {
         fields.insert(Arc::clone(column), field(column, options)?);
     }
-    let found = options.address(&columns.iter().map(AsRef::as_ref));
-    let at = match header.is_some() {
-        true => {
-            let found = found.and_then(|at| at.ok_or_else(no_address));
-            let at = found.map_err(|failure| records.in_file(failure))?;
-            let repeated = refuse_repeated(&columns, at, &fields);
-            repeated.map_err(|failure| records.in_file(failure))?;
-            warn_of_unnamed(context, &columns, &all);
-            Some(at)
-        }
-        // Each object has its own keys.
-        false => found.ok().flatten(),
-    };
-    let mapping = described(&columns, at, &fields, &opt_outs);
-    let mut rows = RowsByAddress::default();
-    for record in all {
-        let subscribed = opt_outs.judge(&record);
-        rows.push(row(record, subscribed, options, &fields, header.is_some()));
+    let names = columns.iter().map(AsRef::as_ref);
+    let address = file.address.or_else(|| options.address(&names).ok().flatten());
+    if let Some(at) = file.address {
+        let repeated = refuse_repeated(&columns, at, &fields);
+        repeated.map_err(|failure| file.records.in_file(failure))?;
+        warn_of_unnamed(context, &columns, &all);
     }
+    let PeopleFile { records, opt_outs, .. } = file;
+    let mapping = described(&columns, address, &fields, &opt_outs);
+    let rows = all.into_iter().map(|person| row(person, &fields, header.is_some()));
+    let mut rows = rows.collect::<Vec<_>>();
     let asked = opt_outs.ask_about_unknown_words(context).await;
     asked
         .and_then(|()| refuse_contradiction(&opt_outs, options))
         .map_err(|failure| records.in_file(failure))?;
-    Ok((rows.finish(opt_outs.is_told), mapping))
+    import_each_once(&mut rows, opt_outs.is_told);
+    Ok((rows, mapping))
 }
 
 /// The keys of all objects, in the order of their appearance.
-fn keys(records: &[Record]) -> Vec<Arc<str>> {
+fn keys(people: &[Person]) -> Vec<Arc<str>> {
     let (mut seen, mut keys) = (std::collections::HashSet::new(), Vec::new());
-    for (key, _) in records.iter().flat_map(|record| &record.fields) {
+    for (key, _) in people.iter().flat_map(|person| &person.record.fields) {
         if seen.insert(Arc::clone(key)) {
             keys.push(Arc::clone(key));
         }
@@ -198,12 +177,11 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     )))
 }
 
-fn warn_of_unnamed(context: &Context, columns: &[Arc<str>], records: &[Record]) {
+fn warn_of_unnamed(context: &Context, columns: &[Arc<str>], people: &[Person]) {
     let unnamed = columns.iter().enumerate().filter(|(_, name)| name.trim().is_empty());
     for (at, _) in unnamed {
-        let has_value =
-            |record: &Record| record.fields.get(at).is_some_and(|(_, value)| *value != "");
-        if records.iter().any(has_value) {
+        let value = |person: &Person| Some(person.record.fields.get(at)?.1 != "");
+        if people.iter().any(|person| value(person) == Some(true)) {
             let column = at + 1;
             context.out.warning(&format!("column {column} has no name and is not imported"));
         }
@@ -241,21 +219,10 @@ fn described(
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn row(
-    record: Record,
-    subscribed: Subscribed,
-    options: &ColumnOptions,
-    fields: &HashMap<Arc<str>, Field>,
-    is_csv: bool,
-) -> Result<ImportRow, InvalidRow> {
+fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> ImportRow {
+    let Person { record, address, subscribed } = person;
     let Record { number, fields: values, mut problem } = record;
     let mut row = ImportRow { number, ..ImportRow::default() };
-    let address = options.address(&values.iter().map(|(name, _)| name.as_ref()));
-    let address = address.unwrap_or_else(|failure| {
-        let why = failure.details().message.replace("columns", "keys");
-        problem.get_or_insert(why);
-        None
-    });
     let has_name = fields.values().any(|field| *field == Field::Name);
     let (mut parts, mut filled) = ([None, None], Vec::new());
     // All values are read, so that the report names the address, and an opt-out is not missed.
@@ -300,10 +267,7 @@ fn row(
         row.name = Some(parts.join(" "));
     }
     let no_address = row.email.is_empty().then(|| "the row has no email address".to_owned());
-    match problem.or(no_address) {
-        None => Ok(row),
-        Some(why) => Err(row.invalid(why)),
-    }
+    ImportRow { problem: problem.or(no_address), ..row }
 }
 
 impl ImportRow {
@@ -355,62 +319,36 @@ impl ImportRow {
             }
         }
     }
-
-    fn invalid(self, why: String) -> InvalidRow {
-        InvalidRow {
-            number: self.number,
-            email: (!self.email.is_empty()).then_some(self.email),
-            why,
-            duplicate_of: None,
-            subscribed: self.subscribed,
-        }
-    }
 }
 
-/// The rows of a file, each address once.
-#[derive(Default)]
-struct RowsByAddress {
-    all: Rows,
-    /// The index of the first row with each address, as it is compared.
-    first: HashMap<String, usize>,
-}
-
-impl RowsByAddress {
-    fn push(&mut self, row: Result<ImportRow, InvalidRow>) {
-        let row = row.and_then(|row| {
-            let index = self.all.len();
-            let first = *self.first.entry(comparable(&row.email)).or_insert(index);
-            let Some(first) = self.all.get(first) else { return Ok(row) };
-            let number = first.as_ref().map_or(0, |row| row.number);
-            let invalid = row.invalid(format!("the address is already in row {number}"));
-            Err(InvalidRow { duplicate_of: Some(number), ..invalid })
-        });
-        self.all.push(row);
-    }
-
-    /// The rows. One that says that a person has opted out wins over the others with the same
-    /// address, wherever it is, and even if it is not imported itself.
-    fn finish(mut self, is_told: bool) -> Rows {
-        let opted_out = self.all.iter().filter_map(|row| row.as_ref().err());
-        let opted_out = opted_out.filter(|row| row.subscribed == Some(false));
-        let opted_out = opted_out.filter_map(|row| {
-            let index = self.first.get(&comparable(row.email.as_deref()?))?;
-            Some((*index, row.number))
-        });
-        for (index, number) in opted_out.collect::<Vec<_>>() {
-            if let Ok(row) = &mut self.all[index]
-                && row.subscribed != Some(false)
-            {
-                row.unsubscribed_by = (row.subscribed == Some(true)).then_some(number);
-                row.subscribed = Some(false);
-            }
+/// Of the rows of an address, only the first valid one is imported. One that says that the person has
+/// opted out wins over it, wherever it is, and even if it is not imported itself.
+fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
+    let mut first = HashMap::new();
+    for at in 0..rows.len() {
+        if rows[at].problem.is_some() {
+            continue;
         }
-        // A new contact is subscribed, unless its row says otherwise.
-        let told = |row: ImportRow| match row.subscribed {
-            None if is_told => Err(row.invalid(NOT_SAID.to_owned())),
-            _ => Ok(row),
-        };
-        self.all.into_iter().map(|row| row.and_then(told)).collect()
+        let imported = *first.entry(comparable(&rows[at].email)).or_insert(at);
+        if imported != at {
+            let number = rows[imported].number;
+            rows[at].problem = Some(format!("the address is already in row {number}"));
+            rows[at].duplicate_of = Some(number);
+        }
+    }
+    for at in 0..rows.len() {
+        let (number, opts_out) = (rows[at].number, rows[at].subscribed == Some(false));
+        if let Some(imported) = first.get(&comparable(&rows[at].email)).filter(|_| opts_out)
+            && let row = &mut rows[*imported]
+            && row.subscribed != Some(false)
+        {
+            row.unsubscribed_by = (row.subscribed == Some(true)).then_some(number);
+            row.subscribed = Some(false);
+        }
+    }
+    // A new contact is subscribed, unless its row says otherwise.
+    for row in rows.iter_mut().filter(|row| is_told && row.subscribed.is_none()) {
+        row.problem.get_or_insert_with(|| NOT_SAID.to_owned());
     }
 }
 
