@@ -275,12 +275,10 @@ async fn examine<'a>(
 }
 
 impl Report<'_> {
-    /// The names of the checks that were not passed.
-    fn not_passed(&self, severity: Severity) -> Vec<&str> {
-        let findings = self.findings.iter().filter(|(check, finding)| {
-            check.severity == severity && finding.verdict == Verdict::NotPassed
-        });
-        findings.map(|(check, _)| check.name).collect()
+    /// The names of the checks with this result.
+    fn graded(&self, grade: Grade) -> Vec<&str> {
+        let is_graded = |(check, finding): &&(&Check, Finding)| Grade::of(check, finding) == grade;
+        self.findings.iter().filter(is_graded).map(|(check, _)| check.name).collect()
     }
 
     fn show(
@@ -289,10 +287,8 @@ impl Report<'_> {
         exam: &Exam,
         again: impl Fn(&str) -> String,
     ) -> Result<(), Failure> {
-        let failures = self.not_passed(Severity::Failure).len();
-        let advice = self.not_passed(Severity::Advice).len();
-        let skipped = self.findings.iter().filter(|(_, found)| found.verdict == Verdict::Skipped);
-        let skipped = skipped.count();
+        let count = |grade| self.graded(grade).len();
+        let [failures, advice, skipped] = [Grade::Failed, Grade::Advice, Grade::Skipped].map(count);
         let service = exam.service;
         let dir = context.settings.data_dir.join("certify");
         let stored = |name: &str, body: &[u8]| {
@@ -341,8 +337,7 @@ impl Report<'_> {
     }
 
     fn result(self, strict: bool, exam: &Exam) -> Result<(), Failure> {
-        let failures = self.not_passed(Severity::Failure);
-        let advice = self.not_passed(Severity::Advice);
+        let (failures, advice) = (self.graded(Grade::Failed), self.graded(Grade::Advice));
         if !failures.is_empty() {
             let mut message = format!("the receiver failed: {}", failures.join(", "));
             if let Some((check, _)) = &self.lost {
@@ -407,7 +402,7 @@ struct CheckResult<'a> {
     body_file: Option<String>,
 }
 
-#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
     Passed,

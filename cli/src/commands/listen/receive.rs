@@ -223,9 +223,8 @@ impl Receiver {
             body: serde_json::from_slice(&body).unwrap_or_default(),
         };
         let Some(url) = target else { return Ok((report, empty(StatusCode::OK))) };
-        let mut headers = head.headers;
-        remove_hop_by_hop(&mut headers);
-        let mut delivery = Delivery { url: url.clone(), headers, body };
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let mut delivery = Delivery::new(url, headers, body);
         if let Some(secret) = &self.signer {
             delivery.sign(self.service, secret);
         }

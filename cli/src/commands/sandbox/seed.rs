@@ -1,6 +1,7 @@
 //! The `svc sandbox seed` command.
 
 use clap::Args;
+use svc_reference_server::client::Client;
 
 use crate::command_spec::reads;
 use crate::context::Context;
@@ -26,6 +27,6 @@ pub struct Seed {
 
 impl Seed {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        OfOrganization::default().document(context, |client| client.seed_file()).await
+        OfOrganization::default().document(context, Client::seed_file).await
     }
 }
