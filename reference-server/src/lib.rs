@@ -1,4 +1,4 @@
-//! An embeddable local server that implements the email service and the
+//! The sandbox: an embeddable local server that implements the email service and the
 //! extraction service.
 //!
 //! Use it in tests, or run it while you develop: it implements every documented

@@ -1,4 +1,4 @@
-//! The application's tests use the local server.
+//! The application's tests use the sandbox.
 
 use svc_reference_server::{Server, StartError};
 
