@@ -1,5 +1,5 @@
-//! The sandbox: the reference server, either one that already runs on the data directory or one
-//! inside this process.
+//! The sandbox: the reference server, either one that already runs for the data directory, on it or in
+//! memory, or one inside this process.
 //!
 //! If several commands run at once, one of them serves all. Each of the others holds a lease, an
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 #[cfg(feature = "sandbox")]
-pub use with_server::{Sandbox, find, in_memory_dir, seeded};
+pub use with_server::{Sandbox, cannot_start, find, in_memory_dir, seeded};
 #[cfg(not(feature = "sandbox"))]
 pub use without_server::Sandbox;
 
@@ -31,6 +31,7 @@ mod with_server {
 
     use super::{Failure, Path, PathBuf, Settings};
     use crate::failure::with_causes;
+    use crate::settings::is_unknown;
 
     /// Time limit for finding a server or becoming one.
     const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,30 +48,47 @@ mod with_server {
     }
 
     /// Sets the keys of the seeded organization and the control token that the environment names.
-    pub fn seeded(mut builder: Builder, settings: &Settings) -> Builder {
-        let variable = |name| settings.variable(name).map(|variable| variable.value);
-        let keys = ["SVC_SANDBOX_EMAIL_KEY", "SVC_SANDBOX_EXTRACTION_KEY"].map(variable);
-        let [email, extraction] = keys;
-        if let Some(key) = email {
-            builder = builder.email_key(key);
+    pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Failure> {
+        if let Some(key) = settings.variable("SVC_SANDBOX_EMAIL_KEY")? {
+            builder = builder.email_key(key.value);
         }
-        if let Some(key) = extraction {
-            builder = builder.extraction_key(key);
+        if let Some(key) = settings.variable("SVC_SANDBOX_EXTRACTION_KEY")? {
+            builder = builder.extraction_key(key.value);
         }
-        match variable("SVC_SANDBOX_CONTROL_TOKEN") {
-            Some(token) => builder.control_token(token),
+        Ok(match settings.variable("SVC_SANDBOX_CONTROL_TOKEN")? {
+            Some(token) => builder.control_token(token.value),
             None => builder,
-        }
+        })
     }
 
     /// A server inside this command. In a container, its data directory may be a volume.
-    fn embedded(settings: &Settings) -> Builder {
-        let network = settings.variable("SVC_SANDBOX_NETWORK");
+    fn embedded(settings: &Settings) -> Result<Builder, Failure> {
+        let network = settings.variable("SVC_SANDBOX_NETWORK")?;
         let network = network.and_then(|network| network.value.parse().ok());
         let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
         let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
         let builder = builder.data_dir(&settings.sandbox_dir);
         seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
+    }
+
+    /// Why no server could start on a data directory.
+    pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
+        let failure = Failure::other(format!("cannot start the sandbox: {}", with_causes(error)));
+        failure.hint(match is_unknown(dir) {
+            true => "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true"
+                .to_owned(),
+            false => format!("its data directory is {}{}", dir.display(), user()),
+        })
+    }
+
+    #[cfg(unix)]
+    fn user() -> String {
+        format!(", and this process has the user ID {}", rustix::process::getuid().as_raw())
+    }
+
+    #[cfg(not(unix))]
+    fn user() -> String {
+        String::new()
     }
 
     /// The sandbox of this run.
@@ -90,22 +108,22 @@ mod with_server {
     }
 
     impl Sandbox {
-        /// The base URL of the server that runs on a data directory.
+        /// The base URL of the server of a data directory, if it runs.
         pub fn running_url(dir: &Path) -> Option<String> {
-            find_running(dir).map(|server| server.base_url())
+            find(dir).map(|server| server.base_url())
         }
 
         /// Opens an existing data directory for a short read. Takes no lease, and a server
         /// started here is not announced to other commands.
         pub async fn peek(settings: &Settings) -> Option<Self> {
             let dir = &settings.sandbox_dir;
-            if let Some(server) = find_running(dir) {
+            if let Some(server) = find(dir) {
                 return Some(Self::running(&server, None));
             }
             if !dir.is_dir() {
                 return None;
             }
-            let server = embedded(settings).discoverable(false).start().await.ok()?;
+            let server = embedded(settings).ok()?.discoverable(false).start().await.ok()?;
             Some(Self::own(server))
         }
 
@@ -114,24 +132,18 @@ mod with_server {
             let dir = &settings.sandbox_dir;
             let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
-                if let Some(server) = find_running(dir)
+                if let Some(server) = find(dir)
                     && let Ok(Some(lease)) = lease(&server).await
                 {
                     return Ok(Self::running(&server, Some(Hold::Lease(lease))));
                 }
-                match embedded(settings).start().await {
+                match embedded(settings)?.start().await {
                     Ok(server) => return Ok(Self::own(server)),
                     // Another server is starting or shutting down.
                     Err(StartError::InUse { .. }) if Instant::now() < deadline => {
                         tokio::time::sleep(RETRY_INTERVAL).await;
                     }
-                    Err(error) => {
-                        return Err(Failure::other(format!(
-                            "cannot start the sandbox: {}",
-                            with_causes(&error)
-                        ))
-                        .hint(format!("its data directory is {}", dir.display())));
-                    }
+                    Err(error) => return Err(cannot_start(dir, &error)),
                 }
             }
         }

@@ -12,6 +12,8 @@ mod proxy;
 mod resolve;
 pub mod table;
 
+#[cfg(feature = "sandbox")]
+pub use directories::is_unknown;
 pub use env::{Env, key_variables, url_setting_names};
 pub use files::ProfileFile;
 pub use flags::GlobalFlags;

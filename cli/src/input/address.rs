@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// As [`parse`], for an address to listen on: `:PORT` stands for all addresses.
+/// As [`parse`], for an address to listen on: `:PORT` stands for all IPv4 addresses.
 #[cfg(feature = "sandbox")]
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     match text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {

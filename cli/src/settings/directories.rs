@@ -1,5 +1,7 @@
 //! Where `svc` keeps its files.
 
+#[cfg(feature = "sandbox")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
@@ -10,6 +12,12 @@ use super::env::Env;
 /// In place of the home directory of a user who has neither an entry nor `HOME`, as in containers.
 /// Nothing can be read or written below it, and an error about a file there says what to do.
 const UNKNOWN_HOME: &str = "/dev/null/unknown home directory, set HOME";
+
+/// Whether a path stands for one in an unknown home directory.
+#[cfg(feature = "sandbox")]
+pub fn is_unknown(path: &Path) -> bool {
+    path.starts_with(UNKNOWN_HOME)
+}
 
 /// The directories for configuration and for data.
 pub(super) fn directories(env: &Env) -> (PathBuf, PathBuf) {

@@ -256,6 +256,7 @@ impl Settings {
         let format = values.get::<String>("output").and_then(|Sourced { value, source }| {
             Some(Sourced { value: Format::from_str(&value, false).ok()?, source })
         });
+        variable(env, &file, "SVC_SANDBOX_DIR")?;
         let sandbox_dir = env.path("SVC_SANDBOX_DIR").or_else(|| file.path("SVC_SANDBOX_DIR"));
         // An option may name a file whose name is not UTF-8.
         let ca_bundle = flags.ca_bundle.clone();
@@ -321,10 +322,10 @@ impl Settings {
         self.env.cwd.join(path)
     }
 
-    /// A variable of the environment or of the file of `--env-file`, unless it is empty.
+    /// A variable of the environment or of the file of `--env-file`, which must not be empty.
     #[cfg(feature = "sandbox")]
-    pub fn variable(&self, name: &'static str) -> Option<Sourced<String>> {
-        variable(&self.env, &self.env_file, name).ok().flatten()
+    pub fn variable(&self, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
+        variable(&self.env, &self.env_file, name)
     }
 
     /// The time zone of times without one, which the machine must know.

@@ -152,6 +152,12 @@ async fn a_mistake_names_line_and_field_and_nothing_is_applied() {
         ("aud_news", "news", "line 32: organizations[1].audiences[0].id: must be aud_"),
         ("shop.test", "shop", "line 13: organizations[1].domains[0].name: must"),
         ("\"Shop\"", "\"\"", "line 11: organizations[1].name: must"),
+        ("\"Shop\"", "\"Sandbox\"", "line 11: organizations[1].name: is in the file twice"),
+        (
+            "sk_test_shop",
+            "mk_test_shop",
+            "line 20: organizations[1].keys[1].key: is in the file twice",
+        ),
     ] {
         let file = FILE.replace("URL", "http://127.0.0.1:9/").replace(from, to);
         let builder = Server::builder().data_dir(directory.path());

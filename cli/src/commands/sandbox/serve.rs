@@ -13,13 +13,13 @@ use svc_reference_server::client::RequestHandled;
 use svc_reference_server::{Builder, InvalidSeed, Network};
 
 use crate::command_spec::local;
-use crate::context::{Context, SANDBOX_EMAIL_KEY};
+use crate::context::Context;
 use crate::control::Given as _;
 use crate::failure::Failure;
 use crate::input::{address, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
-use crate::sandbox::{in_memory_dir, seeded};
+use crate::sandbox::{cannot_start, in_memory_dir, seeded};
 use crate::settings::{GlobalFlags, Sourced, table};
 
 /// Run the sandbox in the foreground
@@ -57,7 +57,7 @@ pub struct Serve {
     /// HTTP listen address [default: 127.0.0.1:4080]
     ///
     /// Both services and the control interface share this address. Port 0 picks a free port, and
-    /// :4080 stands for all addresses. The default with --network trusted is 0.0.0.0:4080.
+    /// :4080 stands for all IPv4 addresses. The default with --network trusted is 0.0.0.0:4080.
     #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_ADDR", hide_env = true)]
     #[arg(value_parser = address::parse_listen)]
     addr: Option<SocketAddr>,
@@ -224,7 +224,7 @@ impl Serve {
                 let rest = word.to_str().and_then(|word| word.strip_prefix(&option));
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
             };
-            let Some(Sourced { value, source }) = context.settings.variable(variable) else {
+            let Some(Sourced { value, source }) = context.settings.variable(variable)? else {
                 continue;
             };
             if typed.iter().any(is_typed) {
@@ -267,7 +267,7 @@ impl Serve {
             true => builder.in_memory().announce_in(in_memory_dir(&dir)),
             false => builder.data_dir(&dir),
         };
-        builder = seeded(builder, &context.settings);
+        builder = seeded(builder, &context.settings)?;
         if let Some(url) = &self.public_url {
             builder = builder.public_url(url).map_err(refused("--public-url"))?;
         }
@@ -315,7 +315,7 @@ impl Serve {
             StartError::Listen { .. } => Failure::other(with_causes(&error)).hint(
                 "choose another address, such as --addr 127.0.0.1:0, or stop the other program",
             ),
-            _ => Failure::other(format!("cannot start the server: {}", with_causes(&error))),
+            _ => cannot_start(&dir, &error),
         })?;
         let addresses = server.addresses();
         let ready = Ready {
@@ -329,21 +329,10 @@ impl Serve {
         let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;
         // The server keeps running if standard output is closed.
         let _ = context.out.ready(&ready);
-        // `--sandbox` finds a server by its data directory.
-        let svc = match self.in_memory {
-            true => {
-                let key = match server.seeded_keys() {
-                    Some((key, _)) if key.expose() == SANDBOX_EMAIL_KEY => SANDBOX_EMAIL_KEY,
-                    _ => "KEY",
-                };
-                format!("SVC_EMAIL_URL={} SVC_EMAIL_KEY={key} svc", server.base_url())
-            }
-            false => "svc --sandbox".to_owned(),
-        };
-        context.out.hint(&format!(
-            "press Ctrl-C to stop; try in another terminal: {svc} emails send \\\n  \
-             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello"
-        ));
+        context.out.hint(
+            "press Ctrl-C to stop; try in another terminal: svc --sandbox emails send \\\n  \
+             --from hello@sandbox.test --to ada@example.test --subject Hi --text Hello",
+        );
         match self.until_stdin_closes {
             true => tokio::select! {
                 _ = stop.recv() => {}
@@ -374,7 +363,7 @@ impl Serve {
                  give a URL with credentials in SVC_SANDBOX_RELAY",
             )),
             Some(url) => Ok(Some(url.clone())),
-            None => Ok(context.settings.variable("SVC_SANDBOX_RELAY").map(|url| url.value)),
+            None => Ok(context.settings.variable("SVC_SANDBOX_RELAY")?.map(|url| url.value)),
         }
     }
 }

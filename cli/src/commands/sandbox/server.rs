@@ -54,7 +54,7 @@ impl Status {
         let url = match (&self.url, &found) {
             (Some(url), _) => url.clone(),
             (None, Some(found)) => found.base_url(),
-            (None, None) => usual_url(context),
+            (None, None) => usual_url(context)?,
         };
         let uses_dir = self.url.is_none() && svc_reference_server::find_running(dir).is_some();
         let data = uses_dir.then_some(dir.as_path());
@@ -73,12 +73,12 @@ impl Status {
 }
 
 /// Where a server listens that no data directory tells of: in the same container, for example.
-fn usual_url(context: &Context) -> String {
-    let addr = context.settings.variable("SVC_SANDBOX_ADDR");
+fn usual_url(context: &Context) -> Result<String, Failure> {
+    let addr = context.settings.variable("SVC_SANDBOX_ADDR")?;
     let addr = addr.and_then(|addr| address::parse_listen(&addr.value).ok());
     let port = addr.map_or(serve::PORT, |addr| addr.port());
     let ip = addr.map(|addr| addr.ip()).filter(|ip| !ip.is_unspecified());
-    format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port))
+    Ok(format!("http://{}", SocketAddr::new(ip.unwrap_or(Ipv4Addr::LOCALHOST.into()), port)))
 }
 
 async fn listens(url: &str) -> bool {

@@ -22,6 +22,33 @@ fn an_address_beyond_loopback_names_both_networks() {
     assert!(run.stderr.contains("--addr"), "{run:?}");
 }
 
+/// As `${TOKEN}` in a compose file, if `TOKEN` is not set: the control interface would be open.
+#[test]
+fn a_variable_that_is_set_and_empty_is_refused() {
+    let home = Home::new();
+    let serve = ["sandbox", "serve", "--addr", "127.0.0.1:0", "--until-stdin-closes"];
+    for name in ["CONTROL_TOKEN", "EMAIL_KEY", "EXTRACTION_KEY", "DIR", "RELAY", "PUBLIC_URL"] {
+        let name = format!("SVC_SANDBOX_{name}");
+        let run = home.run_with_env(&serve, &[(&name, "")]);
+        assert!(run.code == 2 && run.stdout.is_empty(), "{name}: {run:?}");
+        assert!(run.stderr.contains(&name), "{name}: {run:?}");
+    }
+}
+
+#[test]
+fn a_server_in_memory_serves_the_commands_of_its_user() {
+    let home = Home::new();
+    let _serving = RunningServer::start(&home, &["--in-memory"]);
+    let email = "--from hello@sandbox.test --to ada@example.test --subject Hi --text Hello --wait";
+    let send = ["--sandbox", "emails", "send"].into_iter().chain(email.split(' '));
+    assert_eq!(home.run(&send.collect::<Vec<_>>()).code, 0);
+    let messages = home.run(&["sandbox", "messages", "list"]).json();
+    assert_eq!(messages.as_array().expect("a list").len(), 1, "{messages}");
+    assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], true);
+    // Nothing of it was in a data directory.
+    assert_eq!(home.run(&["sandbox", "messages", "list"]).json(), json!([]));
+}
+
 /// The server ends at once, because its standard input is closed.
 #[test]
 fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_line() {

@@ -1,5 +1,7 @@
 //! Applies a seed file (`docs/control-interface.md#seed-file`).
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use svc_sdk::Service;
@@ -31,6 +33,7 @@ pub(crate) fn apply(
     file: &SeedFile,
     only: Option<&str>,
 ) -> Result<(), ApiError> {
+    distinct(&file.organizations, "organizations", "name", |seed| &seed.name)?;
     each(&file.organizations, "organizations", |seed| {
         if only.is_some_and(|only| only != seed.name) {
             return Ok(());
@@ -44,6 +47,9 @@ pub(crate) fn apply(
             }
             Err(error) => return Err(ApiError::field("name", error.message())),
         };
+        distinct(&seed.keys, "keys", "key", |key| &key.key)?;
+        distinct(&seed.templates, "templates", "id", |template| &template.id)?;
+        distinct(&seed.webhooks, "webhooks", "url", |webhook| (&webhook.url, service_of(webhook)))?;
         let mut seeding = Seeding { tx, app, organization };
         each(&seed.keys, "keys", |key| seeding.key(key))?;
         each(&seed.domains, "domains", |domain| {
@@ -66,6 +72,32 @@ pub(crate) fn each<T>(
         apply(item).map_err(|error| error.within(&format!("{path}[{index}]")))?;
     }
     Ok(())
+}
+
+/// Refuses two items that are the same one: the later would win in silence.
+fn distinct<'a, T, K: Eq + Hash>(
+    items: &'a [T],
+    path: &str,
+    field: &str,
+    key: impl Fn(&'a T) -> K,
+) -> Result<(), ApiError> {
+    let mut seen = HashSet::new();
+    for (index, item) in items.iter().enumerate() {
+        if !seen.insert(key(item)) {
+            let error = ApiError::field(field, "is in the file twice");
+            return Err(error.within(&format!("{path}[{index}]")));
+        }
+    }
+    Ok(())
+}
+
+/// The service that has a webhook's events.
+fn service_of(webhook: &NewOrganizationWebhook) -> Service {
+    let first = webhook.events.first();
+    match first.is_some_and(|event| event.starts_with("extraction.")) {
+        true => Service::Extraction,
+        false => Service::Email,
+    }
 }
 
 /// What is applied to an organization.
@@ -182,11 +214,7 @@ impl Seeding<'_, '_> {
 
     /// Adds a webhook, or changes the one with this URL.
     pub(crate) fn webhook(&mut self, seed: &NewOrganizationWebhook) -> Result<(), ApiError> {
-        let first = seed.events.first();
-        let service = match first.is_some_and(|event| event.starts_with("extraction.")) {
-            true => Service::Extraction,
-            false => Service::Email,
-        };
+        let service = service_of(seed);
         check_url(service, self.app.settings.network, &seed.url)
             .map_err(|message| ApiError::field("url", message))?;
         let mut problems = Problems::default();
