@@ -1,4 +1,4 @@
-//! The benchmarks, one function per name.
+//! The benchmarks of plain loads, one function per name.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,24 +10,6 @@ use tempfile::TempDir;
 use super::process::{MEMORY, Process};
 use super::receiver::Receiver;
 use super::wrk::{self, Load};
-
-type Measure = fn(Duration);
-
-pub(crate) const ALL: [(&str, Measure); 13] = [
-    ("start", start),
-    ("sends", sends),
-    ("requests", requests),
-    ("batches", batches),
-    ("deliveries", deliveries),
-    ("backlog", backlog),
-    ("dead", dead),
-    ("connections", connections),
-    ("advance", advance),
-    ("growth", |_| super::growth::growth()),
-    ("mixed", super::endurance::mixed),
-    ("kill", super::endurance::kill),
-    ("attack", super::attack::attack),
-];
 
 const SEND: &str = "/api/v1/emails";
 const BATCH: &str = "/api/v1/emails/batch";
@@ -99,7 +81,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn start(_: Duration) {
+pub(crate) fn start(_: Duration) {
     let show = |name: &str, runs: Vec<(f64, f64)>| {
         let slowest = runs.iter().map(|run| run.0).fold(0.0, f64::max);
         let ready = median(runs.iter().map(|run| run.1).collect());
@@ -123,7 +105,7 @@ fn start(_: Duration) {
     server.stop();
 }
 
-fn sends(time: Duration) {
+pub(crate) fn sends(time: Duration) {
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
     let load = wrk::post(server.addr, SEND, EMAIL, time);
@@ -140,7 +122,7 @@ fn sends(time: Duration) {
 
 /// Single sends with and without the request log, in turns: the machine and its disk change
 /// more from one minute to the next than the log costs.
-fn requests(time: Duration) {
+pub(crate) fn requests(time: Duration) {
     const ROUNDS: u32 = 6;
     let turn_time = (time / ROUNDS).max(Duration::from_secs(2));
     let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -162,7 +144,7 @@ fn requests(time: Duration) {
     servers.into_iter().for_each(Process::stop);
 }
 
-fn batches(time: Duration) {
+pub(crate) fn batches(time: Duration) {
     let bench = Bench::start();
     let load = wrk::post(bench.server.addr, BATCH, &batch(), time);
     let more = format!("{load} per batch");
@@ -175,7 +157,7 @@ fn batches(time: Duration) {
 }
 
 /// Measures from the first request until the last delivery is recorded.
-fn deliveries(_: Duration) {
+pub(crate) fn deliveries(_: Duration) {
     const EMAILS: u64 = 50_000;
     let bench = Bench::start();
     let started = Instant::now();
@@ -191,7 +173,7 @@ fn deliveries(_: Duration) {
 }
 
 /// Single sends while many tasks are pending.
-fn backlog(time: Duration) {
+pub(crate) fn backlog(time: Duration) {
     let bench = Bench::start();
     let before = bench.singles(time);
     line("single sends without a backlog", before.requests_per_second, "/s", &before.to_string());
@@ -210,7 +192,7 @@ fn backlog(time: Duration) {
 
 /// Deliveries next to an endpoint that refuses connections, and memory with many
 /// pending retries.
-fn dead(_: Duration) {
+pub(crate) fn dead(_: Duration) {
     const EMAILS: u64 = 100_000;
     let bench = Bench::start();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -232,7 +214,7 @@ fn dead(_: Duration) {
 }
 
 /// Memory of idle connections, each open after one request.
-fn connections(_: Duration) {
+pub(crate) fn connections(_: Duration) {
     const CONNECTIONS: usize = 9_900;
     let directory = tempfile::tempdir().unwrap();
     let server = Process::start(directory.path());
@@ -264,7 +246,7 @@ fn connections(_: Duration) {
 
 /// One advance of the clock over ten thousand emails, each scheduled at a different
 /// time of one day and each with a delivery.
-fn advance(_: Duration) {
+pub(crate) fn advance(_: Duration) {
     const EMAILS: u64 = 10_000;
     for (name, bench) in [("on disk", Bench::start()), ("in memory", Bench::in_memory())] {
         let clock = bench.server.call("POST", "/_sandbox/clock", r#"{"freeze":true}"#);

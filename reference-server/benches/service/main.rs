@@ -22,6 +22,24 @@ mod wrk;
 
 use std::time::Duration;
 
+type Measure = fn(Duration);
+
+const ALL: [(&str, Measure); 13] = [
+    ("start", benchmarks::start),
+    ("sends", benchmarks::sends),
+    ("requests", benchmarks::requests),
+    ("batches", benchmarks::batches),
+    ("deliveries", benchmarks::deliveries),
+    ("backlog", benchmarks::backlog),
+    ("dead", benchmarks::dead),
+    ("connections", benchmarks::connections),
+    ("advance", benchmarks::advance),
+    ("growth", |_| growth::growth()),
+    ("mixed", endurance::mixed),
+    ("kill", endurance::kill),
+    ("attack", attack::attack),
+];
+
 /// As in `svc`, whose server is measured.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -38,7 +56,7 @@ fn main() {
     let selected: Vec<&String> =
         arguments.iter().filter(|text| text.parse::<u64>().is_err()).collect();
     machine::describe();
-    for (name, measure) in benchmarks::ALL {
+    for (name, measure) in ALL {
         if selected.is_empty() || selected.iter().any(|selected_name| *selected_name == name) {
             println!("\n{name}");
             measure(Duration::from_secs(seconds));
