@@ -54,8 +54,8 @@ async fn address(directory: &Path, child: &Child) -> SocketAddr {
 struct Confirmed {
     emails: Vec<String>,
     registered: Vec<String>,
-    /// Deleted webhooks, each with its path and the number of deliveries that had
-    /// arrived when the deletion was confirmed.
+    /// Deleted webhooks, each with its path and the number of deliveries that had arrived when the
+    /// deletion was confirmed; from the end of its round, of those that were on their way as well.
     deleted: Vec<(String, String, usize)>,
 }
 
@@ -169,6 +169,9 @@ const MAX_WEBHOOKS: u32 = 40;
 /// Maximum number of emails per worker and round, to bound the deliveries at the end.
 const MAX_EMAILS: usize = 60;
 
+/// Maximum number of deliveries to one webhook that may be on their way when it is deleted.
+const MAX_ATTEMPTS: usize = 16;
+
 /// The events of every delivered email.
 const EVENTS: [&str; 2] = ["email.sent", "email.delivered"];
 
@@ -197,7 +200,10 @@ async fn no_confirmed_write_is_lost() {
         let mut child = start_server_process(directory.path());
         let addr = address(directory.path(), &child).await;
         let (confirmed, short_lived) = (Arc::clone(&confirmed), short_lived.clone());
-        let before = confirmed.lock().expect("no panic").emails.len();
+        let (before, deleted_before) = {
+            let confirmed = confirmed.lock().expect("no panic");
+            (confirmed.emails.len(), confirmed.deleted.len())
+        };
         let load = Load { addr, confirmed, confirmation: Arc::default(), short_lived, round };
         load.delete_leftovers().await;
         // The webhook of the first round receives all events; those of later rounds
@@ -228,6 +234,15 @@ async fn no_confirmed_write_is_lost() {
         within("the workers to notice the kill", ended).await;
         kept.until_disconnected().await;
         received_by_then.push(kept.received().len());
+        load.short_lived.until_disconnected().await;
+        let by_path = deliveries_by_path(&load.short_lived);
+        load.record(|confirmed| {
+            for (_, path, count) in &mut confirmed.deleted[deleted_before..] {
+                let arrived = by_path.get(path).copied().unwrap_or_default();
+                assert!(arrived - *count <= MAX_ATTEMPTS, "{path}: delivered after the deletion");
+                *count = arrived;
+            }
+        });
     }
 
     let server = Server::builder().data_dir(directory.path()).start().await.expect("started");
