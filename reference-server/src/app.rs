@@ -25,7 +25,7 @@ use crate::store::keys::Keys;
 use crate::store::request_log::RequestLog;
 use crate::store::{Store, Tx};
 use activity::Activity;
-use engine_handle::EngineHandle;
+use engine_handle::{Command, EngineHandle};
 
 pub(crate) type Shared = Arc<App>;
 
@@ -84,13 +84,17 @@ impl App {
         write: impl Fn(&mut Tx<'_>) -> Result<(), ApiError> + Clone + Send + 'static,
     ) -> Result<(), ApiError> {
         loop {
-            match self.store.write_relaxed(write.clone()).await {
+            let error = match self.store.write_relaxed(write.clone()).await {
                 Err(error)
                     if matches!(error.code(), Code::StorageFull | Code::Unavailable)
-                        && !self.stop.is_requested() => {}
+                        && !self.stop.is_requested() =>
+                {
+                    error
+                }
                 recorded => return recorded,
-            }
+            };
             tracing::warn!("an outcome waits for the database");
+            self.engine.tell(Command::FailAdvances(error));
             tokio::select! {
                 () = tokio::time::sleep(RECORD_PAUSE) => {}
                 () = self.stop.requested() => {}

@@ -287,6 +287,10 @@ impl Engine {
             schedule.not_before = Some(Instant::now() + wait);
             schedule.next = Millis::MIN;
         }
+        self.fail_advances(error);
+    }
+
+    fn fail_advances(&mut self, error: &ApiError) {
         let advancing = self.advancing.take().map(|advancing| {
             if advancing.was_running {
                 self.app.clock.run(self.app.clock.now());
@@ -362,6 +366,7 @@ impl Engine {
             Command::State => drop(reply.send(self.state().await)),
             Command::Settle => self.settled_waiters.push(reply),
             Command::Reload => drop(reply.send(self.reload().await)),
+            Command::FailAdvances(error) => self.fail_advances(&error),
             Command::Freeze | Command::Resume | Command::Advance(_) => {
                 // Fail before the change if the database is not writable: an advance cannot be
                 // undone.

@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Advance(Millis),
     Freeze,
     Resume,
+    /// The outcome of an attempt waits for the database, and with it what is to advance the clock.
+    FailAdvances(ApiError),
     /// After a reset: aborts attempts to deleted webhooks and reads the queues again.
     Reload,
 }
@@ -46,6 +48,13 @@ impl EngineHandle {
         let (sender, reply) = oneshot::channel();
         self.0.send((command, sender)).map_err(|_| stopped())?;
         reply.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Sends a command without waiting for the state after it.
+    pub(crate) fn tell(&self, command: Command) {
+        let (sender, _) = oneshot::channel();
+        // It fails once the engine has stopped.
+        let _ = self.0.send((command, sender));
     }
 
     /// Waits until nothing is in flight and nothing is due. Returns at once if the
