@@ -113,7 +113,7 @@ async fn a_pause_and_a_cancellation_reach_requests_between_two_attempts() {
     job.svc(&["bulk", "continue", &id]).await;
     job.until_requests(&id, "it goes on", |_, all| all > seen).await;
     job.svc(&["bulk", "cancel", &id]).await;
-    let ended = tokio::time::timeout(Duration::from_secs(10), worker.wait()).await;
+    let ended = tokio::time::timeout(TIME_LIMIT, worker.wait()).await;
     assert_eq!(ended.expect("the worker ends").expect("a status").code(), Some(1));
     let status = job.svc(&["bulk", "status", &id]).await;
     assert_eq!([&status["unknown"], &status["not_sent"]], [0, 400], "{status}");

@@ -154,7 +154,7 @@ fn a_foreign_user_in_a_container_with_a_shared_volume() {
 as 54321:0 /svc version
 if as 54321:0 SVC_SANDBOX_DIR=/data /svc sandbox status; then exit 1; fi
 if as 54321:0 SVC_SANDBOX_DIR=/data /svc sandbox serve 2> "$DIR/refused"; then exit 1; fi
-grep -q 'cannot use the data directory /data' "$DIR/refused"
+grep -q 'cannot use the data directory /data.*has the user ID 54321' "$DIR/refused"
 # PID 1 of its namespace.
 unshare --pid --fork chroot --userspec=54321:0 "$root" /usr/bin/env -i SVC_SANDBOX_DIR=/data \
     SVC_SANDBOX_NETWORK=trusted SVC_SANDBOX_ADDR=:4080 /svc sandbox serve \
@@ -185,7 +185,7 @@ as 54321:54321 SVC_SANDBOX_NETWORK=trusted SVC_SANDBOX_IN_MEMORY=true SVC_SANDBO
 retry as 54321:54321 /svc sandbox status > /dev/null 2>&1
 # What needs a directory says so.
 if as 54321:54321 SVC_SANDBOX_ADDR=127.0.0.1:0 /svc sandbox serve 2> "$DIR/refused"; then exit 1; fi
-grep -q 'set HOME' "$DIR/refused"
+grep -q 'set HOME or SVC_SANDBOX_DIR' "$DIR/refused"
 "#;
     run(&script);
 }

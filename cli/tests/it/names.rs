@@ -64,46 +64,31 @@ fn domains_and_webhooks_are_found_by_name_and_url() {
     assert_eq!((run.code, &run.error()["kind"]), (5, &json!("not_found")), "{run:?}");
 }
 
-#[test]
-fn an_unknown_id_that_is_a_name_costs_one_lookup() {
-    let responses = [
-        http_response(404, "", r#"{"error":{"code":"not_found","message":"no"}}"#),
-        http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#),
-        http_response(200, "", r#"{"id":"aud_1","name":"News"}"#),
-    ];
-    let service = Service::with_responses(&responses);
+/// Asks a service with these responses for the audience `News`.
+fn get_news(responses: &[String]) -> (crate::support::Run, Vec<String>) {
+    let service = Service::with_responses(responses);
     let url = service.url();
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
-    assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
-    let paths = service.requests();
-    let paths = paths.iter().map(|request| request.split(' ').nth(1).expect("a path"));
-    let expected = ["/api/v1/audiences/News", "/api/v1/audiences", "/api/v1/audiences/aud_1"];
-    assert_eq!(paths.collect::<Vec<_>>(), expected);
+    let path = |request: &String| request.split(' ').nth(1).expect("a path").to_owned();
+    (run, service.requests().iter().map(path).collect())
 }
 
 /// A service may check the form of an id before it looks for one.
 #[test]
-fn a_name_that_the_service_refuses_as_an_id_is_looked_up() {
-    for status in [400, 422] {
-        let refused = r#"{"error":{"code":"validation_failed","message":"id: not a UUID"}}"#;
-        let responses = [
-            http_response(status, "", refused),
-            http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#),
-            http_response(200, "", r#"{"id":"aud_1","name":"News"}"#),
-        ];
-        let service = Service::with_responses(&responses);
-        let url = service.url();
-        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
+fn an_unknown_id_that_is_a_name_costs_one_lookup() {
+    for status in [404, 400, 422] {
+        let refused = http_response(status, "", r#"{"error":{"code":"some_code","message":"no"}}"#);
+        let found = http_response(200, "", r#"{"id":"aud_1","name":"News"}"#);
+        let list = http_response(200, "", r#"[{"id":"aud_1","name":"News"}]"#);
+        let (run, paths) = get_news(&[refused.clone(), list, found]);
         assert_eq!((run.code, &run.json()["id"]), (0, &json!("aud_1")), "{run:?}");
+        let expected = ["/api/v1/audiences/News", "/api/v1/audiences", "/api/v1/audiences/aud_1"];
+        assert_eq!(paths, expected);
         // What is not a name either stays refused.
-        let responses = [http_response(status, "", refused), http_response(200, "", "[]")];
-        let service = Service::with_responses(&responses);
-        let url = service.url();
-        let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x")];
-        let run = Home::new().run_with_env(&["audiences", "get", "News"], &env);
-        assert_eq!((run.code, &run.error()["status"]), (6, &json!(status)), "{run:?}");
+        let (run, _) = get_news(&[refused, http_response(200, "", "[]")]);
+        let code = if status == 404 { 5 } else { 6 };
+        assert_eq!((run.code, &run.error()["status"]), (code, &json!(status)), "{run:?}");
     }
 }
 

@@ -46,6 +46,39 @@ async fn a_full_database_returns_507_and_recovers() {
     }
 }
 
+/// Otherwise the advance would wait until somebody makes room.
+#[tokio::test]
+async fn an_advance_fails_while_an_outcome_has_no_room() {
+    let endpoint = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let sandbox = Sandbox::with(|builder| builder.max_database_size(LIMIT)).await;
+    let url = format!("http://{}/", endpoint.local_addr().unwrap());
+    let webhook = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &webhook).await.status, 201);
+    let email = |more: &str| {
+        format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"x"{more}}}"#)
+    };
+    assert_eq!(sandbox.call("POST /api/v1/emails", &email("")).await.status, 202);
+    let (mut attempt, _) = endpoint.accept().await.unwrap();
+    // Emails that are not due for centuries take all the space.
+    let later = |size: usize| {
+        email(&format!(r#","scheduledAt":"2999-01-01","html":"{}""#, "x".repeat(size)))
+    };
+    for size in [100_000, 3_000, 1] {
+        while sandbox.call("POST /api/v1/emails", &later(size)).await.status == 202 {}
+    }
+    // The record of the attempt needs a page for the body of the response.
+    let body = "y".repeat(4096);
+    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    tokio::io::AsyncWriteExt::write_all(&mut attempt, response.as_bytes()).await.unwrap();
+    let advance = sandbox.control("POST /_sandbox/clock", r#"{"advance":"1h"}"#).await;
+    assert_eq!((advance.status, advance.between(r#""code":""#).as_str()), (507, "storage_full"));
+
+    let reset = sandbox.control("POST /_sandbox/reset", r#"{"organization":"Sandbox"}"#).await;
+    assert_eq!(reset.status, 204);
+    sandbox.advance("1h").await;
+    sandbox.server.stop().await;
+}
+
 /// A full disk: the write-ahead log cannot grow, and no checkpoint can free space.
 #[cfg(target_os = "linux")]
 #[test]

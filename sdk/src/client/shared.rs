@@ -211,13 +211,30 @@ impl Pauses {
             if end >= latest || end - now > longest {
                 return Err(end);
             }
-            let left = latest - end;
-            let share = left.as_secs_f64() / timeout.as_secs_f64();
-            sleep_until(end + left.mul_f64(share / MAX_SPREAD * fastrand::f64())).await;
+            sleep_until(end + spread(latest - end, timeout).mul_f64(fastrand::f64())).await;
             // Meanwhile, another call may have been told to wait longer.
         }
     }
 }
 
-/// A call that has all its time left starts within this part of it after a pause.
-const MAX_SPREAD: f64 = 40.0;
+/// Within which time after a pause a call starts that has this much left of its `timeout`.
+fn spread(left: Duration, timeout: Duration) -> Duration {
+    /// The part of a call that has all its time left.
+    const MAX_SHARE: f64 = 1.0 / 40.0;
+    const LONGEST: Duration = Duration::from_secs(5);
+    let share = left.as_secs_f64() / timeout.as_secs_f64();
+    left.mul_f64(share * MAX_SHARE).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_start_soon_after_a_pause_however_long_they_may_take() {
+        let [half, minute, hour] = [30, 60, 3600].map(Duration::from_secs);
+        assert_eq!(spread(minute, minute), Duration::from_millis(1500));
+        assert_eq!(spread(half, minute), Duration::from_millis(375));
+        assert_eq!(spread(hour, hour), Duration::from_secs(5));
+    }
+}
