@@ -6,7 +6,8 @@ import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
 import { go, href, useRoute } from './lib/route.js';
-import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction,
+  valueOf } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock } from './views/clock.js';
 import { Deliveries } from './views/deliveries.js';
@@ -18,7 +19,10 @@ import { Mailbox } from './views/mailbox.js';
 import { Requests } from './views/requests.js';
 import { Templates } from './views/templates.js';
 
-/** @type {[string, import('./lib/ui.js').IconName, string, any][]} */
+/**
+ * @type {[string, import('./lib/ui.js').IconName, string,
+ *   (props: {route: import('./lib/route.js').Route}) => import('preact').ComponentChildren][]}
+ */
 const VIEWS = [
   ['mailbox', 'mailbox', 'Mailbox', Mailbox],
   ['emails', 'emails', 'Emails', Emails],
@@ -55,15 +59,15 @@ function App() {
 
 /** Asks for the control token. @param {{onDone: () => void}} props */
 function Token({ onDone }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const submit = async (/** @type {any} */ event) => {
+  const [error, setError] = useState(/** @type {api.Problem | null} */ (null));
+  const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    api.setToken(new FormData(event.target).get('token')?.toString().trim() ?? '');
+    api.setToken(new FormData(/** @type {HTMLFormElement} */ (event.target)).get('token')?.toString().trim() ?? '');
     try {
       await api.get('/_sandbox/organizations');
       onDone();
     } catch (problem) {
-      setError(problem);
+      setError(/** @type {api.Problem} */ (problem));
     }
   };
   return html`<main class="token"><form onSubmit=${submit}>
@@ -203,7 +207,7 @@ function Shell() {
     ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
+      onSubmit=${async (/** @type {import('./lib/ui.js').Values} */ values) => {
       const created = await api.post('/_sandbox/organizations', { name: values.name });
       await organizations.reload();
       choose(created.id);
@@ -254,7 +258,7 @@ function Palette({ commands, onClose }) {
     <input class="palette-input" role="combobox" aria-expanded="true" aria-controls="palette"
       aria-activedescendant=${found[at] ? `command-${at}` : undefined} aria-label="Command or ID"
       placeholder="A view, an organization, an action, or an ID" value=${text} autofocus onKeyDown=${keys}
-        onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
+        onInput=${(/** @type {Event} */ event) => { setText(valueOf(event)); setAt(0); }} />
     <div class="palette" id="palette" role="listbox" aria-label="Commands" tabindex="-1" ref=${list}>
       ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]}
         aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() =>

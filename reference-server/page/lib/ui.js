@@ -16,7 +16,10 @@ export const Page = createContext(
     ask: () => {},
   }),
 );
-/** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<any>}} Question */
+/** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<void>}} Question */
+/** @typedef {import('preact').ComponentChildren} Children */
+/** @typedef {import('./api.js').Problem} Problem */
+/** The fields of a form. @typedef {Record<string, string>} Values */
 
 const ICONS = {
   mailbox: 'M3 7.5 12 13l9-5.5M4.5 5h15A1.5 1.5 0 0 1 21 6.500v11a1.5 1.5 0 0 1-1.5 1.500h-15'
@@ -57,7 +60,9 @@ export function Icon({ name }) {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
 }
 
-/** @param {any} props */
+/**
+ * @param {{icon?: IconName, children?: Children, kind?: string, label?: string} & Record<string, unknown>} props
+ */
 export function Button({ icon, children, kind = '', label, ...rest }) {
   return html`<button type="button" class=${`button ${kind} ${children ? '' : 'only-icon'}`} aria-label=${label}
     title=${label} ...${rest}>
@@ -88,17 +93,17 @@ export function Badge({ value, label }) {
   return html`<span class=${`badge ${value === null ? 'bad' : tone(value)}`}>${label ?? value ?? 'cut'}</span>`;
 }
 
-/** @param {{error: any, retry?: () => void}} props */
+/** @param {{error: Problem, retry?: () => void}} props */
 export function Failure({ error, retry }) {
   return html`<div class="failure" role="alert">
     <p>${error.message}</p>
-    ${error.fields?.length > 1 && html`<ul>${error.fields.map((/** @type {any} */ one) =>
+    ${error.fields && error.fields.length > 1 && html`<ul>${error.fields.map((one) =>
       html`<li><code>${one.field}</code> ${one.message}</li>`)}</ul>`}
     ${retry && html`<${Button} onClick=${retry}>Try again<//>`}
   </div>`;
 }
 
-/** @param {any} props */
+/** @param {{title: string, children?: Children}} props */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div
     class="empty-text">${children}</div>`}</div>`;
@@ -119,7 +124,7 @@ export async function copy(text) {
   }
 }
 
-/** @param {{text: string, label?: string, children?: any}} props */
+/** @param {{text: string, label?: string, children?: Children}} props */
 export function Copy({ text, label = 'Copy', children }) {
   const [done, setDone] = useState(false);
   const click = async () => {
@@ -168,7 +173,7 @@ export function Tabs({ label, tabs, value, onChange }) {
   </div>`;
 }
 
-/** @param {{label: string, options: [string, any][], value: string, onChange: (value: string) => void}} props */
+/** @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} props */
 export function Choice({ label, options, value, onChange }) {
   return html`<div class="choice" role="group" aria-label=${label}>
     ${options.map(([id, name]) => html`<button type="button" key=${id} aria-pressed=${id === value ? 'true' : 'false'}
@@ -176,12 +181,12 @@ export function Choice({ label, options, value, onChange }) {
   </div>`;
 }
 
-/** @param {any} props */
+/** @param {{label: string, hint?: string, children?: Children}} props */
 export function Field({ label, hint, children }) {
   return html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`;
 }
 
-/** @param {any} props */
+/** @param {{title: string, onClose: () => void, children?: Children}} props */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   // Before the paint: a key typed at once belongs to the dialog.
@@ -200,18 +205,23 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-/** A form in a dialog, which shows what the server refused. @param {any} props */
+/**
+ * A form in a dialog, which shows what the server refused.
+ * @param {{title: string, action: string, onClose: () => void, onSubmit: (values: Values) => Promise<void>,
+ *   children?: Children, danger?: boolean}} props
+ */
 export function FormDialog({ title, action, onClose, onSubmit, children, danger = false }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {Problem | null} */ (null));
   const [busy, setBusy] = useState(false);
   const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     setBusy(true);
     try {
-      await onSubmit(Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target))));
+      const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
+      await onSubmit(/** @type {Values} */ (Object.fromEntries(data)));
       onClose();
     } catch (problem) {
-      setError(problem);
+      setError(/** @type {Problem} */ (problem));
       setBusy(false);
     }
   };
@@ -225,10 +235,13 @@ export function FormDialog({ title, action, onClose, onSubmit, children, danger 
   <//>`;
 }
 
+/** What is in the field that an event is about. @param {Event} event */
+export const valueOf = (event) => /** @type {HTMLInputElement} */ (event.target).value;
+
 /** Runs what a button does, and tells its result. */
 export function useAction() {
   const page = useContext(Page);
-  return async (/** @type {() => Promise<any>} */ work, /** @type {string} */ done = '') => {
+  return async (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done = '') => {
     try {
       const result = await work();
       if (done) page.toast(done);
@@ -240,7 +253,7 @@ export function useAction() {
   };
 }
 
-/** The head of a view. @param {any} props */
+/** The head of a view. @param {{title: string, children?: Children}} props */
 export function Head({ title, children }) {
   return html`<div class="head"><h1>${title}</h1>${children}</div>`;
 }
@@ -253,8 +266,8 @@ export function Search({ value, hint, onSearch }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
   useEffect(() => setText(value), [value]);
-  const input = (/** @type {any} */ event) => {
-    const now = event.target.value;
+  const input = (/** @type {Event} */ event) => {
+    const now = valueOf(event);
     setText(now);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => onSearch(now), 200);
@@ -287,9 +300,9 @@ export function isTyping(event) {
 /**
  * A list of links, of which only the visible ones are in the document. `j` and `k` move the
  * focus; where there is room beside the list, they also open the item.
- * @param {{label: string, items: any[], height: number, selected: string, linkOf: (item: any) => string, row: (item:
- * any) => any,
- *   rowClass?: (item: any) => string, onEnd: () => void, back: string}} props
+ * @template {{id: string}} T
+ * @param {{label: string, items: T[], height: number, selected: string, linkOf: (item: T) => string,
+ *   row: (item: T) => Children, rowClass?: (item: T) => string, onEnd: () => void, back: string}} props
  */
 export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -385,20 +398,23 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
   </div>`;
 }
 
-/** The list and the opened item. @param {any} props */
+/** The list and the opened item. @param {{list: Children, detail: Children, open: string}} props */
 export function Split({ list, detail, open }) {
   return html`<div class=${`split ${open ? 'open' : ''}`}><section class="split-list"
     aria-label="List">${list}</section><section class="split-detail" aria-label="Details"
       key="detail">${detail}</section></div>`;
 }
 
-/** Names and values. @param {{rows: [string, any][]}} props */
+/** Names and values. @param {{rows: [string, Children][]}} props */
 export function Facts({ rows }) {
   return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div
     key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** A part of a view that has a title. @param {any} props */
+/**
+ * A part of a view that has a title.
+ * @param {{title: string, actions?: Children, children?: Children}} props
+ */
 export function Section({ title, actions, children }) {
   return html`<section class="section"><header><h2>${title}</h2>${actions}</header>${children}</section>`;
 }

@@ -26,7 +26,7 @@ export function Audiences({ route }) {
     <${Split} open=${id} list=${list} detail=${id ? html`<${Contacts} key=${id} id=${id} cursor=${route.params.cursor}
       name=${found?.name ?? id} onDelete=${audiences.reload} />` : html`<${Empty} title="No audience is open"><//>`} />
     ${adding && html`<${FormDialog} title="New audience" action="Create" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ values) => {
       await api.documented('POST', '/api/v1/audiences', { name: values.name });
       audiences.reload();
     }}><${Field} label="Name"><input name="name" required autofocus /><//><//>`}`;
@@ -73,8 +73,8 @@ function Contacts({ id, cursor, name, onDelete }) {
           { cursor: next }))}>Next page<//></div>`}
     </div></div>
     ${adding && html`<${FormDialog} title="Add contact" action="Add" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
-      /** @type {any} */
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ values) => {
+      /** @type {import('email').NewContact} */
       const body = { email: values.email };
       if (values.name) body.name = values.name;
       const topics = String(values.topics).split(',').map((one) => one.trim()).filter(Boolean);

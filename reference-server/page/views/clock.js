@@ -25,7 +25,7 @@ export function Clock() {
     const timer = setTimeout(clock.reload, 1000);
     return () => clearTimeout(timer);
   }, [data, due !== null && due <= 0]);
-  const set = async (/** @type {any} */ body, /** @type {string} */ done) => {
+  const set = async (/** @type {import('control').ClockChange} */ body, /** @type {string} */ done) => {
     setBusy(true);
     await action(() => api.post('/_sandbox/clock', body), done);
     setBusy(false);

@@ -6,7 +6,7 @@ import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
-  useAction } from '../lib/ui.js';
+  useAction, valueOf } from '../lib/ui.js';
 import { Headers } from './mailbox.js';
 
 /** @typedef {import('control').Delivery} DeliveryData */
@@ -25,8 +25,8 @@ export function Deliveries({ route }) {
   const list = html`
     <div class="filters"><${Search} value=${q} hint="Event, webhook:whk_…" onSearch=${(/** @type {string} */ text) =>
       go(href('deliveries', id, { q: text, state }), true)} />
-      <select aria-label="State" value=${state} onChange=${(/** @type {any} */ event) => go(href('deliveries', id, { q,
-        state: event.target.value }), true)}>
+      <select aria-label="State" value=${state} onChange=${(/** @type {Event} */ event) =>
+        go(href('deliveries', id, { q, state: valueOf(event) }), true)}>
         <option value="">Any state</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
     ${deliveries.error && html`<${Failure} error=${deliveries.error} retry=${deliveries.refresh} />`}

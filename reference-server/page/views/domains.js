@@ -23,8 +23,10 @@ export function Domains() {
       ${domains.data?.map((domain) => html`<${Domain} key=${domain.id} domain=${domain} reload=${domains.reload} />`)}
     </div></div>
     ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains',
-        { name: values.name }); domains.reload(); }}>
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ { name }) => {
+        await api.documented('POST', '/api/v1/domains', { name });
+        domains.reload();
+      }}>
       <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input
         name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
 }
@@ -33,7 +35,7 @@ export function Domains() {
 function Domain({ domain, reload }) {
   const action = useAction();
   const page = useContext(Page);
-  const run = async (/** @type {() => Promise<any>} */ work, /** @type {string} */ done) => {
+  const run = async (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done) => {
     await action(work, done);
     reload();
   };

@@ -7,7 +7,7 @@ import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { SEND, addressOf, duration, search } from '../lib/text.js';
 import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Tabs, Time,
-  html, tone, useAction } from '../lib/ui.js';
+  html, tone, useAction, valueOf } from '../lib/ui.js';
 import { DeliveryCard } from './deliveries.js';
 import { Exchange } from './requests.js';
 
@@ -28,8 +28,8 @@ export function Emails({ route }) {
   const list = html`
     <div class="filters"><${Search} value=${q} hint="Subject, address:, tag:, after:"
       onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
-      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('emails', id, { q,
-        status: event.target.value }), true)}>
+      <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) => go(href('emails', id, { q,
+        status: valueOf(event) }), true)}>
         <option value="">Any status</option>${STATUSES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
     ${emails.error && html`<${Failure} error=${emails.error} retry=${emails.refresh} />`}
@@ -56,7 +56,7 @@ function Status({ email }) {
   return html`<${Badge} value=${email.status} label=${scheduled ? 'scheduled' : undefined} />`;
 }
 
-/** @param {{id: string, tab?: string, back: string, keep: any}} props */
+/** @param {{id: string, tab?: string, back: string, keep: Record<string, string>}} props */
 function Story({ id, tab = 'story', back, keep }) {
   const { data: story, error } = useResource(() => api.get(`/_sandbox/emails/${id}/story`), [id,
     api.selectedOrganization()],
@@ -101,6 +101,7 @@ function Story({ id, tab = 'story', back, keep }) {
     </div></div>`;
 }
 
+/** @type {[import('control').EmailEvent['event'], string][]} */
 const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'],
   ['complained', 'Complain'], ['failed', 'Fail']];
 
@@ -108,15 +109,15 @@ const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Ope
 function Simulate({ story }) {
   const action = useAction();
   const [recipient, setRecipient] = useState('');
-  const happen = (/** @type {string} */ event) => action(async () => {
-    /** @type {any} */
+  const happen = (/** @type {import('control').EmailEvent['event']} */ event) => action(async () => {
+    /** @type {import('control').EmailEvent} */
     const body = { event };
     if (recipient) body.recipient = recipient;
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
   }, `The email is ${event} now`);
   return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient"
-    style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {any} */ event) =>
-      setRecipient(event.target.value)}>
+    style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {Event} */ event) =>
+      setRecipient(valueOf(event))}>
       <option value="">All recipients</option>${story.recipients.map((one) => html`<option
         value=${one.address}>${one.address}</option>`)}</select>`}>
     <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() =>

@@ -3,9 +3,8 @@
 import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useResource } from '../lib/data.js';
-import { Badge, Button, Code, Dialog, Failure, Field, FormDialog, Head, Page, Time, html } from '../lib/ui.js';
-
-const SCOPES = ['emails:send', 'emails:read', 'contacts:manage', 'domains:manage', 'webhooks:manage'];
+import { Badge, Button, Code, Dialog, Failure, Field, FormDialog, Head, Page, Time, html,
+  valueOf } from '../lib/ui.js';
 
 export function Keys() {
   const page = useContext(Page);
@@ -14,10 +13,10 @@ export function Keys() {
   const [created, setCreated] = useState(/** @type {import('control').Key | null} */ (null));
   const keys = useResource(() => api.get('/_sandbox/keys'), [api.selectedOrganization()], (event) =>
     event.type === 'change' && event.resource === 'keys');
-  const add = async (/** @type {any} */ values) => {
-    const body = service === 'email' ? { service, mode: values.mode, scopes: SCOPES.filter((scope) =>
+  const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
+    const body = service === 'email' ? { service, mode: values.mode, scopes: api.SCOPES.filter((scope) =>
       values[scope]) } : { service, mode: values.mode, scope: values.scope };
-    setCreated(await api.post('/_sandbox/keys', body));
+    setCreated(await api.post('/_sandbox/keys', /** @type {import('control').NewKey} */ (body)));
     keys.reload();
   };
   const revoke = (/** @type {import('control').Key} */ key) => page.ask({ title: `Revoke ${key.hint}?`,
@@ -41,11 +40,11 @@ export function Keys() {
     ${adding && html`<${FormDialog} title="Create key" action="Create" onClose=${() => setAdding(false)}
       onSubmit=${add}>
       <div class="row-fields"><${Field} label="Service"><select value=${service}
-        onChange=${(/** @type {any} */ event) => setService(event.target.value)} autofocus><option
+        onChange=${(/** @type {Event} */ event) => setService(valueOf(event))} autofocus><option
           value="email">email</option><option value="extraction">extraction</option></select><//>
         <${Field} label="Mode"><select name="mode"><option>test</option><option>live</option></select><//></div>
       ${service === 'email' ? html`<fieldset class="stack" style=${{ border: 0, padding: 0, margin: 0 }}><legend
-        class="field"><span>Scopes</span></legend>${SCOPES.map((scope) => html`<label class="check"><input
+        class="field"><span>Scopes</span></legend>${api.SCOPES.map((scope) => html`<label class="check"><input
           type="checkbox" name=${scope} defaultChecked />${scope}</label>`)}</fieldset>`
         : html`<${Field} label="Scope"><select
           name="scope"><option>full</option><option>extract_only</option></select><//>`}

@@ -230,7 +230,7 @@ function Attachment({ message, one, n }) {
   </div>`;
 }
 
-/** @param {{headers: Record<string, any>}} props */
+/** @param {{headers: Record<string, unknown>}} props */
 export function Headers({ headers }) {
   return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
     ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td
@@ -261,7 +261,7 @@ function Checks({ message }) {
     return found ? String(found[1]) : '';
   };
   const domain = addressOf(message.from).split('@')[1]?.toLowerCase() ?? '';
-  /** @type {[string, string, any][]} */
+  /** @type {[string, string, import('../lib/ui.js').Children][]} */
   const rows = [];
   const verdicts = message.authentication;
   if (verdicts) {

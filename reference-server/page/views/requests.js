@@ -6,7 +6,7 @@ import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search, size } from '../lib/text.js';
 import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time,
-  html } from '../lib/ui.js';
+  html, valueOf } from '../lib/ui.js';
 
 /** @typedef {import('control').LoggedRequest} LoggedRequest */
 
@@ -23,8 +23,8 @@ export function Requests({ route }) {
   const list = html`
     <div class="filters"><${Search} value=${q} hint="Operation, status:422, key:…"
       onSearch=${(/** @type {string} */ text) => go(href('requests', id, { q: text, status }), true)} />
-      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('requests', id, { q,
-        status: event.target.value }), true)}>
+      <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) =>
+        go(href('requests', id, { q, status: valueOf(event) }), true)}>
         <option value="">Any status</option>${['2xx', '4xx', '5xx'].map((one) => html`<option
           value=${one}>${one}</option>`)}
       </select></div>

@@ -6,7 +6,7 @@ import { loadAll, useResource } from '../lib/data.js';
 import { HtmlView } from '../lib/frame.js';
 import { go, href } from '../lib/route.js';
 import { Button, Code, Empty, Failure, Field, FormDialog, Head, List, Page, Section, Split, Tabs, Time,
-  html } from '../lib/ui.js';
+  html, valueOf } from '../lib/ui.js';
 import { CompatibilityTab } from './mailbox.js';
 
 /** @param {{route: import('../lib/route.js').Route}} props */
@@ -16,11 +16,11 @@ export function Templates({ route }) {
   const templates = useResource(() => loadAll('/_sandbox/templates'), [api.selectedOrganization()], (event) =>
     event.type === 'change' && event.resource === 'templates');
   const [saved, setSaved] = useState(0);
-  const save = async (/** @type {any} */ values) => {
+  const save = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     const name = editing?.id ?? values.id;
-    /** @type {any} */
+    /** @type {import('control').NewTemplate} */
     const body = {};
-    for (const part of ['subject', 'html', 'text']) if (values[part]) body[part] = values[part];
+    for (const part of /** @type {const} */ (['subject', 'html', 'text'])) if (values[part]) body[part] = values[part];
     await api.put(`/_sandbox/templates/${encodeURIComponent(name)}`, body);
     await templates.reload();
     setSaved((n) => n + 1);
@@ -73,8 +73,9 @@ function Template({ id, tab, onEdit, onDelete }) {
 }
 
 /**
- * The template with variables as an email would have it. @param {{id: string, bar: any, path: string, template:
- * import('control').Template, tab?: string}} props
+ * The template with variables as an email would have it.
+ * @param {{id: string, bar: import('../lib/ui.js').Children, path: string, template: import('control').Template,
+ *   tab?: string}} props
  */
 function Rendered({ id, bar, path, template, tab }) {
   const parts = [template.subject, template.html, template.text].filter(Boolean).join('\n');
@@ -88,7 +89,7 @@ function Rendered({ id, bar, path, template, tab }) {
   }, [variables]);
   const { data, error } = useResource(async () => api.post(`${path}/render`, { variables: parse(settled) }), [settled,
     parts]);
-  const [rendered, setRendered] = useState(/** @type {any} */ (null));
+  const [rendered, setRendered] = useState(/** @type {import('control').RenderedTemplate | null} */ (null));
   // What was rendered last stays, so that typing does not make the preview flicker.
   useEffect(() => {
     if (data) setRendered(data);
@@ -106,8 +107,8 @@ function Rendered({ id, bar, path, template, tab }) {
       ${/\{[{%]/.test(parts) && html`<${Field} label="Variables"
         hint="A JSON object. The preview is what an email with these variables contains."><textarea
           rows=${Math.min(variables.split('\n').length, 12)} spellcheck=${false} value=${variables}
-        onInput=${(/** @type {any} */ event) => { setVariables(event.target.value); sessionStorage.setItem(stored,
-          event.target.value); }}></textarea><//>`}
+        onInput=${(/** @type {Event} */ event) => { setVariables(valueOf(event)); sessionStorage.setItem(stored,
+          valueOf(event)); }}></textarea><//>`}
       ${error && html`<${Failure} error=${error} />`}</div>
     <${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) =>
       go(href('templates', id, { tab: one }), true)} />
