@@ -94,6 +94,12 @@ pub(crate) fn insert_incoming(
     Ok(())
 }
 
+/// Deletes a message. Returns whether there was one.
+pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";
+    Ok(tx.execute(sql, (organization, id))? > 0)
+}
+
 /// Stores the results of the authentication of an outgoing message, as JSON.
 pub(crate) fn set_authentication(
     tx: &Tx<'_>,
