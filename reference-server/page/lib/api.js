@@ -131,8 +131,8 @@ export const post = (path, body) => request('POST', path, { body: body ?? {} });
  * @param {P} path @param {import('control').Body<'PUT', P>} body @returns {Promise<Returned<'PUT', P>>}
  */
 export const put = (path, body) => request('PUT', path, { body });
-/** @param {string} path */
-export const del = (path) => request('DELETE', path);
+/** @param {string} path @param {Params} [params] */
+export const del = (path, params) => request('DELETE', path, { params });
 
 /** @typedef {'email' | 'extraction'} Service */
 
@@ -144,8 +144,7 @@ export const del = (path) => request('DELETE', path);
  */
 export async function documented(method, path, body) {
   const service = path.startsWith('/v1/') ? 'extraction' : 'email';
-  // The setting `key-header` gives the key another header, which the description names.
-  keyHeader ||= (await get('/openapi/email.json')).components.securitySchemes.emailKey.name ?? 'authorization';
+  await findKeyHeader();
   try {
     return await request(method, path, { body, key: await key(service) });
   } catch (error) {
@@ -159,6 +158,12 @@ export async function documented(method, path, body) {
 
 /** The header of the keys of the services, once it is known. */
 let keyHeader = '';
+
+/** The setting `key-header` gives the key another header, which the description names. */
+export async function findKeyHeader() {
+  keyHeader ||= (await get('/openapi/email.json')).components.securitySchemes.emailKey.name ?? 'authorization';
+  return keyHeader;
+}
 
 /** All scopes of the email service. */
 export const SCOPES = /** @type {const} */ (['emails:send', 'emails:read', 'contacts:manage', 'domains:manage',

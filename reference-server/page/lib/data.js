@@ -67,15 +67,17 @@ export async function loadAll(path) {
 }
 
 /**
- * A list, newest first, page by page. New and changed items appear as events name them.
+ * A list, newest first, page by page. New and changed items appear as events name them. It is loaded
+ * as far as the opened item, so that the item has its neighbours.
  * @template {string} const P
  * @param {P} path
  * @param {import('./api.js').Params} params
  * @param {string} type The type of the events about an item of this list.
+ * @param {string} opened The ID of the opened item.
  * @returns {{items: ItemOf<P>[], next: string | null, loaded: boolean, error: Problem | null,
  *   more: () => Promise<void>, refresh: () => Promise<void>}}
  */
-export function useList(path, params, type) {
+export function useList(path, params, type, opened) {
   const key = JSON.stringify([path, params]);
   const [state, setState] = useState(
     /** @type {{key: string, items: Item[], next: string | null, loaded: boolean, error: Problem | null}} */ ({
@@ -85,13 +87,13 @@ export function useList(path, params, type) {
   const loading = useRef(false);
   const turn = useRef(0);
 
-  const refresh = useCallback(async () => {
+  const refresh = useCallback(async (all = false) => {
     const mine = ++turn.current;
     try {
       const page = await get(/** @type {string} */ (path), { ...params, limit: PAGE });
       if (mine !== turn.current) return;
       setState((old) => {
-        const same = old.key === key && old.items.length > page.data.length;
+        const same = !all && old.key === key && old.items.length > page.data.length;
         const last = page.data.at(-1)?.id;
         const at = same && last ? old.items.findIndex((item) => item.id === last) : -1;
         if (at < 0) return { key, items: page.data, next: page.next, loaded: true, error: null };
@@ -126,9 +128,17 @@ export function useList(path, params, type) {
   useEffect(() => {
     refresh();
   }, [key]);
+  // IDs grow with time, so an item that is not in the list ends the search for it.
+  const last = state.items.at(-1)?.id;
+  const isMissing = last !== undefined && opened !== '' && opened < last;
+  useEffect(() => {
+    if (isMissing) more();
+  }, [isMissing, more]);
   const throttled = useThrottle(refresh, 200);
   useEvents((event) => {
     if (event.type === 'reset') throttled();
+    // Items below the first page may be deleted, too.
+    if (event.type === 'change' && event.method === 'DELETE' && path.endsWith(event.resource)) refresh(true);
     if (event.type !== type || !('id' in event)) return;
     // An item below the first page is not loaded again.
     setState((old) => {

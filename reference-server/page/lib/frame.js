@@ -5,7 +5,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button, Choice, html } from './ui.js';
 
-const WIDTHS = { phone: '375px', tablet: '768px' };
+const WIDTHS = { phone: 375, tablet: 768 };
 
 /** Makes colors dark as mail programs do that invert light messages. */
 const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}'
@@ -67,13 +67,13 @@ export function HtmlView({ content, title, images }) {
     </div>
     <div class=${`stage ${width === 'full' ? '' : 'sized'}`}>
       ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote}
-        width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
+        width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)]} />`}
     </div>`;
 }
 
 let frames = 0;
 
-/** @param {{content: string, title: string, remote: boolean, width: string}} props */
+/** @param {{content: string, title: string, remote: boolean, width?: number}} props */
 function Frame({ content, title, remote, width }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [name] = useState(() => `frame-${++frames}`);
@@ -86,6 +86,6 @@ function Frame({ content, title, remote, width }) {
   return html`
     <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ?
       '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
-    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width,
-      maxWidth: '100%' }}></iframe>`;
+    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox"
+      style=${{ width: width ? `${width}px` : '100%' }}></iframe>`;
 }

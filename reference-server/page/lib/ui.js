@@ -16,6 +16,8 @@ export const Page = createContext(
     ask: () => {},
   }),
 );
+/** Whether the clock of the server stands still. */
+export const Frozen = createContext(false);
 /** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<void>}} Question */
 /** @typedef {import('preact').ComponentChildren} Children */
 /** @typedef {import('./api.js').Problem} Problem */
@@ -26,6 +28,8 @@ const ICONS = {
     + 'A1.5 1.5 0 0 1 3 17.500v-11A1.5 1.5 0 0 1 4.5 5Z',
   emails: 'M21 3 10 14M21 3l-7 18-4-7-7-4 18-7Z',
   deliveries: 'M4 12h11M11 7l5 5-5 5M20 4v16',
+  webhooks: 'M12 9a3 3 0 1 0-3-3c0 1 .5 1.800 1.200 2.400L7 14M6 14.500a3 3 0 1 0 3 3h7M18 14.500a3 3 0 1 1-2.500 4.500'
+    + 'M14.500 7.500 18 14.500',
   domains: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18ZM3.5 9h17M3.5 15h17M12 3c-5 5.5-5 12.5 0 18M12 3c5 5.5 5 12.5 0 18',
   audiences: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20c.5-4 3-6 6.5-6s6 2 6.5 6'
     + 'M16 4.500a3.5 3.5 0 0 1 0 6.500M18 14.500c2 .8 3.2 2.7 3.5 5.5',
@@ -45,6 +49,7 @@ const ICONS = {
   plus: 'M12 5v14M5 12h14',
   trash: 'M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13',
   attachment: 'M20 11.5 12 19.500a5 5 0 0 1-7-7L13.5 4a3.3 3.3 0 0 1 4.7 4.700L10 17a1.7 1.7 0 0 1-2.4-2.400L15 7',
+  list: 'M4 4h16v16H4zM10 4v16',
   check: 'M5 12.5 10 17.5 19.5 7',
   cross: 'M6 6l12 12M18 6 6 18',
   theme: 'M12 3a9 9 0 1 0 0 18ZM12 3a9 9 0 0 1 0 18',
@@ -73,6 +78,11 @@ export function Button({ icon, children, kind = '', label, ...rest }) {
 /** @param {{at: string | number}} props */
 export function Time({ at }) {
   return html`<time datetime=${new Date(at).toISOString()} title=${new Date(at).toISOString()}>${time(at)}</time>`;
+}
+
+/** When something is due. @param {{at: string}} props */
+export function Due({ at }) {
+  return html`<${Time} at=${at} />${useContext(Frozen) ? ', when the clock runs' : ''}`;
 }
 
 const TONES = {
@@ -294,17 +304,20 @@ export function useWide() {
 /** Whether a key press belongs to a field or to a dialog. @param {KeyboardEvent} event */
 export function isTyping(event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  return /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('dialog[open]') !== null;
+  return target.matches('input:not([type=checkbox]), textarea, select')
+    || document.querySelector('dialog[open]') !== null;
 }
 
 /**
- * A list of links, of which only the visible ones are in the document. `j` and `k` move the
- * focus; where there is room beside the list, they also open the item.
+ * A list of links, of which only the visible ones are in the document. `j`, `k` and the arrows move
+ * the focus; where there is room beside the list, they also open the item.
  * @template {{id: string}} T
  * @param {{label: string, items: T[], height: number, selected: string, linkOf: (item: T) => string,
- *   row: (item: T) => Children, rowClass?: (item: T) => string, onEnd: () => void, back: string}} props
+ *   row: (item: T) => Children, rowClass?: (item: T) => string, onEnd: () => void, back: string,
+ *   picked?: Set<string>, onPick?: (id: string) => void}} props
  */
-export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back }) {
+export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back, picked,
+  onPick }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [range, setRange] = useState({ top: 0, size: 800 });
   const focus = useRef('');
@@ -334,10 +347,9 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     observer.observe(element);
     return () => observer.disconnect();
   }, [items]);
-  // An item that was opened by its URL is scrolled to.
-  useEffect(() => {
-    if (selected) show(items.findIndex((item) => item.id === selected));
-  }, [selected, items.length > 0]);
+  // An item that was opened by its URL is scrolled to, once it is loaded.
+  const at = items.findIndex((item) => item.id === selected);
+  useEffect(() => show(at), [selected, at >= 0]);
 
   /** @param {number} at */
   const show = (at) => {
@@ -367,8 +379,10 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
         go(back);
         return;
       }
-      const step = { j: 1, k: -1 }[event.key];
-      if (!step || items.length === 0) return;
+      if (event.key === 'x' && here && onPick) onPick(here);
+      const step = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+      // In an opened item, the arrows scroll.
+      if (!step || items.length === 0 || (event.key.length > 1 && active?.closest('.split-detail'))) return;
       event.preventDefault();
       const at = items.findIndex((item) => item.id === here);
       const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), items.length - 1);
@@ -393,6 +407,8 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
         <a class=${`row ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id}
           aria-current=${item.id === selected ? 'true' : undefined}
           tabindex=${item.id === tabStop ? 0 : -1} draggable=${false}>${row(item)}</a>
+        ${onPick && html`<input type="checkbox" class="pick" aria-label="Select" tabindex="-1"
+          checked=${picked?.has(item.id)} onChange=${() => onPick(item.id)} />`}
       </div>`)}
     </div>
   </div>`;
@@ -405,10 +421,41 @@ export function Split({ list, detail, open }) {
       key="detail">${detail}</section></div>`;
 }
 
+/**
+ * What is above the opened item: back to the list where there is room for one of them, and whether
+ * the list is shown beside it.
+ * @param {{back: string, children?: Children}} props
+ */
+export function Bar({ back, children }) {
+  const [hidden, setHidden] = useState(() => document.body.classList.contains('no-list'));
+  return html`<div class="detail-bar">
+    <span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() =>
+      go(back)} /></span>
+    <span class="only-wide"><${Button} kind="quiet" icon="list" label=${hidden ? 'Show the list' : 'Hide the list'}
+      onClick=${() => setHidden(document.body.classList.toggle('no-list'))} /></span>${children}</div>`;
+}
+
+/** The head of an email or a message; a long subject is folded. @param {{text: string}} props */
+export function Subject({ text }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > MAX_SUBJECT;
+  return html`<h2 dir="auto">${long && !open ? `${text.slice(0, MAX_SUBJECT)}…` : text || '(no subject)'}</h2>
+    ${long && html`<div><${Button} kind="small" onClick=${() => setOpen(!open)}>${open ? 'Fold the subject' :
+      `Show all ${text.length} characters`}<//></div>`}`;
+}
+
+const MAX_SUBJECT = 160;
+
+/** Text whose URLs are links. @param {{text: string}} props */
+export function Linked({ text }) {
+  return text.split(/(https?:\/\/[^\s<>"]*[^\s<>"'.,;:!?)\]}])/i).map((part, n) => (n % 2 === 0 ? part : html`<a
+    href=${part} target="_blank" rel="noopener noreferrer">${part}</a>`));
+}
+
 /** Names and values. @param {{rows: [string, Children][]}} props */
 export function Facts({ rows }) {
   return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div
-    key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+    key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`)}</dl>`;
 }
 
 /**
