@@ -140,7 +140,7 @@ test('a new message, email, delivery and request appear without a reload', async
 test('a list of all messages keeps few rows in the document', async () => {
   const page = await open(server, 'mailbox');
   const list = page.locator('.list');
-  await page.getByText('Order 499').waitFor();
+  await page.getByText('Order 499').first().waitFor();
   await until(async () => {
     await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
     return (await page.getByText('Order 1', { exact: true }).count()) > 0;
