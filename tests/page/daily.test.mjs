@@ -372,3 +372,31 @@ test('a long subject is folded, widths are exact, and the list can be hidden', a
   assert.ok(await page.locator('.list').isVisible());
   await close(page);
 });
+
+test('the page causes no content-security errors of its own', async () => {
+  const own = await start([]);
+  await send(own, 'ada@example.test', { html: '<style>p { color: red }</style><p style="margin: 0" onclick="x()">Hello</p>' });
+  const message = (await call(own, 'GET', '/_sandbox/messages')).data[0].id;
+  const page = await open(own, 'mailbox');
+  const errors = [];
+  page.on('console', (entry) => /Content Security Policy/.test(entry.text()) && errors.push(entry.text()));
+  for (const [tab, text] of [['html', 'Full'], ['checks', 'HTML size'], ['compatibility', 'margin'], ['links', 'Text']]) {
+    await page.goto(`${own.url}/#/mailbox/${message}?tab=${tab}`);
+    await page.getByText(text).first().waitFor();
+  }
+  for (const view of ['emails', 'deliveries', 'webhooks', 'domains', 'audiences', 'templates', 'requests', 'faults', 'clock', 'keys']) {
+    await page.goto(`${own.url}/#/${view}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+  }
+  assert.deepEqual(errors, []);
+  await close(page);
+});
+
+test('a field that does not exist is named, with those that do', async () => {
+  const page = await open(server, 'mailbox?q=has:attachment');
+  await page.getByText('There is no field has: here. The fields are to:, from:, subject:, after:.').waitFor();
+  assert.equal(await page.locator('.list-item').count(), 0);
+  await page.goto(`${server.url}/#/emails?q=from:ada`);
+  await page.getByText('There is no field from: here. The fields are status:, address:,').waitFor();
+  await close(page);
+});

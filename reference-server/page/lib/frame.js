@@ -11,8 +11,28 @@ const WIDTHS = { phone: 375, tablet: 768 };
 const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}'
   + 'img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
 
-/** HTML as a document that is not shown, so nothing of it runs or is loaded. @param {string} content */
-export const parse = (content) => new DOMParser().parseFromString(content, 'text/html');
+/**
+ * HTML as a document that is not shown, so nothing of it runs or is loaded. The browser would report
+ * each style and handler as an error, because the page's policy holds for it. So attributes become
+ * `data-style` and `data-on…`, and style sheets become elements without a meaning.
+ * @param {string} content
+ */
+export function parse(content) {
+  const renamed = content.replace(TAG, (_, start, name, rest, end) => {
+    const attributes = rest.replace(/(?<=[\s"'/])(?=(?:style|on\w+)\s*=)/gi, 'data-');
+    return `<${start}${name.toLowerCase() === 'style' ? 'noframes data-sheet' : name}${attributes}${end}`;
+  });
+  const document = new DOMParser().parseFromString(renamed, 'text/html');
+  for (const sheet of document.querySelectorAll('noframes[data-sheet]')) {
+    const style = document.createElementNS(null, 'style');
+    style.textContent = sheet.textContent;
+    sheet.replaceWith(style);
+  }
+  return document;
+}
+
+/** A tag, also one that does not end. */
+const TAG = /<(\/?)([a-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^'">])*)(>?)/gi;
 
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
 
@@ -25,8 +45,8 @@ export function remoteContent(document) {
       /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
   }
   const styles = [...document.querySelectorAll('style')].map((one) =>
-    one.textContent ?? '').concat([...document.querySelectorAll('[style]')].map((one) =>
-      one.getAttribute('style') ?? ''));
+    one.textContent ?? '').concat([...document.querySelectorAll('[data-style]')].map((one) =>
+      one.getAttribute('data-style') ?? ''));
   for (const style of styles) count += [...style.matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
   return count;
 }

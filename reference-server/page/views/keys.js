@@ -25,12 +25,19 @@ export function NewKeyButton({ done }) {
     kind="small" onClick=${() => action(async () => { await api.key(); done(); })}>Use a new key<//></p>`;
 }
 
-/** The command that sends an email as the selected organization. */
-export function SendHint() {
+/**
+ * A command that works for the selected organization.
+ * @param {{text: string, command: (from: string) => string}} props
+ */
+export function Hint({ text, command }) {
   const { data, reload } = useCaller();
-  return data && html`<p>Send an email, and it appears here at once:</p>${data.key ? html`<${Code} label="Command" wrap
-    text=${asCaller(sendCommand(data.from), data.key)} />` : html`<${NewKeyButton} done=${reload} />`}`;
+  return data && html`<p>${text}</p>${data.key ? html`<${Code} label="Command" wrap
+    text=${asCaller(command(data.from), data.key)} />` : html`<${NewKeyButton} done=${reload} />`}`;
 }
+
+/** How to send an email. */
+export const SendHint = () => html`<${Hint} text="Send an email, and it appears here at once:"
+  command=${sendCommand} />`;
 
 export function Keys() {
   const page = useContext(Page);

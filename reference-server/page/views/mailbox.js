@@ -228,7 +228,8 @@ function Links({ message }) {
         class="sr">Copy</span></th></tr></thead><tbody>${message.links.map((link) => html`<tr><td
         dir="auto">${link.text ?? html`<span class="muted">none</span>`}</td><td class="mono"><${Linked}
           text=${link.url} />${link.tracked_url && html`<div class="muted">tracked: <${Linked}
-          text=${link.tracked_url} /></div>`}</td><td class="right"><${Copy} text=${link.url} label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
+          text=${link.tracked_url} /></div>`}</td><td class="right"><${Copy} text=${link.url}
+            label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
   </div>`;
 }
 

@@ -4,8 +4,9 @@ import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
-import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Field, FormDialog, Head, List, Page, Section, Split,
+import { Badge, Bar, Button, Copy, Empty, Facts, Failure, Field, FormDialog, Head, List, Page, Section, Split,
   Time, html, useAction, valueOf } from '../lib/ui.js';
+import { Hint } from './keys.js';
 
 /** @typedef {import('control').SandboxWebhook} WebhookData */
 /** @typedef {import('control').Delivery} Delivery */
@@ -121,8 +122,8 @@ function LastDeliveries({ id }) {
 }
 
 /** How to get a webhook. */
-const Listen = () => html`<p>Create one here, or send what happens to an application on this machine:</p>
-  <${Code} label="Command" wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`;
+const Listen = () => html`<${Hint} text="Create one under Webhooks, or forward events to an application:"
+  command=${() => 'svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks'} />`;
 
 /**
  * Why webhooks of the email service got nothing: of an email, or of the whole organization.
