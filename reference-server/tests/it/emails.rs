@@ -234,7 +234,7 @@ async fn a_scheduled_email_is_sent_now() {
     sandbox.advance("1ms").await;
     let refused = sandbox.control(&line, "").await;
     let text = "the email is not waiting to be sent: its status is delivered";
-    assert_eq!((refused.status, refused.between(r#""message":""#)), (409, text));
+    assert_eq!((refused.status, refused.between(r#""message":""#).as_str()), (409, text));
     let line = format!("{line}?organization=Other");
     sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
     assert_eq!(sandbox.control(&line, "").await.status, 404);
