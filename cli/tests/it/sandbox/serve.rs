@@ -83,6 +83,15 @@ fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_
 }
 
 #[test]
+fn an_option_without_effect_is_refused() {
+    let home = Home::new();
+    let bundle = home.file("ca.pem", "");
+    let run = home.run(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--ca-bundle", &bundle]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("set SSL_CERT_FILE"), "{run:?}");
+}
+
+#[test]
 fn options_come_from_the_environment() {
     let home = Home::new();
     let seed = home.file(
