@@ -5,6 +5,7 @@ mod attachments;
 #[cfg(unix)]
 mod open;
 mod public;
+mod serve;
 #[cfg(unix)]
 mod watch;
 

@@ -42,7 +42,7 @@ Examples:
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
 pub struct Status {
-    /// Base URL of the server [env: SVC_SANDBOX_URL] [default: search]
+    /// Base URL of the server [env: SVC_SANDBOX_URL]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
