@@ -2,6 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { call, close, open, otherHost, start, until } from './support.mjs';
 
@@ -292,13 +295,19 @@ test('text of users has the direction of its language', async () => {
 test('commands of the page work as pasted, in every organization', async () => {
   const own = await start([]);
   const page = await open(own, 'mailbox');
+  const run = (text) => spawnSync('bash', ['-c', text], { encoding: 'utf8', env: { PATH: `${dirname(process.env.SVC_PAGE_SVC)}:${process.env.PATH}`, HOME: mkdtempSync(join(tmpdir(), 'page-')) } });
+  const pasted = run(await page.getByLabel('Command', { exact: true }).textContent());
+  assert.equal(pasted.status, 0, pasted.stderr);
+  await page.locator('.list-item').getByText('to ada@example.test').waitFor();
+
   await page.getByLabel('Organization').selectOption('new');
   await page.getByLabel('Name').fill('Lovelace');
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   await page.waitForURL(/organization=org_/);
   const organization = new URL(page.url()).hash.split('organization=')[1];
   const command = await page.getByLabel('Command', { exact: true }).textContent();
-  const [, key, from] = /^SVC_EMAIL_KEY=(\S+) svc --sandbox emails send --from (\S+) /.exec(command);
+  const [, url, key, from] = /^SVC_SANDBOX_URL=(\S+) SVC_EMAIL_KEY=(\S+) svc --sandbox emails send --from (\S+) /.exec(command);
+  assert.equal(url, own.url);
   const { id } = await call({ ...own, token: key }, 'POST', '/api/v1/emails', { from, to: 'ada@example.test', subject: "It's here", text: 'Hello' });
   await page.getByText("It's here").waitFor();
 
@@ -306,8 +315,7 @@ test('commands of the page work as pasted, in every organization', async () => {
   await page.goto(`${own.url}/#/emails/${id}?organization=${organization}&tab=calls`);
   await page.getByRole('button', { name: 'curl' }).click();
   const curl = await page.getByRole('region', { name: 'Call' }).textContent();
-  const run = spawnSync('bash', ['-c', curl], { encoding: 'utf8' });
-  assert.match(run.stdout, /"id":"eml_/, run.stderr);
+  assert.match(run(curl).stdout, /"id":"eml_/);
   await until(async () => (await call(own, 'GET', `/_sandbox/emails?organization=${organization}`)).data.length === 2, 'the second email is there');
 
   // An organization whose keys this tab does not know asks before it creates one.
@@ -315,7 +323,7 @@ test('commands of the page work as pasted, in every organization', async () => {
   await page.goto(`${own.url}/#/mailbox?organization=${unknown.id}`);
   await page.getByRole('button', { name: 'Use a new key' }).click();
   const other = await page.getByLabel('Command', { exact: true }).textContent();
-  assert.match(other, new RegExp(`^SVC_EMAIL_KEY=mk_test_\\w+ svc --sandbox emails send --from hello@${unknown.domain} `));
+  assert.match(other, new RegExp(` SVC_EMAIL_KEY=mk_test_\\w+ svc --sandbox emails send --from hello@${unknown.domain} `));
 
   await page.goto(`${own.url}/#/keys`);
   await page.getByText('mk_test_sandbox').waitFor();

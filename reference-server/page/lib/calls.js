@@ -81,11 +81,14 @@ function svc(body) {
 }
 
 /**
- * A command with the key of another organization than the seeded one.
+ * A command for this server and for the organization of the key.
  * @param {string} command @param {string | null} [key]
  */
-export const asCaller = (command, key) =>
-  (key && key !== SEEDED.email ? `SVC_EMAIL_KEY=${key} ${command}` : command);
+export function asCaller(command, key) {
+  const isDefault = /^http:\/\/(127\.0\.0\.1|localhost):4080$/.test(location.origin);
+  return (isDefault ? '' : `SVC_SANDBOX_URL=${location.origin} `)
+    + (key && key !== SEEDED.email ? `SVC_EMAIL_KEY=${key} ` : '') + command;
+}
 
 /** @param {any} body @param {Caller | null} caller */
 function curl(body, caller) {
