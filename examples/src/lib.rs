@@ -16,16 +16,10 @@ struct Sdk;
 /// The pages of the book that have Rust examples.
 #[cfg(doctest)]
 mod book {
-    #[doc = include_str!("../../docs/email-service/webhooks.md")]
-    struct EmailWebhooks;
     #[doc = include_str!("../../docs/extraction-service/README.md")]
     struct ExtractionService;
-    #[doc = include_str!("../../docs/guides/domains.md")]
-    struct Domains;
     #[doc = include_str!("../../docs/guides/errors-and-retries.md")]
     struct ErrorsAndRetries;
-    #[doc = include_str!("../../docs/guides/recipient-guard.md")]
-    struct RecipientGuard;
     #[doc = include_str!("../../docs/guides/rust.md")]
     struct Rust;
     #[doc = include_str!("../../docs/guides/webhooks.md")]

@@ -34,9 +34,10 @@ fn the_book_has_every_command_and_stays_short() {
         if LARGE.contains(&name) {
             writeln!(small, "\n## svc {name}\n\nOn [a page of its own](reference/{name}.md).")
                 .expect("written");
-            files.insert(format!("reference/{name}.md"), format!("# svc {name}\n{section}"));
+            let page = section.trim_start().trim_start_matches('#');
+            files.insert(format!("reference/{name}.md"), format!("#{page}"));
         } else {
-            write!(small, "\n## svc {name}\n{section}").expect("written");
+            small.push_str(&section);
         }
     }
     let mut links = String::from("\n");
@@ -80,7 +81,9 @@ fn each_page(folder: &Path, see: &mut impl FnMut(&str)) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             each_page(&path, see);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+        } else if path.extension().is_some_and(|extension| extension == "md")
+            && path.file_name().is_some_and(|name| name != "SUMMARY.md")
+        {
             see(&fs::read_to_string(&path).expect("a page"));
         }
     }
@@ -138,28 +141,27 @@ fn section(command: &Command) -> String {
     let name = command.get_name();
     let mut text = String::new();
     if !command.has_subcommands() {
-        leaf(&mut text, command, &[]);
+        leaf(&mut text, "##", command, &[]);
         return text;
     }
-    writeln!(text, "\n{}", about(command)).expect("written");
+    writeln!(text, "\n## svc {name}\n\n{}", about(command)).expect("written");
     let all = commands();
     let leaves = all.iter().filter(|spec| spec.path.split(' ').next() == Some(name));
     let leaves = leaves.map(|spec| (&*spec.path, find(command, &spec.path))).collect::<Vec<_>>();
     // What several of them take is described once.
     let mut counts = BTreeMap::<String, usize>::new();
     for (_, leaf) in &leaves {
-        for described in own(leaf).map(argument) {
+        for described in own(leaf).filter(|arg| !arg.is_positional()).map(argument) {
             *counts.entry(described).or_default() += 1;
         }
     }
     let shared = counts.into_iter().filter(|(_, count)| *count > 1).map(|(described, _)| described);
     let shared = shared.collect::<Vec<_>>();
     if !shared.is_empty() {
-        writeln!(text, "\nSeveral of its commands take:\n\n{}", shared.join("\n")).expect("written");
+        writeln!(text, "\nSeveral of its commands take these:\n\n{}", shared.join("\n")).expect("written");
     }
-    for (path, command) in leaves {
-        writeln!(text, "\n### svc {path}").expect("written");
-        leaf(&mut text, command, &shared);
+    for (_, command) in leaves {
+        leaf(&mut text, "###", command, &shared);
     }
     text
 }
@@ -172,17 +174,20 @@ fn find<'a>(top: &'a Command, path: &str) -> &'a Command {
         .expect("a row of the table is in the tree")
 }
 
-/// What a leaf command does, its usage, and the arguments that are not `shared`.
-fn leaf(text: &mut String, command: &Command, shared: &[String]) {
+/// The usage of a leaf command as a heading, what it does, and the arguments that are not `shared`.
+fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").replace(" [OPTIONS]", "");
-    writeln!(text, "\n{}\n\n```text\n{usage}\n```", about(command)).expect("written");
-    let is_shared = |arg: &&Arg| !arg.is_positional() && shared.contains(&argument(arg));
+    let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The first one, of a command that has two.
+    let usage = usage.split(" svc ").next().unwrap_or_default();
+    writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
+    let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
     let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
     let arguments = own(command).map(argument).filter(|described| !shared.contains(described));
     let mut arguments = arguments.collect::<Vec<_>>();
     if !also.is_empty() {
-        arguments.push(format!("- {}: as above", also.join(", ")));
+        arguments.push(format!("- also {}", also.join(", ")));
     }
     if !arguments.is_empty() {
         writeln!(text, "\n{}", arguments.join("\n")).expect("written");

@@ -49,7 +49,7 @@ class Sandbox:
 
     def settle(self) -> None:
         """Returns when all that is due has happened: mail, events and deliveries."""
-        self.call("POST", "/_sandbox/clock", json={"advance": "0s"})
+        self.call("POST", "/_sandbox/settle", json={})
 
     def advance(self, duration: str) -> None:
         """Moves the clock, and returns when what fell due has happened."""

@@ -71,7 +71,7 @@ export class Sandbox {
 
   /** Returns when all that is due has happened: mail, events and deliveries. */
   settle(): Promise<void> {
-    return this.call("POST", "/_sandbox/clock", { advance: "0s" });
+    return this.call("POST", "/_sandbox/settle", {});
   }
 
   /** Moves the clock, and returns when what fell due has happened. */
