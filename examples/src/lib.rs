@@ -16,8 +16,6 @@ struct Sdk;
 /// The pages of the book that have Rust examples.
 #[cfg(doctest)]
 mod book {
-    #[doc = include_str!("../../docs/extraction-service/README.md")]
-    struct ExtractionService;
     #[doc = include_str!("../../docs/guides/errors-and-retries.md")]
     struct ErrorsAndRetries;
     #[doc = include_str!("../../docs/guides/rust.md")]

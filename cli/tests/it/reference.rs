@@ -42,7 +42,7 @@ fn the_book_has_every_command_and_stays_short() {
     }
     let mut links = String::from("\n");
     for (name, text) in schemas() {
-        writeln!(links, "- [{name}](schemas/{name})").expect("written");
+        writeln!(links, "[{name}](schemas/{name})").expect("written");
         files.insert(format!("schemas/{name}"), text);
     }
     let temporary = tempfile::tempdir().expect("a directory");
@@ -184,8 +184,10 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
     let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
     let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
-    let arguments = own(command).map(argument).filter(|described| !shared.contains(described));
-    let mut arguments = arguments.collect::<Vec<_>>();
+    // The usage says enough of what is only an ID.
+    let is_id = |arg: &Arg| arg.get_id() == "id";
+    let arguments = own(command).filter(|arg| !is_id(arg)).map(argument);
+    let mut arguments = arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
     if !also.is_empty() {
         arguments.push(format!("- also {}", also.join(", ")));
     }
