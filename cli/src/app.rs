@@ -229,9 +229,7 @@ fn report_clap_error(error: &clap::Error, printer: &Printer) -> u8 {
             let _ = printer.clap(error);
             return exit::USAGE;
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Failure::usage("no command given").hint("list the commands: svc --help")
-        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::no_command(error),
         _ => usage::failure(error),
     };
     printer.failure(&failure);

@@ -153,8 +153,8 @@ impl Context {
 
     async fn sandbox_url(&self) -> Result<String, Failure> {
         if self.settings.dry_run {
-            return Ok(Sandbox::running_url(&self.settings.sandbox_dir)
-                .unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
+            let url = Sandbox::running_url(&self.settings)?;
+            return Ok(url.unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
         }
         Ok(self.sandbox().await?.url().to_owned())
     }

@@ -5,6 +5,7 @@ mod attachments;
 #[cfg(unix)]
 mod open;
 mod public;
+mod serve;
 #[cfg(unix)]
 mod watch;
 
@@ -245,6 +246,46 @@ fn a_running_server_is_found_and_used() {
     let status = home.run_with_env(&["sandbox", "status"], &[("SVC_SANDBOX_ADDR", "127.0.0.1:1")]);
     assert_eq!((status.code, &status.json()["status"]), (1, &json!("not running")), "{status:?}");
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], false);
+}
+
+#[test]
+fn a_server_elsewhere_is_used() {
+    let (home, other) = (Home::new(), Home::new());
+    let args = ["--in-memory", "--network", "public"];
+    let mut command = other.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    command.args(["--in-memory"]).env("SVC_SANDBOX_EMAIL_KEY", "mk_of_the_team");
+    command.env("SVC_SANDBOX_EXTRACTION_KEY", "sk_of_the_team");
+    let serving = RunningServer::of(command);
+    let url = format!("{}/", serving.http);
+    let named = [("SVC_SANDBOX_URL", url.as_str())];
+    let with_key = [named[0], ("SVC_SANDBOX_EMAIL_KEY", "mk_of_the_team")];
+    let send = send("hello@sandbox.test", "ada@example.test");
+    let send = [&["--sandbox"], send.as_slice()].concat();
+    assert_eq!(home.run_with_env(&send, &named).code, 3, "the key of another sandbox");
+    let sent = home.run_with_env(&send, &with_key);
+    let id = sent.json()["id"].clone();
+    let list = home.run_with_env(&["sandbox", "emails", "list"], &named).json();
+    assert_eq!(list[0]["id"], id, "{list}");
+    let status = home.run_with_env(&["sandbox", "status"], &named).json();
+    assert_eq!((&status["status"], &status["data"]), (&json!("ok"), &Value::Null), "{status}");
+    let page = home.run_with_env(&["sandbox", "open", "--print"], &named);
+    assert_eq!(page.stdout.trim(), url, "{page:?}");
+    let shown = home.run_with_env(&[&["--dry-run"], send.as_slice()].concat(), &named);
+    assert!(shown.stdout.contains(&serving.http), "{shown:?}");
+
+    // Public: the control interface needs its token.
+    let public = RunningServer::start(&other, &args);
+    let named = [("SVC_SANDBOX_URL", public.http.as_str())];
+    assert_eq!(home.run_with_env(&["sandbox", "emails", "list"], &named).code, 3);
+
+    // What is not a sandbox gets nothing of this run, not even an address.
+    let service = Service::always(404, "no such path");
+    let url = service.url();
+    let named = [("SVC_SANDBOX_URL", url.as_str())];
+    let refused = home.run_with_env(&send, &named);
+    assert_eq!((refused.code, refused.error()["code"].as_str()), (1, Some("not_running")));
+    assert!(refused.stderr.contains("SVC_SANDBOX_URL: no sandbox responds at"), "{refused:?}");
+    assert_eq!(service.requests().len(), 1);
 }
 
 #[test]

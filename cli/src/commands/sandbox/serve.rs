@@ -20,7 +20,7 @@ use crate::input::{address, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{cannot_start, in_memory_dir, seeded};
-use crate::settings::{GlobalFlags, Sourced, table};
+use crate::settings::{GlobalFlags, Source, Sourced, table};
 
 /// Run the sandbox in the foreground
 ///
@@ -249,6 +249,12 @@ impl Serve {
     }
 
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(Sourced { source: source @ Source::Option(_), .. }) =
+            &context.settings.ca_bundle
+        {
+            return Err(Failure::usage(format!("{source}: the sandbox does not use it"))
+                .hint("set SSL_CERT_FILE: webhook attempts and the relay trust its certificates"));
+        }
         Self::with_variables(context)?.serve(context).await
     }
 
