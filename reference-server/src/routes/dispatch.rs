@@ -129,7 +129,7 @@ async fn handle_documented(
             recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
             // These checks follow authentication, in the order of
-            // `docs/undocumented/both-services.md#order-of-checks`.
+            // `docs/undocumented/README.md#order-of-checks`.
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
@@ -146,7 +146,7 @@ async fn handle_documented(
                 None => process.await,
             }
         }
-        // The format of this error is documented (`docs/extraction-service/errors.md`), so no
+        // The format of this error is documented (`docs/extraction-service/README.md#authentication-and-scopes`), so no
         // setting changes it.
         Err(error) if operation.service() == Service::Extraction => {
             response::error(&error, ErrorFormat::Nested)

@@ -51,7 +51,7 @@ pub(crate) struct NewDomain<'a> {
 }
 
 /// Maximum number of domains of an organization: a list has all of them
-/// (`docs/undocumented/both-services.md#bounds`).
+/// (`reference-server/LIMITS.md`).
 const MAX_DOMAINS: usize = 1_000;
 
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
@@ -161,7 +161,7 @@ pub(crate) fn find_named(
 }
 
 /// Whether an organization may send from this domain. A subdomain of a verified domain
-/// must be verified itself (`docs/undocumented/email-service.md#addresses`).
+/// must be verified itself (`docs/undocumented/services.md#addresses`).
 pub(crate) fn is_verified(
     reader: Reader<'_>,
     organization: i64,
@@ -169,12 +169,6 @@ pub(crate) fn is_verified(
 ) -> Result<bool, ApiError> {
     let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2 AND {VERIFIED}");
     Ok(reader.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
-}
-
-/// Whether any organization receives mail for this domain.
-pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<bool, ApiError> {
-    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
-    Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
 }
 
 /// The name of the oldest verified domain.
