@@ -40,7 +40,7 @@ pub use crate::control::inbound::{Inbound, InboundMessage, Received, ReceivedMes
 pub use crate::control::keys::{Key, KeyMode, Keys, NewKey};
 pub use crate::control::messages::{
     Authentication, Direction, DkimVerdict, DmarcVerdict, Link, Message, MessageAttachment,
-    MessageLinks, MessageSummary, Messages, SpfVerdict,
+    MessageLinks, MessageSummary, Messages, MessagesDeleted, SpfVerdict,
 };
 pub use crate::control::notifications::{
     ControlChange, Notification, NotificationPage, Notifications, Ready, Reset, ResetReason,

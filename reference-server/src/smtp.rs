@@ -1,7 +1,8 @@
-//! The SMTP listener (`--smtp`): receives mail for verified domains. The sessions are our own, over
+//! The SMTP listener (`--smtp`): receives mail for verified domains, and catches all other. The sessions are our own, over
 //! `smtp-proto`, which parses commands: no kept library has those of a receiving server.
 
 mod data;
+mod login;
 mod session;
 
 use std::sync::Arc;

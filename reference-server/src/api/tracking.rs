@@ -129,7 +129,7 @@ async fn resolve_link(
         Ok(if is_tracked { emails::content(reader, &id, false)?.html } else { None })
     });
     let html = html.await?.ok_or_else(not_found)?;
-    let url = heavy::run_on(html.len(), move || Ok(links::target(&html, number))).await?;
+    let url = heavy::run_on(html.len(), move || Ok(links::targets(&html).nth(number))).await?;
     let url = url.ok_or_else(not_found)?;
     let location = HeaderValue::try_from(Url::parse(&url).map_err(|_| not_found())?.as_str());
     let location = location.map_err(|_| not_found())?;

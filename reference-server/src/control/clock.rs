@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::{Client, Request};
 use super::endpoint::{Endpoint, GET, POST};
+use super::query::Timeout;
 use crate::model::schema;
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
@@ -15,6 +16,23 @@ pub(crate) const CLOCK: Endpoint<(), Clock> =
     Endpoint::new(GET, "/_sandbox/clock", "Get the clock").of_server();
 pub(crate) const CHANGE: Endpoint<ClockChange, Clock> =
     Endpoint::new(POST, "/_sandbox/clock", "Freeze, advance or resume the clock").of_server();
+
+pub(crate) const SETTLE: Endpoint<Settle, Clock> =
+    Endpoint::new(POST, "/_sandbox/settle", "Wait until all that is due has happened")
+        .of_server()
+        .optional_body()
+        .changes_nothing();
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settle {
+    /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Timeout<600>>,
+}
+
+/// How long it waits by default until all that is due has happened.
+pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Exactly one of the fields.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +102,17 @@ impl ClockControl<'_> {
     /// Lets the clock continue from its own time.
     pub fn resume(&self) -> Request<Clock> {
         self.change(&ClockChange { resume: Some(true), ..ClockChange::default() })
+    }
+
+    /// Waits until all that is due has happened: mail, events and deliveries. That is: no work is
+    /// in progress, and none is due at or before the time of the clock.
+    ///
+    /// # Errors
+    ///
+    /// With status 408 after `timeout`, in real time, at most ten minutes.
+    pub fn settle(&self, timeout: Duration) -> Request<Clock> {
+        let settle = Settle { timeout: Some(Timeout(timeout)) };
+        self.0.send(&SETTLE, &[], &settle).waits(timeout)
     }
 
     fn change(&self, change: &ClockChange) -> Request<Clock> {

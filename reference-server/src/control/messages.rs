@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
-use super::endpoint::{Endpoint, GET, Page};
+use super::endpoint::{DELETE, Endpoint, GET, Page};
 use super::query::{AddressParameter, Id, Identified, Limit, Position, Timeout};
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
@@ -20,6 +20,10 @@ pub(crate) const WAIT: Endpoint<(), Message, WaitQuery> =
     Endpoint::new(GET, "/_sandbox/messages/wait", "Wait for a message");
 pub(crate) const MESSAGE: Endpoint<(), Message> =
     Endpoint::new(GET, "/_sandbox/messages/{id}", "Get a message");
+pub(crate) const DELETE_ALL: Endpoint<(), (), DeleteQuery> =
+    Endpoint::new(DELETE, "/_sandbox/messages", "Delete the messages that match, or all of them");
+pub(crate) const DELETE_ONE: Endpoint<(), ()> =
+    Endpoint::new(DELETE, "/_sandbox/messages/{id}", "Delete a message");
 pub(crate) const RAW: Endpoint<(), Bytes> = Endpoint::content(
     "/_sandbox/messages/{id}/raw",
     "Get the source of a message",
@@ -69,6 +73,19 @@ pub(crate) struct WaitQuery {
     pub(crate) after: Option<Position<MessageSummary>>,
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
     pub(crate) timeout: Option<Timeout<600>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeleteQuery {
+    /// The address of the recipient.
+    pub(crate) to: Option<AddressParameter>,
+    /// The address of the sender.
+    pub(crate) from: Option<AddressParameter>,
+    /// A part of the subject, case-insensitive.
+    pub(crate) subject: Option<String>,
+    /// Only messages after this time, or after the message with this ID.
+    pub(crate) after: Option<Position<MessageSummary>>,
 }
 
 impl Identified for MessageSummary {
@@ -201,8 +218,10 @@ pub struct Authentication {
 pub struct Link {
     /// Where it leads.
     pub url: String,
-    /// The visible text of the link in the HTML part.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The address in the message, which leads there through the server and records a click; null
+    /// if clicks are not tracked.
+    pub tracked_url: Option<String>,
+    /// The visible text of the link in the HTML part; null if it has none.
     pub text: Option<String>,
 }
 
@@ -304,6 +323,16 @@ impl Messages<'_> {
         self.0.call(&MESSAGE, &[id])
     }
 
+    /// Deletes a message.
+    pub fn delete(&self, id: &str) -> Request<()> {
+        self.0.call(&DELETE_ONE, &[id])
+    }
+
+    /// Deletes the messages that the request selects, or all of the organization.
+    pub fn delete_all(&self) -> Request<MessagesDeleted> {
+        self.0.call(&DELETE_ALL, &[]).decoded(|_| Ok(MessagesDeleted))
+    }
+
     /// Returns the RFC 5322 source of a message.
     pub fn raw(&self, id: &str) -> Request<Bytes> {
         self.0.call(&RAW, &[id])
@@ -325,6 +354,11 @@ impl Messages<'_> {
     }
 }
 
+/// The messages that a request selects are deleted.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct MessagesDeleted;
+
 impl Request<Message> {
     /// Sets how long to wait, in real time, at most ten minutes. Default: 30 seconds.
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -332,7 +366,7 @@ impl Request<Message> {
     }
 }
 
-/// The same selection for lists and waits.
+/// The same selection for lists, waits and deletions.
 macro_rules! selection {
     ($($type:ty)*) => { $(
         impl Request<$type> {
@@ -359,4 +393,4 @@ macro_rules! selection {
     )* };
 }
 
-selection!(Page<MessageSummary> Message);
+selection!(Page<MessageSummary> Message MessagesDeleted);

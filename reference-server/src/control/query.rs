@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::address::Mailbox;
 use crate::model::schema;
@@ -161,8 +161,8 @@ impl JsonSchema for AddressParameter {
 }
 
 /// How long to wait, in real time, at most this many seconds.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) struct Timeout<const MAX: u64>(pub(crate) Duration);
 
 impl<const MAX: u64> TryFrom<String> for Timeout<MAX> {
@@ -173,6 +173,12 @@ impl<const MAX: u64> TryFrom<String> for Timeout<MAX> {
         let wait = wait.map(Duration::from_millis).filter(|wait| *wait <= Duration::from_secs(MAX));
         let error = || format!("must be a duration of at most {MAX} seconds, such as 20s");
         wait.map(Self).ok_or_else(error)
+    }
+}
+
+impl<const MAX: u64> From<Timeout<MAX>> for String {
+    fn from(timeout: Timeout<MAX>) -> Self {
+        time::duration_text(timeout.0)
     }
 }
 

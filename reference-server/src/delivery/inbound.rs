@@ -28,8 +28,11 @@ use crate::store::{Store, Tx, domains};
 pub(crate) struct IncomingMessage {
     /// Set if only this organization may receive the message.
     pub(crate) organization: Option<i64>,
+    /// Gets a message, without an event, for each recipient whose domain is not verified.
+    pub(crate) catcher: Option<i64>,
     pub(crate) recipients: Vec<Address>,
-    pub(crate) results: Authentication,
+    /// `None` if it was not checked.
+    pub(crate) results: Option<Authentication>,
     /// Message source with CRLF line endings.
     pub(crate) source: Vec<u8>,
 }
@@ -42,22 +45,27 @@ pub(crate) struct Received {
 }
 
 /// Stores a message for each of its recipients; durable when this returns. Skips
-/// recipients whose domain is not verified here.
+/// recipients whose domain is not verified here, unless an organization catches their mail.
 pub(crate) async fn receive(
     store: &Store,
     incoming: IncomingMessage,
 ) -> Result<Vec<Received>, ApiError> {
-    let IncomingMessage { organization, recipients, results, source } = incoming;
+    let IncomingMessage { organization, catcher, recipients, results, source } = incoming;
     let _reserved = memory::MESSAGES.reserve(source.len()).await;
     let message = parse(source, results).await?;
     let stored = store.write(move |tx| {
         let mut received = Vec::new();
         for recipient in &recipients {
-            for (domain, organization) in
-                domains::owners(tx.reader(), recipient.domain().as_str(), organization)?
-            {
-                let id = store_message(tx, organization, &domain, recipient, &message)?;
+            let domain = recipient.domain().as_str();
+            let owners = domains::owners(tx.reader(), domain, organization)?;
+            let mut add = |id| {
                 received.push(Received { id, recipient: recipient.as_str().to_owned() });
+            };
+            if let Some(catcher) = catcher.filter(|_| owners.is_empty()) {
+                add(insert(tx, catcher, None, recipient, &message)?);
+            }
+            for (domain, organization) in owners {
+                add(store_message(tx, organization, &domain, recipient, &message)?);
             }
         }
         Ok(received)
@@ -74,14 +82,15 @@ pub(crate) struct AuthenticatedMessage {
     /// `message` without the closing brace.
     content: Part,
     has_content: bool,
-    pub(crate) results: Authentication,
+    /// `None` if it was not checked.
+    pub(crate) results: Option<Authentication>,
     source: NewBody,
 }
 
 /// Parses a message.
 pub(crate) async fn parse(
     source: Vec<u8>,
-    results: Authentication,
+    results: Option<Authentication>,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
         let message = Incoming::parse(&source).map(Content::of);
@@ -108,18 +117,30 @@ pub(crate) fn store_message(
     recipient: &Address,
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
+    let id = insert(tx, organization, Some(domain), recipient, message)?;
+    notify_received(tx, organization, &id, recipient, message)?;
+    Ok(id)
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    domain: Option<&str>,
+    recipient: &Address,
+    message: &AuthenticatedMessage,
+) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
+    let results = message.results.map(Authentication::to_json).transpose()?;
     let new = NewIncoming {
         id: &id,
         recipient: recipient.as_str(),
         domain,
         sender: &message.from,
         subject: &message.subject,
-        authentication: &message.results.to_json()?,
+        authentication: results.as_deref(),
         source: bodies::put(tx, &message.source)?,
     };
     messages::insert_incoming(tx, organization, &new)?;
-    notify_received(tx, organization, &id, recipient, message)?;
     Ok(id)
 }
 
@@ -132,11 +153,13 @@ pub(crate) fn notify_received(
     message: &AuthenticatedMessage,
 ) -> Result<(), ApiError> {
     let now = tx.now;
+    let unchecked = (SpfVerdict::None, DkimVerdict::None);
+    let (spf, dkim) = message.results.map_or(unchecked, |results| (results.spf, results.dkim));
     let emitted = emit(tx, organization, Event::EmailReceived, None, |tx| {
         let data = ReceivedEmail {
             message: None,
-            spf: message.results.spf,
-            dkim: message.results.dkim,
+            spf,
+            dkim,
             recipient: recipient.as_str(),
             message_id: id,
             timestamp: time::rfc3339(now),

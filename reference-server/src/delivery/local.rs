@@ -89,8 +89,9 @@ pub(crate) async fn announce(app: &Shared, job: Job) -> Result<(), ApiError> {
             domains::owners(tx.reader(), recipient.domain().as_str(), None)?
         {
             if organization == sender {
-                let results = message.results.to_json()?;
-                messages::set_authentication(tx, sender, id, &results)?;
+                if let Some(results) = message.results {
+                    messages::set_authentication(tx, sender, id, &results.to_json()?)?;
+                }
                 inbound::notify_received(tx, sender, id, &recipient, &message)?;
             } else {
                 inbound::store_message(tx, organization, &domain, &recipient, &message)?;
@@ -118,6 +119,6 @@ async fn authenticate(
     let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
     let now = app.clock.now();
     let results = authentication::check(&app.resolver, Some(peer), &source, now).await?;
-    let parsed = inbound::parse(Arc::unwrap_or_clone(source), results);
+    let parsed = inbound::parse(Arc::unwrap_or_clone(source), Some(results));
     Ok((parsed.await?, recipient))
 }

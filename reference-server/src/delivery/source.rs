@@ -4,6 +4,7 @@
 //! it. Rendering is deterministic.
 
 use crate::mail::dkim::SigningKey;
+use crate::mail::links::Targets;
 use crate::mail::mime::{Attachment, Outgoing};
 use crate::mail::tracking;
 use crate::model::address::Mailbox;
@@ -32,6 +33,14 @@ impl Message {
     /// Whether every recipient gets a different message, because it is tracked.
     pub(crate) fn is_individual(&self) -> bool {
         self.email.fields.tracking.is_some() && self.content.html.is_some()
+    }
+
+    /// Where its tracked links lead.
+    pub(crate) fn targets(&self) -> Targets {
+        match (&self.email.fields.tracking, &self.content.html) {
+            (Some(tracking), Some(html)) => tracking::targets(tracking, &self.email.id, html),
+            _ => Targets::default(),
+        }
     }
 
     /// Renders the RFC 5322 source and signs it with DKIM. Blocks for a time that depends on

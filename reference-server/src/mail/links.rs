@@ -22,16 +22,16 @@ fn start_of(text: &str, bytes: usize) -> &str {
 
 /// The links of the HTML part in order, then those that only the text part contains.
 /// Searches the first 4 MiB of each part.
-pub(crate) fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
+pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -> Vec<Link> {
     let html = html.map(|html| start_of(html, MAX_SEARCHED));
     let text = text.map(|text| start_of(text, MAX_SEARCHED));
-    let mut links = html.map(anchors).unwrap_or_default();
+    let mut links = html.map(|html| anchors(html, tracked)).unwrap_or_default();
     let mut known: HashSet<String> = links.iter().map(|link| link.url.clone()).collect();
     let mut finder = LinkFinder::new();
     finder.kinds(&[LinkKind::Url]);
     for found in text.into_iter().flat_map(|text| finder.links(text)) {
         if known.insert(found.as_str().to_owned()) {
-            links.push(Link { url: found.as_str().to_owned(), text: None });
+            links.push(Link { url: found.as_str().to_owned(), tracked_url: None, text: None });
         }
     }
     links
@@ -75,9 +75,29 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
     replaced
 }
 
-/// The target of a tracked link, as `replace` counts them.
-pub(crate) fn target(html: &str, number: usize) -> Option<String> {
-    tracked_links(html).nth(number).map(|(_, url)| url)
+/// Where the tracked links of a message lead.
+#[derive(Default)]
+pub(crate) struct Targets {
+    /// What the tracked URLs begin with; `RECIPIENT/NUMBER` follows.
+    prefix: String,
+    urls: Vec<String>,
+}
+
+impl Targets {
+    /// The targets of the links in the HTML before [`replace`].
+    pub(crate) fn of(prefix: String, html: &str) -> Self {
+        Self { prefix, urls: targets(html).collect() }
+    }
+
+    pub(crate) fn resolve(&self, url: &str) -> Option<&str> {
+        let (_, number) = url.strip_prefix(&self.prefix)?.split_once('/')?;
+        self.urls.get(number.parse::<usize>().ok()?).map(String::as_str)
+    }
+}
+
+/// The targets of the tracked links, as `replace` counts them.
+pub(crate) fn targets(html: &str) -> impl Iterator<Item = String> {
+    tracked_links(html).map(|(_, url)| url)
 }
 
 /// Maximum number of tracked links.
@@ -100,10 +120,14 @@ fn tracked_links(html: &str) -> impl Iterator<Item = (&str, String)> {
     links.take(MAX_TRACKED)
 }
 
-fn anchors(html: &str) -> Vec<Link> {
+fn anchors(html: &str, tracked: &Targets) -> Vec<Link> {
     let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
     for tag in tags(html).filter(|tag| tag.is("a") || tag.is("area")) {
         let Some(url) = tag.attribute("href") else { continue };
+        let (url, tracked_url) = match tracked.resolve(&url) {
+            Some(target) => (target.to_owned(), Some(url)),
+            None => (url, None),
+        };
         let web = url.starts_with("http://") || url.starts_with("https://");
         if !web || !known.insert(url.clone()) {
             continue;
@@ -118,7 +142,7 @@ fn anchors(html: &str) -> Vec<Link> {
             let close = find_ignoring_case(rest, "</a").unwrap_or(rest.len());
             visible_text(&rest[..close])
         });
-        links.push(Link { url, text: text.filter(|text| !text.is_empty()) });
+        links.push(Link { url, tracked_url, text: text.filter(|text| !text.is_empty()) });
     }
     links
 }
@@ -219,6 +243,10 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn links(html: Option<&str>, text: Option<&str>) -> Vec<Link> {
+        super::links(html, text, &Targets::default())
+    }
+
     /// Each of these took from seconds to hours.
     #[test]
     fn hostile_html_takes_linear_time() {
@@ -232,7 +260,7 @@ mod tests {
             "<a href='".repeat(50_000),
         ] {
             let started = std::time::Instant::now();
-            let _ = target(&html, MAX_TRACKED);
+            let _ = targets(&html).count();
             let found = links(Some(&html), Some(&html)).len() + codes(Some(&html), None).len();
             let took = started.elapsed();
             assert!(took < std::time::Duration::from_secs(5), "{took:?}, {found} found");
@@ -244,7 +272,7 @@ mod tests {
     }
 
     fn link(url: &str, text: Option<&str>) -> Link {
-        Link { url: url.to_owned(), text: text.map(str::to_owned) }
+        Link { url: url.to_owned(), tracked_url: None, text: text.map(str::to_owned) }
     }
 
     #[test]

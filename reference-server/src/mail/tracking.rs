@@ -1,6 +1,6 @@
 //! Adds open and click tracking to the HTML of an email: a pixel and redirect links.
 
-use super::links;
+use super::links::{self, Targets};
 use crate::model::tracking::Tracking;
 
 /// Returns the HTML for one recipient: its links redirect through the server, and
@@ -21,6 +21,12 @@ pub(crate) fn add_to(tracking: &Tracking, email: &str, recipient: usize, html: &
     tracked
 }
 
+/// Where the links that [`add_to`] has replaced lead.
+pub(crate) fn targets(tracking: &Tracking, email: &str, html: &str) -> Targets {
+    let html = if tracking.clicks { html } else { "" };
+    Targets::of(format!("{}/t/c/{email}/", tracking.base_url), html)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,8 +40,12 @@ mod tests {
             add_to(&tracking, "eml_1", 2, html),
             r#"<HTML><body><a class=x href="http://127.0.0.1:1/t/c/eml_1/2/0">A</a> <a href='mailto:x@y.test'>M</a><img src="https://a.test/i.png"><a href=http://127.0.0.1:1/t/c/eml_1/2/1>B</a><img src="http://127.0.0.1:1/t/o/eml_1/2" width="1" height="1" alt=""></BODY></html>"#
         );
-        let targets = (0..3).map(|number| links::target(html, number)).collect::<Vec<_>>();
-        let [first, second] = ["https://a.test/?a=1&b=2", "http://b.test/"].map(str::to_owned);
-        assert_eq!(targets, [Some(first), Some(second), None]);
+        let targets = targets(&tracking, "eml_1", html);
+        let resolved = |url| targets.resolve(url);
+        assert_eq!(resolved("http://127.0.0.1:1/t/c/eml_1/0/0"), Some("https://a.test/?a=1&b=2"));
+        assert_eq!(resolved("http://127.0.0.1:1/t/c/eml_1/2/1"), Some("http://b.test/"));
+        for other in ["http://127.0.0.1:1/t/c/eml_1/2/2", "http://127.0.0.1:1/t/c/eml_2/2/1", ""] {
+            assert_eq!(resolved(other), None, "{other}");
+        }
     }
 }

@@ -192,7 +192,7 @@ impl Builder {
         self
     }
 
-    /// Accepts incoming mail for verified domains over SMTP on this listen address.
+    /// Accepts mail to any address over SMTP on this listen address.
     ///
     /// Port 0 picks a free port. Default: no SMTP listener.
     pub fn smtp(mut self, addr: SocketAddr) -> Self {

@@ -17,15 +17,15 @@ use tokio::time::timeout;
 
 use super::MailServer;
 use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
+use super::login::{self, Exchange, Login, Next};
 use crate::control::messages::Authentication;
 use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
-use crate::model::error::ApiError;
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
-use crate::store::domains;
+use crate::store::{Reader, domains};
 
 const MAX_RECIPIENTS: usize = 100;
 /// Number of invalid commands after which the connection is closed.
@@ -111,14 +111,21 @@ where
         // together.
         let mut replies = String::new();
         while !bytes.as_slice().is_empty() && session.end.is_none() {
-            let reply = match &mut session.data {
-                Some(data) => {
+            let reply = match (&mut session.data, &mut session.exchange) {
+                (Some(data), _) => {
                     if !data.receive(&mut bytes) {
                         break;
                     }
                     session.process_message().await
                 }
-                None => {
+                (None, Some(exchange)) => {
+                    if !exchange.line.ingest(&mut bytes) {
+                        break;
+                    }
+                    let next = session.exchange.take().map(Exchange::receive);
+                    next.map_or_else(String::new, |next| session.continue_login(next))
+                }
+                (None, None) => {
                     let line = bytes.as_slice();
                     let request = commands.ingest(&mut bytes).map(Request::into_owned);
                     session.count(&line[..line.len() - bytes.len()]);
@@ -147,12 +154,6 @@ where
     }
 }
 
-/// Whether any organization receives mail for this domain.
-async fn accepts_domain(server: &MailServer, domain: &str) -> Result<bool, ApiError> {
-    let domain = domain.to_owned();
-    server.app.store.read(move |connection| domains::is_verified_by_any(connection, &domain)).await
-}
-
 struct Session<'a> {
     server: &'a MailServer,
     client: IpAddr,
@@ -160,6 +161,9 @@ struct Session<'a> {
     helo: Option<String>,
     /// Whether the client sent `EHLO`.
     extended: bool,
+    /// An authentication in progress.
+    exchange: Option<Exchange>,
+    login: Option<Login>,
     transaction: Option<Transaction>,
     data: Option<Data>,
     errors: u32,
@@ -173,6 +177,12 @@ struct Transaction {
     /// `None` for the empty sender of a bounce message.
     sender: Option<Address>,
     recipients: Vec<Address>,
+    /// The organization that the login names.
+    organization: Option<i64>,
+    /// Gets what is for no verified domain.
+    catcher: Option<i64>,
+    /// Whether a recipient is in a verified domain.
+    is_inbound: bool,
 }
 
 impl<'a> Session<'a> {
@@ -182,6 +192,8 @@ impl<'a> Session<'a> {
             client,
             helo: None,
             extended: false,
+            exchange: None,
+            login: None,
             transaction: None,
             data: None,
             errors: 0,
@@ -196,9 +208,10 @@ impl<'a> Session<'a> {
             Request::Ehlo { host } => {
                 self.set_helo(host, true);
                 let tls = if self.encrypted { "" } else { "250-STARTTLS\r\n" };
+                let auth = if self.may_log_in() { "250-AUTH PLAIN LOGIN\r\n" } else { "" };
                 format!(
                     "250-{INBOUND_HOST}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
-                     250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}250 ENHANCEDSTATUSCODES"
+                     250-SIZE {MAX_MESSAGE_SIZE}\r\n{tls}{auth}250 ENHANCEDSTATUSCODES"
                 )
             }
             // The parser skips what follows the word.
@@ -213,6 +226,15 @@ impl<'a> Session<'a> {
             Request::Helo { host } => {
                 self.set_helo(host, false);
                 format!("250 {INBOUND_HOST}")
+            }
+            Request::Auth { .. } if !self.may_log_in() => self.reject("538 5.7.11 start TLS first"),
+            Request::Auth { .. }
+                if !self.extended || self.login.is_some() || self.transaction.is_some() =>
+            {
+                self.reject("503 5.5.1 AUTH follows EHLO, once and before MAIL")
+            }
+            Request::Auth { mechanism, initial_response } => {
+                self.continue_login(login::begin(mechanism, &initial_response))
             }
             Request::Mail { from } => self.mail(&from),
             Request::Rcpt { to } => self.recipient(to).await,
@@ -241,6 +263,25 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// A server that others can reach reads keys only over TLS.
+    fn may_log_in(&self) -> bool {
+        self.encrypted || !self.server.app.settings.is_exposed()
+    }
+
+    fn continue_login(&mut self, next: Next) -> String {
+        match next {
+            Next::Challenge(exchange, challenge) => {
+                self.exchange = Some(exchange);
+                challenge.to_owned()
+            }
+            Next::Done(login) => {
+                self.login = Some(login);
+                "235 2.7.0 authenticated".to_owned()
+            }
+            Next::Invalid(reply) => self.reject(reply),
+        }
+    }
+
     fn set_helo(&mut self, host: String, extended: bool) {
         self.helo = Some(host);
         self.extended = extended;
@@ -263,7 +304,9 @@ impl<'a> Session<'a> {
         }
         let (flags, size) =
             (from.flags & (MAIL_BODY_7BIT | MAIL_BODY_8BITMIME | MAIL_SMTPUTF8), from.size);
-        let known = MailFrom { address: from.address.clone(), flags, size, ..MailFrom::default() };
+        // A server with AUTH accepts the parameter `AUTH=` (RFC 4954 §5).
+        let (address, auth) = (from.address.clone(), from.auth.clone());
+        let known = MailFrom { address, flags, size, auth, ..MailFrom::default() };
         if *from != known {
             return self.reject(UNKNOWN_PARAMETER);
         }
@@ -277,7 +320,13 @@ impl<'a> Session<'a> {
                 Err(_) => return self.reject("501 5.1.7 invalid sender address"),
             },
         };
-        self.transaction = Some(Transaction { sender, recipients: Vec::new() });
+        self.transaction = Some(Transaction {
+            sender,
+            recipients: Vec::new(),
+            organization: None,
+            catcher: None,
+            is_inbound: false,
+        });
         "250 2.1.0 sender OK".to_owned()
     }
 
@@ -304,18 +353,29 @@ impl<'a> Session<'a> {
         let Ok(address) = Address::parse(&address) else {
             return self.reject("501 5.1.3 invalid recipient address");
         };
-        match accepts_domain(self.server, address.domain().as_str()).await {
-            Ok(true) => {
-                if !transaction.recipients.contains(&address) {
-                    transaction.recipients.push(address);
-                }
-                "250 2.1.5 recipient OK".to_owned()
-            }
-            Ok(false) => {
-                self.reject("550 5.7.1 mail for this domain is not accepted: the domain is not verified on this server")
-            }
-            Err(_) => TEMPORARY.to_owned(),
+        let (login, has_seed) = (self.login.clone(), self.server.app.settings.seed);
+        let domain = address.domain().as_str().to_owned();
+        let find = move |reader: Reader<'_>| {
+            let organization = login.and_then(|login| login::organization(reader, &login));
+            let owners = domains::owners(reader, &domain, organization)?;
+            let catcher = organization.or_else(|| login::default_organization(reader, has_seed));
+            Ok((organization, catcher, !owners.is_empty()))
+        };
+        let Ok((organization, catcher, is_owned)) = self.server.app.store.read(find).await else {
+            return TEMPORARY.to_owned();
+        };
+        if !is_owned && catcher.is_none() {
+            return self.reject(
+                "550 5.7.1 the domain is not verified on this server, which has no seed data; \
+                 authenticate with a key of an organization to catch mail to any address",
+            );
         }
+        (transaction.organization, transaction.catcher) = (organization, catcher);
+        transaction.is_inbound |= is_owned;
+        if !transaction.recipients.contains(&address) {
+            transaction.recipients.push(address);
+        }
+        "250 2.1.5 recipient OK".to_owned()
     }
 
     /// Processes the message whose data is complete.
@@ -348,16 +408,20 @@ impl<'a> Session<'a> {
         let peer = Peer { ip: self.client, helo: &helo, local, domain };
         let (store, now) = (&self.server.app.store, self.server.app.clock.now());
         let resolver = &self.server.app.resolver;
-        let results = authentication::check(resolver, Some(peer), &source, now).await;
+        // Mail that is caught comes from an application of this machine or team, and needs no look-ups.
+        let results = match transaction.is_inbound {
+            true => authentication::check(resolver, Some(peer), &source, now).await.map(Some),
+            false => Ok(None),
+        };
         let id = id::new(Prefix::Request);
         let received = match results {
             Ok(results) => {
                 let mut traced = self.trace(&id, &helo, &transaction, results).into_bytes();
                 traced.extend_from_slice(&source);
                 drop(source);
-                let recipients = transaction.recipients;
+                let Transaction { recipients, organization, catcher, .. } = transaction;
                 let message =
-                    IncomingMessage { organization: None, recipients, results, source: traced };
+                    IncomingMessage { organization, catcher, recipients, results, source: traced };
                 inbound::receive(store, message).await
             }
             Err(error) => Err(error),
@@ -377,23 +441,30 @@ impl<'a> Session<'a> {
         id: &str,
         helo: &str,
         transaction: &Transaction,
-        results: Authentication,
+        results: Option<Authentication>,
     ) -> String {
-        let Authentication { spf, dkim, dmarc, .. } = results;
         let sender = transaction.sender.as_ref().map_or("", Address::as_str);
         // The client chose this name. Remove characters that could end a field or a
         // comment.
         let helo: String =
             helo.chars().filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c)).collect();
-        let protocol = match (self.extended, self.encrypted) {
-            (true, true) => "ESMTPS",
-            (true, false) => "ESMTP",
-            (false, _) => "SMTP",
+        let results = results.map(|Authentication { spf, dkim, dmarc, .. }| {
+            format!(
+                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}; \
+                 dmarc={dmarc}\r\n"
+            )
+        });
+        let results = results.unwrap_or_default();
+        let protocol = match (self.extended, self.encrypted, self.login.is_some()) {
+            (true, true, true) => "ESMTPSA",
+            (true, true, false) => "ESMTPS",
+            (true, false, true) => "ESMTPA",
+            (true, false, false) => "ESMTP",
+            (false, ..) => "SMTP",
         };
         let date = Date::new(self.server.app.clock.now() / 1000).to_rfc822();
         format!(
-            "Return-Path: <{sender}>\r\n\
-             Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}; dmarc={dmarc}\r\n\
+            "Return-Path: <{sender}>\r\n{results}\
              Received: from {helo} ([{}])\r\n\tby {INBOUND_HOST} with {protocol} id {id};\r\n\t{date}\r\n",
             self.client
         )

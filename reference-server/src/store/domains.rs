@@ -171,12 +171,6 @@ pub(crate) fn is_verified(
     Ok(reader.find(&sql, (domain, organization), |_| Ok(()))?.is_some())
 }
 
-/// Whether any organization receives mail for this domain.
-pub(crate) fn is_verified_by_any(reader: Reader<'_>, domain: &str) -> Result<bool, ApiError> {
-    let sql = format!("SELECT 1 FROM domain WHERE name = ?1 AND {VERIFIED} LIMIT 1");
-    Ok(reader.find(&sql, [domain], |_| Ok(()))?.is_some())
-}
-
 /// The name of the oldest verified domain.
 pub(crate) fn first_verified(reader: Reader<'_>) -> Result<Option<String>, ApiError> {
     let sql = format!("SELECT name FROM domain WHERE {VERIFIED} ORDER BY id LIMIT 1");

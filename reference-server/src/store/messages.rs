@@ -46,12 +46,12 @@ pub(crate) fn insert_outgoing(
 pub(crate) struct NewIncoming<'a> {
     pub(crate) id: &'a str,
     pub(crate) recipient: &'a str,
-    /// The verified domain that receives it.
-    pub(crate) domain: &'a str,
+    /// The verified domain that receives it; `None` for mail that is caught.
+    pub(crate) domain: Option<&'a str>,
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
-    /// The results of its authentication, as JSON.
-    pub(crate) authentication: &'a str,
+    /// The results of its authentication, as JSON, if it was checked.
+    pub(crate) authentication: Option<&'a str>,
     /// The id of the source in the table `body`.
     pub(crate) source: i64,
 }
@@ -92,6 +92,12 @@ pub(crate) fn insert_incoming(
         Notification::Message(message.shortened())
     });
     Ok(())
+}
+
+/// Deletes a message. Returns whether there was one.
+pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<bool, ApiError> {
+    let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";
+    Ok(tx.execute(sql, (organization, id))? > 0)
 }
 
 /// Stores the results of the authentication of an outgoing message, as JSON.

@@ -69,6 +69,9 @@ async fn reads_messages_and_emails() {
     let raw = messages.wait().subject("Raw").await.unwrap().authentication.unwrap();
     assert_eq!((raw.spf, raw.dmarc), (SpfVerdict::None, DmarcVerdict::None));
 
+    let clock = sandbox.clock().settle(Duration::from_secs(60)).await.unwrap();
+    assert!(clock.settled, "{clock:?}");
+
     // Newest first, page by page.
     let first = messages.list().limit(2).await.unwrap();
     assert_eq!(first.data[0].subject, "Raw");

@@ -43,6 +43,44 @@ async fn rejects_invalid_changes() {
     }
 }
 
+/// It waits for mail, its events and their deliveries, and not for what is due later.
+#[tokio::test]
+async fn settle_waits_for_all_that_is_due() {
+    let sandbox = Sandbox::start().await;
+    let now = sandbox.freeze().await;
+    let receiver = Receiver::start(&[200, 500]).await;
+    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
+    sandbox.call("POST /api/v1/webhooks", &body).await;
+    for number in 1..=2 {
+        let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+        assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+        let settled = sandbox.control("POST /_sandbox/settle", "").await;
+        let start = format!(r#"{{"now":"{now}","frozen":true,"settled":true,"next_due":"#);
+        assert!(settled.status == 200 && settled.body.starts_with(&start), "{settled:?}");
+        // The second attempt of the second delivery is due in two seconds.
+        assert_eq!(settled.body.contains(r#""next_due":null"#), number == 1, "{settled:?}");
+        assert_eq!(receiver.received().len(), number);
+    }
+    for body in [r#"{"timeout":"soon"}"#, r#"{"timeout":"601s"}"#, r#"{"time":"1s"}"#] {
+        assert_eq!(sandbox.control("POST /_sandbox/settle", body).await.status, 422, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn settle_returns_408_after_the_timeout() {
+    let sandbox = Sandbox::start().await;
+    // It accepts connections and never responds.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let body = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
+    sandbox.call("POST /api/v1/webhooks", &body).await;
+    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
+    assert_eq!(sandbox.call("POST /api/v1/emails", body).await.status, 202);
+    let _open = within("the attempt", silent.accept()).await.unwrap();
+    let settled = sandbox.control("POST /_sandbox/settle", r#"{"timeout":"20ms"}"#).await;
+    assert_eq!((settled.status, settled.between(r#""code":""#).as_str()), (408, "request_timeout"));
+}
+
 /// Work that is scheduled during an advance and due within it runs at its own time.
 #[tokio::test]
 async fn an_advance_runs_the_work_that_it_causes() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::harness::Sandbox;
+use crate::receiver::Receiver;
 
 const SEND: &str = "POST /api/v1/emails";
 
@@ -117,7 +118,7 @@ async fn gets_a_message_with_its_content() {
         r#""to":["ada@example.test"],"cc":[],"subject":"Grüße""#,
         r#""X-Campaign":"spring""#,
         r#""attachments":[{"filename":"notes.txt","contentType":"text/plain","contentId":null,"size":5}]"#,
-        r#""links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]"#,
+        r#""links":[{"url":"https://shop.test/v?a=1&b=2","tracked_url":null,"text":"Verify"}],"codes":["482913"]"#,
     ] {
         assert!(shown.body.contains(part), "{part} in {}", shown.body);
     }
@@ -142,14 +143,76 @@ async fn gets_a_message_with_its_content() {
     assert!(html.body.starts_with("<p>Grüße: "), "{}", html.body);
 
     let links = sandbox.control(&format!("{path}/links"), "").await;
-    let expected =
-        r#"{"links":[{"url":"https://shop.test/v?a=1&b=2","text":"Verify"}],"codes":["482913"]}"#;
+    let expected = r#"{"links":[{"url":"https://shop.test/v?a=1&b=2","tracked_url":null,"text":"Verify"}],"codes":["482913"]}"#;
     assert_eq!(links.body, expected);
 
     // The bcc recipient received it too.
     let hidden = sandbox.control("GET /_sandbox/messages?to=secret@example.test", "").await;
     assert_eq!(subjects(&hidden.body), ["Grüße"]);
 }
+
+/// A link says where it leads, tracked or not, and is there once.
+#[tokio::test]
+async fn links_lead_where_they_say() {
+    let sandbox = Sandbox::start().await;
+    let receiver = Receiver::start(&[]).await;
+    let hook = format!(r#"{{"url":"{}","events":["email.clicked"]}}"#, receiver.url());
+    assert_eq!(sandbox.call("POST /api/v1/webhooks", &hook).await.status, 201);
+    let more = r#","text":"https://shop.test/v?a=1","html":"<a href=\"https://shop.test/v?a=1\">Verify</a> <a href=\"https://shop.test/v?a=1\"><img></a> <a href=\"https://shop.test/\"></a>""#;
+    send(&sandbox, "ada@example.test", "s", more).await;
+    let message = sandbox.control("GET /_sandbox/messages", "").await.between(r#""id":""#);
+    let found = sandbox.control(&format!("GET /_sandbox/messages/{message}/links"), "").await;
+    let base = found.between(r#""tracked_url":""#);
+    let base = base.strip_suffix("/0").unwrap_or_else(|| panic!("{found:?}"));
+    assert!(base.starts_with(&format!("{}/t/c/eml_", sandbox.server.base_url())), "{found:?}");
+    assert_eq!(
+        found.body,
+        format!(
+            r#"{{"links":[{{"url":"https://shop.test/v?a=1","tracked_url":"{base}/0","text":"Verify"}},{{"url":"https://shop.test/","tracked_url":"{base}/2","text":null}}],"codes":[]}}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn deletes_one_those_selected_and_all() {
+    let sandbox = Sandbox::start().await;
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"other"}"#).await;
+    for (to, subject) in [("ada", "Code 1"), ("ada", "Hello"), ("bob", "Code 2"), ("bob", "Bye")] {
+        send(&sandbox, &format!("{to}@example.test"), subject, "").await;
+    }
+    sandbox.control(r"POST /_sandbox/inbound", RECEIVED).await;
+    let newest = sandbox.control("GET /_sandbox/messages", "").await.id();
+    let left = async || {
+        let list = sandbox.control("GET /_sandbox/messages", "").await;
+        subjects(&list.body).join(", ")
+    };
+    let one = format!("DELETE /_sandbox/messages/{newest}");
+    let elsewhere = sandbox.control(&format!("{one}?organization=other"), "").await;
+    assert_eq!(elsewhere.status, 404, "{elsewhere:?}");
+    for status in [204, 404] {
+        assert_eq!(sandbox.control(&one, "").await.status, status);
+    }
+    assert_eq!(left().await, "Bye, Code 2, Hello, Code 1");
+    for (query, rest) in [
+        ("?to=ada@example.test&subject=CODE", "Bye, Code 2, Hello"),
+        ("?from=eve@example.test", "Bye, Code 2, Hello"),
+        ("?organization=other", "Bye, Code 2, Hello"),
+        ("?to=bob@example.test", "Hello"),
+        ("", ""),
+    ] {
+        let deleted = sandbox.control(&format!("DELETE /_sandbox/messages{query}"), "").await;
+        assert_eq!((deleted.status, deleted.body.as_str()), (204, ""), "{query}");
+        assert_eq!(left().await, rest, "{query}");
+    }
+    let mistyped = sandbox.control("DELETE /_sandbox/messages?too=ada@example.test", "").await;
+    assert_eq!(mistyped.status, 422, "{mistyped:?}");
+    // Everything else stays, also the emails of the messages.
+    let emails = sandbox.control("GET /_sandbox/emails", "").await;
+    assert_eq!(subjects(&emails.body).len(), 4, "{emails:?}");
+    assert!(sandbox.call("GET /api/v1/domains", "").await.body.contains("sandbox.test"));
+}
+
+const RECEIVED: &str = r#"{"from":"eve@example.test","to":"hi@sandbox.test","subject":"Received"}"#;
 
 #[tokio::test]
 async fn wait_returns_when_the_message_arrives() {

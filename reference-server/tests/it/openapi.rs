@@ -99,6 +99,8 @@ async fn emails(s: &Sandbox) {
     let incoming = r#"{"from":"ada@example.test","to":"help@sandbox.test","subject":"Help"}"#;
     let incoming = s.control("POST /_sandbox/inbound", incoming).await.id();
     s.control(&format!("GET /_sandbox/messages/{incoming}"), "").await;
+    s.control(&format!("DELETE /_sandbox/messages/{incoming}"), "").await;
+    s.control("DELETE /_sandbox/messages?to=bob@example.test", "").await;
 }
 
 async fn control(s: &Sandbox) {
@@ -112,6 +114,7 @@ async fn control(s: &Sandbox) {
     ] {
         s.control(&format!("GET {path}"), "").await;
     }
+    s.control("POST /_sandbox/settle", r#"{"timeout":"60s"}"#).await;
     s.control("GET /_sandbox/events", "").await;
     s.control("GET /_sandbox/events/wait", "").await;
     s.control("POST /_sandbox/organizations", "").await;

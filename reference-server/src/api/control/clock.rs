@@ -4,14 +4,15 @@
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::app::engine_handle::{Command, State};
-use crate::control::clock::{self, Clock, ClockChange};
-use crate::model::error::ApiError;
+use crate::control::clock::{self, Clock, ClockChange, SETTLE_TIMEOUT, Settle};
+use crate::model::error::{ApiError, Code};
 use crate::model::time;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox server");
     r.control(clock::CLOCK, get);
     r.control(clock::CHANGE, set);
+    r.control(clock::SETTLE, settle);
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Clock, ApiError> {
@@ -40,6 +41,22 @@ pub(crate) async fn set(call: ControlCall<ClockChange>) -> Result<Clock, ApiErro
         }
     };
     app.engine.send(command).await.map(Clock::from)
+}
+
+/// Waits until nothing is in progress and nothing is due. Returns 408 after `timeout`, in real time.
+pub(crate) async fn settle(call: ControlCall<Settle>) -> Result<Clock, ApiError> {
+    let timeout = call.body.timeout.map_or(SETTLE_TIMEOUT, |timeout| timeout.0);
+    let settled = call.data.app.engine.send(Command::Settle);
+    match tokio::time::timeout(timeout, settled).await {
+        Ok(state) => state.map(Clock::from),
+        Err(_) => {
+            let message = format!(
+                "work is still in progress after {timeout:?}; an attempt of a delivery takes up to \
+                 10s if the webhook does not respond"
+            );
+            Err(ApiError::new(Code::RequestTimeout, message))
+        }
+    }
 }
 
 impl From<State> for Clock {

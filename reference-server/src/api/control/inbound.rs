@@ -60,8 +60,13 @@ pub(crate) async fn receive(
     let peer = host.as_ref().map(SendingHost::peer);
     let results = authentication::check(resolver, peer, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
-    let message =
-        IncomingMessage { organization: Some(call.data.organization), recipients, results, source };
+    let message = IncomingMessage {
+        organization: Some(call.data.organization),
+        catcher: None,
+        recipients,
+        results: Some(results),
+        source,
+    };
     let received = inbound::receive(store, message).await?;
     if received.is_empty() {
         let message = "contains no recipient in a verified domain of this organization";

@@ -14,10 +14,10 @@ use crate::api::framework::route::{ID, Routes};
 use crate::app::Shared;
 use crate::control::endpoint::Page;
 use crate::control::messages::{
-    self as control, DEFAULT_TIMEOUT, Message, MessageQuery, MessageSummary, WaitQuery,
+    self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
 };
 use crate::model::error::{ApiError, Code};
-use crate::store::NO_ORGANIZATION;
+use crate::store::{NO_ORGANIZATION, messages};
 use search::{Found, Search};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -25,6 +25,8 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(control::LIST, list);
     r.control(control::WAIT, wait).links(ID, "/_sandbox/messages/{");
     r.control(control::MESSAGE, view::get);
+    r.control(control::DELETE_ALL, delete_all);
+    r.control(control::DELETE_ONE, delete);
     r.control(control::RAW, view::raw);
     r.control(control::HTML, view::html);
     r.control(control::LINKS, view::links);
@@ -39,6 +41,25 @@ pub(crate) async fn list(
     let search = Search { cursor: cursor.map(|id| id.0), ..Search::new(to, from, subject, after) };
     let found = call.data.read(move |reader, of| search.find(reader, of, limit.0 + 1));
     Ok(Page::of(found.await?, limit.0, |last| last.id.clone()))
+}
+
+/// Deletes the matching messages. Their emails stay.
+pub(crate) async fn delete_all(call: ControlCall<(), DeleteQuery>) -> Result<(), ApiError> {
+    let DeleteQuery { to, from, subject, after } = call.query;
+    let search = Search::new(to, from, subject, after);
+    let delete = call.data.write(move |tx, _, of| {
+        for message in search.find(tx.reader(), of, usize::MAX)? {
+            messages::delete(tx, of, &message.id)?;
+        }
+        Ok(())
+    });
+    delete.await
+}
+
+pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
+    let id = call.id();
+    let deleted = call.data.write(move |tx, _, of| messages::delete(tx, of, &id));
+    if deleted.await? { Ok(()) } else { Err(ApiError::not_found("message")) }
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in

@@ -12,7 +12,7 @@ use crate::control::messages::{
     Authentication, Direction, Message, MessageAttachment, MessageLinks,
 };
 use crate::delivery::source;
-use crate::mail::links;
+use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
 use crate::model::heavy;
@@ -22,10 +22,10 @@ use crate::store::emails;
 use crate::store::messages;
 
 impl MessageLinks {
-    fn of(message: Option<&Incoming>) -> Self {
+    fn of(message: Option<&Incoming>, tracked: &Targets) -> Self {
         let html = message.and_then(|message| message.html.as_deref());
         let text = message.and_then(|message| message.text.as_deref());
-        Self { links: links::links(html, text), codes: links::codes(html, text) }
+        Self { links: links::links(html, text, tracked), codes: links::codes(html, text) }
     }
 }
 
@@ -91,8 +91,9 @@ const ATTACHMENT_POLICY: HeaderValue = HeaderValue::from_static("sandbox; defaul
 
 /// Returns the links and the one-time codes of the message.
 pub(crate) async fn links(call: ControlCall) -> Result<MessageLinks, ApiError> {
-    let (_, source) = source(&call.data.app, call.data.organization, call.id()).await?;
-    heavy::run(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref()))).await
+    let (found, source) = source(&call.data.app, call.data.organization, call.id()).await?;
+    heavy::run(move || Ok(MessageLinks::of(Incoming::parse(&source).as_ref(), &found.tracked)))
+        .await
 }
 
 /// A message without its source.
@@ -103,6 +104,7 @@ struct Found {
     /// The ID, the sender and the tags of the email, for an outgoing message.
     email: Option<(String, String, Map<String, Value>)>,
     authentication: Option<Authentication>,
+    tracked: Targets,
 }
 
 /// Outgoing messages are rendered on demand; incoming ones are stored.
@@ -122,13 +124,16 @@ async fn source(app: &Shared, organization: i64, id: String) -> Result<(Found, V
         }
     });
     memory::reserve_response(size.await?).await;
-    let (found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
+    let (mut found, stored) = app.store.read(move |reader| load(reader, organization, id)).await?;
     let source = match stored {
         StoredSource::Incoming(source) => source,
         StoredSource::Outgoing(message) => {
             let exposed = app.settings.is_exposed();
             let recipient = found.recipient.clone();
-            heavy::run(move || message.source(&recipient, exposed)).await?
+            let render = move || Ok((message.source(&recipient, exposed)?, message.targets()));
+            let (source, targets) = heavy::run(render).await?;
+            found.tracked = targets;
+            source
         }
     };
     Ok((found, source))
@@ -145,13 +150,21 @@ fn load(
     let authentication = authentication.and_then(|json| serde_json::from_str(&json).ok());
     let Some(email) = email else {
         let source = messages::source(reader, &id)?.ok_or_else(not_found)?;
-        let found = Found { id, recipient, created_at, email: None, authentication };
+        let found = Found {
+            id,
+            recipient,
+            created_at,
+            email: None,
+            authentication,
+            tracked: Targets::default(),
+        };
         return Ok((found, StoredSource::Incoming(source)));
     };
     let message = source::Message::load(reader, &email)?.ok_or_else(not_found)?;
     let fields = &message.email.fields;
     let email = Some((email, fields.from.clone(), fields.tags.clone()));
-    let found = Found { id, recipient, created_at, email, authentication };
+    let found =
+        Found { id, recipient, created_at, email, authentication, tracked: Targets::default() };
     Ok((found, StoredSource::Outgoing(Box::new(message))))
 }
 
@@ -159,7 +172,7 @@ impl Found {
     fn into_message(self, source: &[u8]) -> Message {
         let parsed = Incoming::parse(source);
         let direction = Direction::of(self.email.as_ref().map(|(id, ..)| id));
-        let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref());
+        let MessageLinks { links, codes } = MessageLinks::of(parsed.as_ref(), &self.tracked);
         // A source that cannot be parsed has no content.
         let parsed = parsed.unwrap_or_default();
         let (email_id, from, tags) = match self.email {
