@@ -535,14 +535,16 @@ const ROWS: [(&str, &str); 39] = [
     ("DELETE /_sandbox/faults", "faults remove"),
 ];
 
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 11] = [
     "/lease",
     "/metrics",
     "/readyz",
     "/attachments/{n}",
     "GET /_sandbox/events",
     "/events/wait",
+    "/_sandbox/emails/{id}/send",
     "/_sandbox/domains",
+    "/_sandbox/webhooks",
     "/_sandbox/audiences",
     "/_sandbox/audiences/{id}/contacts",
 ];
@@ -558,9 +560,9 @@ fn every_control_operation_has_a_command() {
             let methods = methods.as_object().expect("methods").keys();
             methods.map(move |method| format!("{} {path}", method.to_uppercase()))
         })
-        // For programs only: leases, metrics and readiness. `messages get --attachments` and
+        // For programs and the page only: leases, metrics, readiness, and sending what is scheduled. `messages get --attachments` and
         // `watch` send some of the others, which no dry run can show, and the commands for the
-        // documented resources list what the last three do.
+        // documented resources list what the last four do.
         .filter(|row| !OTHERS.iter().any(|end| row.ends_with(end)))
         .collect();
     let reset = ("POST /_sandbox/reset", "reset --yes");

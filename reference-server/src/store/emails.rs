@@ -33,6 +33,10 @@ pub(crate) struct EmailFields {
     pub(crate) domain: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
+    /// The first words.
+    pub(crate) preview: String,
+    /// How many there are.
+    pub(crate) attachments: usize,
 }
 
 #[derive(Debug)]

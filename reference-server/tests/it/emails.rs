@@ -217,3 +217,25 @@ async fn simulates_events_of_an_email() {
     let other = sandbox.control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#).await;
     assert_eq!(other.status, 422);
 }
+
+/// `docs/control-interface.md#events`.
+#[tokio::test]
+async fn a_scheduled_email_is_sent_now() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let body =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let id = sandbox.call("POST /api/v1/emails", body).await.id();
+    let line = format!("POST /_sandbox/emails/{id}/send");
+    let sent = sandbox.control(&line, "").await;
+    assert_eq!((sent.status, sent.id()), (200, id.clone()), "{sent:?}");
+    let message = sandbox.control("GET /_sandbox/messages/wait?to=b@x.test", "").await;
+    assert_eq!(message.between(r#""emailId":""#), id);
+    sandbox.advance("1ms").await;
+    let refused = sandbox.control(&line, "").await;
+    let text = "the email is not waiting to be sent: its status is delivered";
+    assert_eq!((refused.status, refused.between(r#""message":""#).as_str()), (409, text));
+    let line = format!("{line}?organization=Other");
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    assert_eq!(sandbox.control(&line, "").await.status, 404);
+}

@@ -12,6 +12,7 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
 use crate::api::tracking;
 use crate::app::Shared;
+use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
@@ -107,6 +108,8 @@ pub(super) fn accept(
         let base_url = origin.base_url.as_deref();
         fields.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
     }
+    let Content { html, text, .. } = &checked.content;
+    fields.preview = preview(html.as_deref(), text.as_deref());
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = StoredEmail {
         id: id::new(Prefix::Email),

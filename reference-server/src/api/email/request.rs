@@ -189,6 +189,8 @@ impl NewEmail {
                 template_id: self.template_id,
                 domain,
                 tracking: None,
+                preview: String::new(),
+                attachments: attachments.len(),
             },
             recipients: recipients.states,
             content: Content { html: self.html, text: self.text, headers, attachments },
