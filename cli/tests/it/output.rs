@@ -246,7 +246,7 @@ impl Pages {
                 let body = format!(
                     r#"{{"data":[{{"id":"con_{page}","metadata":{{}},"topics":[]}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
                 );
-                let response = crate::support::http_response(200, "", &body);
+                let response = http_response(200, "", &body);
                 std::io::Write::write_all(&mut stream, response.as_bytes()).expect("sent");
             }
             was_released
