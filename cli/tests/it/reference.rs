@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueHint};
 use serde_json::{Map, Value, json};
 use svc_cli::commands;
 
@@ -184,9 +184,9 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
     let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
     let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
-    // The usage says enough of what is only an ID.
-    let is_id = |arg: &Arg| arg.get_id() == "id";
-    let arguments = own(command).filter(|arg| !is_id(arg)).map(argument);
+    // The usage says enough of what is a name or an ID.
+    let is_named = |arg: &Arg| arg.is_positional() && arg.get_value_hint() != ValueHint::FilePath;
+    let arguments = own(command).filter(|arg| !is_named(arg)).map(argument);
     let mut arguments = arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
     if !also.is_empty() {
         arguments.push(format!("- also {}", also.join(", ")));
