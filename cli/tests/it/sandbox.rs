@@ -7,7 +7,6 @@ mod exec;
 #[cfg(unix)]
 mod open;
 mod public;
-mod serve;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]
