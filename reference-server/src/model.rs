@@ -35,6 +35,8 @@ pub(crate) mod memory;
 #[cfg(feature = "server")]
 pub(crate) mod metrics;
 #[cfg(feature = "server")]
+pub(crate) mod nearest;
+#[cfg(feature = "server")]
 pub(crate) mod network;
 #[cfg(feature = "server")]
 pub(crate) mod redact;

@@ -16,7 +16,7 @@ pub(crate) const DELIVERY: Endpoint<(), Delivery> =
 pub(crate) const REPLAY: Endpoint<(), Delivery> = Endpoint::new(
     POST,
     "/_sandbox/deliveries/{id}/replay",
-    "Attempt a delivery again, with the same event ID and the current secret",
+    "Replay a delivery: one more attempt with the same event ID and the current secret",
 )
 .responds(ACCEPTED);
 

@@ -135,7 +135,7 @@ pub struct Message {
     pub attachments: Vec<MessageAttachment>,
     /// The links of the HTML part in order, then those that only the text part contains.
     pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    /// One-time codes, those with six digits first.
     pub codes: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ pub struct MessageAttachment {
 pub struct MessageLinks {
     /// The links of the HTML part in order, then those that only the text part contains.
     pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    /// One-time codes, those with six digits first.
     pub codes: Vec<String>,
 }
 

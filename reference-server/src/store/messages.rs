@@ -251,6 +251,31 @@ pub(crate) fn each(
     Ok(())
 }
 
+/// The organization of the newest message that matches and that another one has, among the newest
+/// 5 000 of the server.
+pub(crate) fn elsewhere(
+    reader: Reader<'_>,
+    organization: i64,
+    range: &Range<'_>,
+    recipient: Option<&str>,
+    wanted: &Wanted,
+) -> Result<Option<(i64, MessageSummary)>, ApiError> {
+    let sql = format!(
+        "{SELECT} WHERE m.organization <> ?1 AND m.id > ?2 AND (?3 IS NULL OR m.recipient = ?3)
+         AND m.id >= coalesce((SELECT id FROM message ORDER BY id DESC LIMIT 1 OFFSET 5000), '')
+         ORDER BY m.id DESC"
+    );
+    let mut statement = reader.statement(&sql)?;
+    let mut rows = statement.query((organization, range.after, recipient))?;
+    while let Some(row) = rows.next()? {
+        let message = summary(row)?;
+        if wanted.matches(&message) {
+            return Ok(Some((row.get(7)?, message)));
+        }
+    }
+    Ok(None)
+}
+
 /// The messages of an email, in the order of its recipients.
 pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSummary>, ApiError> {
     let mut statement = reader.statement(&format!("{SELECT} WHERE m.email = ?1 ORDER BY m.id"))?;
@@ -264,7 +289,7 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
 
 /// Reads the columns that [`summary`] does.
 const SELECT: &str =
-    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject,
+    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.organization,
             m.preview, m.attachments
      FROM message m LEFT JOIN email e ON e.id = m.email";
 
@@ -278,8 +303,8 @@ fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
         None => {
             let text = |column| row.get::<_, Option<String>>(column);
             let [from, subject, preview] =
-                [text(5)?, text(6)?, text(7)?].map(Option::unwrap_or_default);
-            (from, subject, preview, row.get::<_, i64>(8)? as usize)
+                [text(5)?, text(6)?, text(8)?].map(Option::unwrap_or_default);
+            (from, subject, preview, row.get::<_, i64>(9)? as usize)
         }
     };
     Ok(MessageSummary {

@@ -86,7 +86,7 @@ impl Exec {
     }
 }
 
-/// The variables by which programs find the server (`docs/commands/README.md`).
+/// The variables by which programs find the server (`docs/guides/testing.md#one-server-for-a-command`).
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];

@@ -17,7 +17,7 @@ use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
 };
 use crate::model::error::{ApiError, Code};
-use crate::store::{NO_ORGANIZATION, messages};
+use crate::store::{NO_ORGANIZATION, Reader, messages};
 use search::{Found, Search};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -100,7 +100,7 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
         tokio::select! {
             arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {
-                    return Err(none_arrived(app, organization, timeout).await?);
+                    return Err(none_arrived(app, search, organization, timeout).await?);
                 }
             }
             () = &mut stopped => {
@@ -113,13 +113,15 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
 /// The error at the end of a wait, which says what is in the mailbox instead.
 async fn none_arrived(
     app: &Shared,
+    search: Search,
     organization: i64,
     timeout: Duration,
 ) -> Result<ApiError, ApiError> {
-    let newest = app
-        .store
-        .read(move |reader| Search::default().find(reader, organization, SHOWN_INSTEAD + 1));
-    let newest = newest.await?;
+    let read = move |reader: Reader<'_>| {
+        let newest = Search::default().find(reader, organization, SHOWN_INSTEAD + 1)?;
+        Ok((newest, search.elsewhere(reader, organization)?))
+    };
+    let (newest, elsewhere) = app.store.read(read).await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
         format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
     });
@@ -129,7 +131,7 @@ async fn none_arrived(
         1..=SHOWN_INSTEAD => format!("the mailbox has {shown}"),
         _ => format!("the newest messages are {shown}"),
     };
-    let text = format!("no matching message arrived within {timeout:?}; {instead}");
+    let text = format!("no matching message arrived within {timeout:?}; {instead}{elsewhere}");
     Ok(ApiError::new(Code::RequestTimeout, text))
 }
 

@@ -3,7 +3,7 @@
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
-use crate::control::faults::operation;
+use crate::control::faults::find_operation;
 use crate::control::query::{Id, Position};
 use crate::control::requests::{self as control, LoggedRequest, RecordedBody, RequestQuery};
 use crate::model::error::ApiError;
@@ -22,11 +22,8 @@ pub(crate) async fn list(
     call: ControlCall<(), RequestQuery>,
 ) -> Result<Page<LoggedRequest>, ApiError> {
     let RequestQuery { operation: name, status, key, after, limit, cursor } = &call.query;
-    let wanted = name.as_deref().map(|name| {
-        let unknown = || ApiError::field("operation", "must be an operation such as emails.send");
-        operation(name).ok_or_else(unknown)
-    });
-    let wanted = wanted.transpose()?.map(|operation| (operation.service(), operation.name()));
+    let wanted = name.as_deref().map(find_operation).transpose()?;
+    let wanted = wanted.map(|operation| (operation.service(), operation.name()));
     let statuses = status.as_deref().map(statuses).transpose()?;
     let all = call.data.app.requests.list(call.data.organization);
     let matching = all.iter().map(|request| (request, &request.handled)).filter(|(_, request)| {
