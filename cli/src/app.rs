@@ -137,7 +137,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         result
     });
     match result {
-        Ok(()) => exit::DONE,
+        Ok(()) => context.exit_code.get(),
         Err(mut failure) => {
             advice::add(&mut failure, &context);
             context.out.failure(&failure);

@@ -3,8 +3,11 @@
 
 mod attachments;
 #[cfg(unix)]
+mod exec;
+#[cfg(unix)]
 mod open;
 mod public;
+#[cfg(unix)]
 mod serve;
 #[cfg(unix)]
 mod watch;
@@ -493,7 +496,7 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
 }
 
 /// A command line for each operation of the control interface.
-const ROWS: [(&str, &str); 39] = [
+const ROWS: [(&str, &str); 42] = [
     ("GET /_sandbox/health", "status"),
     ("POST /_sandbox/organizations", "organizations create --name x"),
     ("GET /_sandbox/organizations", "organizations list"),
@@ -511,6 +514,8 @@ const ROWS: [(&str, &str); 39] = [
     ("GET /_sandbox/messages", "messages list"),
     ("GET /_sandbox/messages/wait", "messages wait"),
     ("GET /_sandbox/messages/{id}", "messages get x"),
+    ("DELETE /_sandbox/messages", "messages delete --to a@b.test --yes"),
+    ("DELETE /_sandbox/messages/{id}", "messages delete x --yes"),
     ("GET /_sandbox/messages/{id}/raw", "messages get x --raw"),
     ("GET /_sandbox/messages/{id}/html", "messages get x --html"),
     ("GET /_sandbox/messages/{id}/links", "messages get x --links"),
@@ -528,6 +533,7 @@ const ROWS: [(&str, &str); 39] = [
     ("POST /_sandbox/clock", "clock freeze"),
     ("POST /_sandbox/clock", "clock advance 1s"),
     ("POST /_sandbox/clock", "clock resume"),
+    ("POST /_sandbox/settle", "settle"),
     ("GET /_sandbox/faults", "faults list"),
     ("POST /_sandbox/faults", "faults add --status 500"),
     ("GET /_sandbox/faults/{id}", "faults get x"),

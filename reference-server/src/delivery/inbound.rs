@@ -1,7 +1,7 @@
 //! Incoming mail: stored for each recipient in a verified domain, with one source for all,
 //! and announced to the owner's webhooks as `email.received`
-//! (`docs/undocumented/email-service.md#delivery-payload`,
-//! `docs/undocumented/email-service.md#mailboxes`).
+//! (`docs/undocumented/services.md#delivery-payload`,
+//! `docs/undocumented/services.md#mailboxes`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -116,7 +116,7 @@ impl StoredEmail {
         }
     }
 
-    /// The JSON form of the email (`docs/undocumented/email-service.md#email-fields`).
+    /// The JSON form of the email (`docs/undocumented/services.md#email-fields`).
     pub(crate) fn view(&self) -> EmailJson<'_> {
         let fields = &self.fields;
         EmailJson {

@@ -99,7 +99,7 @@ async fn rejects_invalid_urls_and_events() {
 }
 
 /// A single signed attempt, even to an inactive webhook
-/// (`docs/undocumented/email-service.md#webhook-test`).
+/// (`docs/undocumented/services.md#webhook-test`).
 #[tokio::test]
 async fn the_test_operation_returns_the_status_of_the_endpoint() {
     let sandbox = Sandbox::start().await;

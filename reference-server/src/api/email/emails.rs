@@ -1,4 +1,4 @@
-//! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
+//! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`). Batches are in
 //! `batch`.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn send(
 }
 
 /// Renders the template of the email into each part that the request does not contain
-/// (`docs/undocumented/email-service.md#templates`).
+/// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(
     app: &Shared,
     organization: i64,
@@ -167,7 +167,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
 }
 
 /// Cancels an email that is still waiting for its scheduled time
-/// (`docs/undocumented/email-service.md#status-after-cancel`).
+/// (`docs/undocumented/services.md#status-after-cancel`).
 pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let compatibility = call.compatibility().clone();
