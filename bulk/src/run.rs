@@ -304,7 +304,9 @@ impl<L: Ledger> Run<L> {
             self.conclude(part, request, number, results, Some(cause)).await?;
             return Ok(Next::Requests(Vec::new()));
         }
-        let (at, code) = (self.ledger.now(part), error.code().map(str::to_owned));
+        let status = || error.status().map(|status| status.as_u16().to_string());
+        let code = error.code().map(str::to_owned).or_else(status);
+        let at = self.ledger.now(part);
         // A refusal of the repetition says nothing about the first request.
         let entry = match is_unknown || is_repeat {
             true => JournalEntry::Unknown { request: number, at, code },

@@ -137,7 +137,7 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         result
     });
     match result {
-        Ok(()) => exit::DONE,
+        Ok(()) => context.exit_code.get(),
         Err(mut failure) => {
             advice::add(&mut failure, &context);
             context.out.failure(&failure);
@@ -229,9 +229,7 @@ fn report_clap_error(error: &clap::Error, printer: &Printer) -> u8 {
             let _ = printer.clap(error);
             return exit::USAGE;
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Failure::usage("no command given").hint("list the commands: svc --help")
-        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => usage::no_command(error),
         _ => usage::failure(error),
     };
     printer.failure(&failure);

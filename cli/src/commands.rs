@@ -80,9 +80,6 @@ group! {
         Sign(sign::Sign),
         Api(api::Api),
         /// Run and control the sandbox
-        ///
-        /// The sandbox implements both services on this machine, with seeded keys, a mailbox, DNS
-        /// and a clock that tests can control.
         #[cfg_attr(feature = "sandbox", command(subcommand))]
         Sandbox(sandbox::Command),
         Completions(completions::Completions),
@@ -97,7 +94,8 @@ impl Command {
     /// Whether the command runs the sandbox for other programs.
     pub fn is_server(&self) -> bool {
         #[cfg(feature = "sandbox")]
-        let is_server = matches!(self, Self::Sandbox(sandbox::Command::Serve(_)));
+        let is_server =
+            matches!(self, Self::Sandbox(sandbox::Command::Serve(_) | sandbox::Command::Exec(_)));
         #[cfg(not(feature = "sandbox"))]
         let is_server = false;
         is_server

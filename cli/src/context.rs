@@ -3,6 +3,7 @@
 mod text;
 mod trace;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use crate::changes::Changes;
 use crate::command_line;
 use crate::command_spec::{CommandSpec, Effect};
 use crate::dry_run::Requests;
+use crate::exit;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::output::{Format, Printer, View};
@@ -47,6 +49,8 @@ pub struct Context {
     pub changes: Changes,
     /// Those of a dry run.
     pub requests: Requests,
+    /// The exit code, if the command does not fail.
+    pub exit_code: Cell<u8>,
 }
 
 /// Applies the settings that both clients have.
@@ -92,7 +96,8 @@ impl Context {
         let inputs = Inputs::new(settings.env.cwd.clone());
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
-        Self { settings, out, inputs, command, tree, typed, sandbox, changes, requests }
+        let exit_code = Cell::new(exit::DONE);
+        Self { settings, out, inputs, command, tree, typed, sandbox, changes, requests, exit_code }
     }
 
     /// A client of the email service.
@@ -153,8 +158,8 @@ impl Context {
 
     async fn sandbox_url(&self) -> Result<String, Failure> {
         if self.settings.dry_run {
-            return Ok(Sandbox::running_url(&self.settings.sandbox_dir)
-                .unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
+            let url = Sandbox::running_url(&self.settings)?;
+            return Ok(url.unwrap_or_else(|| SANDBOX_DRY_RUN_URL.to_owned()));
         }
         Ok(self.sandbox().await?.url().to_owned())
     }

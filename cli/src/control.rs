@@ -194,7 +194,7 @@ impl<T> Given for T {}
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Done {
-    ok: bool,
+    pub ok: bool,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -23,8 +23,8 @@ use crate::signing;
 use crate::urls::without_password;
 
 /// How long a service waits for an endpoint's response: the email service's documented limit
-/// (`docs/email-service/limits.md`). The reference of the extraction service names none, so the
-/// same is assumed (`docs/undocumented/extraction-service.md`).
+/// (`docs/email-service/README.md#limits`). The reference of the extraction service names none, so the
+/// same is assumed (`docs/undocumented/services.md#the-extraction-service`).
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum size of a response body, in bytes.

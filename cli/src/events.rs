@@ -1,5 +1,5 @@
 //! The documented events of both services, with sample deliveries
-//! (`docs/email-service/events.md` and `docs/extraction-service/events.md`).
+//! (`docs/email-service/webhooks.md#events` and `docs/extraction-service/README.md#events`).
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};

@@ -51,7 +51,7 @@ pub(crate) struct Look {
     pub(crate) filter: Option<Filter>,
     pub(crate) color: ColorChoice,
     pub(crate) quiet: bool,
-    pub(crate) verbose: bool,
+    pub(crate) verbose: u8,
     /// Whether to ignore the width of the terminal.
     pub(crate) wide: bool,
     /// The zone of shown times.
@@ -300,9 +300,11 @@ impl Printer {
 
     /// A handle that writes lines of `--verbose`, for callbacks. `None` without `--verbose`.
     pub fn tracer(&self) -> Option<Tracer> {
-        self.look
-            .verbose
-            .then(|| Tracer { streams: self.streams.clone(), color: self.stderr_color })
+        (self.look.verbose > 0).then(|| Tracer {
+            streams: self.streams.clone(),
+            color: self.stderr_color,
+            shows_bodies: self.look.verbose > 1,
+        })
     }
 
     /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
@@ -312,7 +314,7 @@ impl Printer {
         use tracing_subscriber::filter::LevelFilter;
         let level = match (self.look.quiet, self.look.verbose) {
             (true, _) => LevelFilter::ERROR,
-            (_, true) => LevelFilter::DEBUG,
+            (_, 1..) => LevelFilter::DEBUG,
             _ => LevelFilter::INFO,
         };
         let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
@@ -350,7 +352,7 @@ impl Printer {
     /// Shows a spinner on a terminal after half a second, until the guard is dropped.
     pub fn progress(&self, what: impl Into<String>) -> spinner::Spinner {
         let animates = self.streams.terminals().stderr && !self.streams.is_dumb();
-        let shown = animates && !self.look.quiet && !self.look.verbose;
+        let shown = animates && !self.look.quiet && self.look.verbose == 0;
         spinner::Spinner::start(shown, what.into(), &self.streams)
     }
 
@@ -481,6 +483,8 @@ fn unless_closed(written: Result<(), Failure>) -> Result<(), Failure> {
 pub struct Tracer {
     streams: Streams,
     color: bool,
+    /// Whether headers and bodies are written, too (`-vv`).
+    pub shows_bodies: bool,
 }
 
 impl Tracer {

@@ -5,8 +5,6 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
-#[cfg(not(feature = "sandbox"))]
-use std::path::Path;
 #[cfg(feature = "sandbox")]
 use std::path::{Path, PathBuf};
 
@@ -22,8 +20,9 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
+    use svc_reference_server::client::{Client, Health};
     use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
-    use svc_sdk::{Secret, Service};
+    use svc_sdk::{EmailClient, Secret, Service};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::sync::Mutex;
@@ -31,7 +30,7 @@ mod with_server {
 
     use super::{Failure, Path, PathBuf, Settings};
     use crate::failure::with_causes;
-    use crate::settings::is_unknown;
+    use crate::settings::{Sourced, is_unknown};
 
     /// Time limit for finding a server or becoming one.
     const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -94,9 +93,9 @@ mod with_server {
     /// The sandbox of this run.
     pub struct Sandbox {
         url: String,
-        dns: std::net::SocketAddr,
+        dns: Option<std::net::SocketAddr>,
         control_token: Option<Secret>,
-        keys: Option<[Secret; 2]>,
+        keys: [Option<Secret>; 2],
         hold: Mutex<Option<Hold>>,
     }
 
@@ -108,15 +107,21 @@ mod with_server {
     }
 
     impl Sandbox {
-        /// The base URL of the server of a data directory, if it runs.
-        pub fn running_url(dir: &Path) -> Option<String> {
-            find(dir).map(|server| server.base_url())
+        /// The base URL of the server that runs, if there is one.
+        pub fn running_url(settings: &Settings) -> Result<Option<String>, Failure> {
+            Ok(match elsewhere(settings)? {
+                Some(url) => Some(url.value),
+                None => find(&settings.sandbox_dir).map(|server| server.base_url()),
+            })
         }
 
         /// Opens an existing data directory for a short read. Takes no lease, and a server
         /// started here is not announced to other commands.
         pub async fn peek(settings: &Settings) -> Option<Self> {
             let dir = &settings.sandbox_dir;
+            if let Some(url) = elsewhere(settings).ok()? {
+                return Self::at(&url, settings).await.ok();
+            }
             if let Some(server) = find(dir) {
                 return Some(Self::running(&server, None));
             }
@@ -127,9 +132,13 @@ mod with_server {
             Some(Self::own(server))
         }
 
-        /// Connects to the server of a data directory, or starts one in this process.
+        /// Connects to the server of SVC_SANDBOX_URL or of a data directory, or starts one in this
+        /// process.
         pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
             let dir = &settings.sandbox_dir;
+            if let Some(url) = elsewhere(settings)? {
+                return Self::at(&url, settings).await;
+            }
             let deadline = Instant::now() + ATTACH_TIMEOUT;
             loop {
                 if let Some(server) = find(dir)
@@ -148,14 +157,35 @@ mod with_server {
             }
         }
 
+        /// Connects to a server elsewhere, such as in another container. It must be a sandbox:
+        /// nothing of this run may reach a live service.
+        async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
+            let Sourced { value, source } = url;
+            let health = health(value).await.map_err(|failure| {
+                let why = &failure.details().message;
+                Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
+                    .code("not_running")
+            })?;
+            let secret = |name| {
+                Ok::<_, Failure>(settings.variable(name)?.map(|found| Secret::new(found.value)))
+            };
+            Ok(Self {
+                url: value.clone(),
+                dns: health.addresses.dns,
+                control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
+                keys: [secret("SVC_SANDBOX_EMAIL_KEY")?, secret("SVC_SANDBOX_EXTRACTION_KEY")?],
+                hold: Mutex::new(None),
+            })
+        }
+
         fn own(server: Server) -> Self {
             Self {
                 url: server.base_url(),
-                dns: server.dns_addr(),
+                dns: Some(server.dns_addr()),
                 control_token: server.control_token().map(Secret::new),
-                keys: server
-                    .seeded_keys()
-                    .map(|(email, extraction)| [email.clone(), extraction.clone()]),
+                keys: server.seeded_keys().map_or([None, None], |(email, extraction)| {
+                    [Some(email.clone()), Some(extraction.clone())]
+                }),
                 hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
             }
         }
@@ -163,12 +193,9 @@ mod with_server {
         fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
             Self {
                 url: server.base_url(),
-                dns: server.dns,
+                dns: Some(server.dns),
                 control_token: server.control_token().map(Secret::new),
-                keys: server
-                    .email_key()
-                    .zip(server.extraction_key())
-                    .map(|(email, extraction)| [Secret::new(email), Secret::new(extraction)]),
+                keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
                 hold: Mutex::new(hold),
             }
         }
@@ -180,8 +207,7 @@ mod with_server {
 
         /// The key of the seeded organization for a service, if the server seeds.
         pub fn key(&self, service: Service) -> Option<&Secret> {
-            let [email, extraction] = self.keys.as_ref()?;
-            Some(if service == Service::Email { email } else { extraction })
+            self.keys[usize::from(service != Service::Email)].as_ref()
         }
 
         /// Whether no server was running, so that this command started one of its own.
@@ -196,7 +222,7 @@ mod with_server {
 
         /// The address of the built-in DNS server.
         pub fn dns(&self) -> Option<std::net::SocketAddr> {
-            Some(self.dns)
+            self.dns
         }
 
         /// Releases the sandbox. A server in this process first finishes the work that is due and
@@ -210,6 +236,21 @@ mod with_server {
                 Some(Hold::Lease(_)) | None => Ok(()),
             }
         }
+    }
+
+    /// The server that SVC_SANDBOX_URL names.
+    fn elsewhere(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
+        let url = settings.variable("SVC_SANDBOX_URL")?;
+        Ok(url.map(|Sourced { value, source }| Sourced {
+            value: value.trim_end_matches('/').to_owned(),
+            source,
+        }))
+    }
+
+    async fn health(url: &str) -> Result<Health, Failure> {
+        let http = EmailClient::builder(url, "none").no_proxy().build()?;
+        let request = Client::from_http(http).health();
+        Ok((request.decode)(&request.call.retries(0).await?)?)
     }
 
     /// Requests a lease: the server keeps running while the connection is open. `None` if the
@@ -237,14 +278,14 @@ mod with_server {
 
 #[cfg(not(feature = "sandbox"))]
 mod without_server {
-    use super::{Failure, Path, Settings};
+    use super::{Failure, Settings};
 
     /// Never exists: this `svc` was built without the sandbox.
     pub struct Sandbox(std::convert::Infallible);
 
     impl Sandbox {
-        pub fn running_url(_dir: &Path) -> Option<String> {
-            None
+        pub fn running_url(_settings: &Settings) -> Result<Option<String>, Failure> {
+            Ok(None)
         }
 
         pub async fn attach(_settings: &Settings) -> Result<Self, Failure> {

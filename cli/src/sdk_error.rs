@@ -124,7 +124,7 @@ fn message(error: &Error) -> String {
 }
 
 /// The limit that a refused request exceeded, if the response names it
-/// (`docs/undocumented/both-services.md#error-statuses`).
+/// (`docs/undocumented/README.md#error-statuses`).
 fn size_limit(error: &Error) -> Option<String> {
     if !matches!(error.kind(), ErrorKind::TooLarge) {
         return None;

@@ -46,6 +46,19 @@ pub async fn past(
     Ok(Some(instant.to_rfc3339()))
 }
 
+/// Reads the time of `--at`, which must not be in the past. Returns it with the current time.
+pub async fn read_schedule(
+    context: &Context,
+    words: &str,
+) -> Result<(DateTime<FixedOffset>, DateTime<Zone>), Failure> {
+    let (instant, now) = read(context, "--at", words, Direction::Future).await?;
+    check_schedule(&ScheduledAt::at(&instant), &now).map_err(|problem| {
+        Failure::usage(format!("--at: {problem}"))
+            .hint("give a later time, or omit --at to send now")
+    })?;
+    Ok((instant, now))
+}
+
 /// Checks that the time of a scheduled email is not in the past. The service decides about a time
 /// that it reads differently: one in another format than RFC 3339.
 pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Zone>) -> Result<(), String> {

@@ -66,10 +66,11 @@ pub fn failure(error: &clap::Error) -> Failure {
     let mut paragraphs = text.split("\n\n").map(str::trim);
     let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let (mut tips, mut usage) = (Vec::new(), "Usage: svc");
+    let message = message.replace("invalid digit found in string", "it is not a whole number");
+    let (mut tips, mut usage) = (Vec::new(), None);
     for paragraph in paragraphs {
         match paragraph.starts_with("Usage: ") {
-            true => usage = paragraph,
+            true => usage = Some(paragraph),
             false => tips.extend(
                 paragraph
                     .lines()
@@ -78,7 +79,7 @@ pub fn failure(error: &clap::Error) -> Failure {
             ),
         }
     }
-    let path = path(usage);
+    let path = usage.map(path).unwrap_or_default();
     let word = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let word = word.into_iter().find_map(|kind| match error.get(kind) {
         Some(ContextValue::String(word)) => word.split('=').next(),
@@ -89,18 +90,35 @@ pub fn failure(error: &clap::Error) -> Failure {
         // The word may be a key, which errors never show.
         return Failure::usage("`svc login` takes no argument").hint(KEY_ON_COMMAND_LINE);
     }
-    let mut known = WORDS
-        .iter()
-        .filter(|(place, words, _)| (place.is_empty() || *place == path) && words.contains(&word));
-    let hint = match known.next() {
-        Some((.., hint)) => (*hint).to_owned(),
-        None if error.kind() == ErrorKind::InvalidSubcommand && tips.is_empty() => {
-            format!("list the commands: {} --help", ["svc", &path].join(" ").trim())
-        }
-        None if tips.is_empty() => usage.replacen("Usage:", "usage:", 1),
-        None => tips.join("\n"),
+    let is_command = error.kind() == ErrorKind::InvalidSubcommand;
+    // A word may also be too many, or the value of an option.
+    let is_known = |(place, words, _): &&(&str, &[&str], &str)| {
+        (place.is_empty() || *place == path)
+            && words.contains(&word)
+            && (is_command || word.starts_with('-'))
     };
-    Failure::usage(message).hint(hint)
+    let hint = match WORDS.iter().find(is_known) {
+        Some((.., hint)) => Some((*hint).to_owned()),
+        None if is_command && tips.is_empty() => Some(list_commands(&path)),
+        None if tips.is_empty() => usage.map(|usage| usage.replacen("Usage:", "usage:", 1)),
+        None => Some(tips.join("\n")),
+    };
+    let failure = Failure::usage(message);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// The failure for a group without a command.
+pub fn no_command(error: &clap::Error) -> Failure {
+    let help = error.render().to_string();
+    let usage = help.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+    Failure::usage("no command given").hint(list_commands(&path(usage)))
+}
+
+fn list_commands(path: &str) -> String {
+    format!("list the commands: {} --help", ["svc", path].join(" ").trim())
 }
 
 const KEY_ON_COMMAND_LINE: &str = "a key is read from a hidden prompt, standard input or --key-file PATH\n\
@@ -135,6 +153,7 @@ mod tests {
             ("svc emails sned", "a similar subcommand exists: 'send'"),
             ("svc emails list", "the service does not list emails; one email: svc emails get ID"),
             ("svc sandbox start", "did you mean svc sandbox serve?"),
+            ("svc profiles add x", "svc login creates a profile: svc login --profile NAME"),
             ("svc qqq", "list the commands: svc --help"),
             ("svc sandbox qqq", "list the commands: svc sandbox --help"),
             ("svc --sandbox -o json emails get", "usage: svc emails get <ID>"),
@@ -143,6 +162,20 @@ mod tests {
             assert_eq!(hint.lines().next(), Some(meant), "{line}");
             assert!(hint.lines().count() <= 4, "{line}: {hint}");
         }
+    }
+
+    #[test]
+    fn gives_no_hint_that_does_not_help() {
+        for (line, meant) in [
+            ("svc emails get x status", "usage: svc emails get [OPTIONS] <ID>"),
+            ("svc bulk send x.csv --rate 1/d", ""),
+            ("svc -o foo emails get x", ""),
+        ] {
+            assert_eq!(hint(line), meant, "{line}");
+        }
+        let error = crate::app::command().try_get_matches_from(["svc", "bulk"]).expect_err("none");
+        let hint = no_command(&error).details().hint.clone();
+        assert_eq!(hint.as_deref(), Some("list the commands: svc bulk --help"));
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn is_cancelled(status: &EmailStatus) -> bool {
 
 /// Why an email was not delivered, as the service reports it: for the email, or for the first
 /// recipient with a reason. The fields are not documented
-/// (`docs/undocumented/email-service.md#email-fields`).
+/// (`docs/undocumented/services.md#email-fields`).
 pub fn reason(email: &EmailRecord) -> Option<String> {
     const FIELDS: [&str; 6] =
         ["reason", "detail", "error", "bounce", "statusReason", "failureReason"];

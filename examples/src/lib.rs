@@ -1,4 +1,5 @@
-//! Example programs: `src/bin/`, and `tests/it/against_the_server.rs` for tests.
+//! Example programs: `src/bin/`, and `tests/it/against_the_server.rs` for tests. Applications in
+//! other languages, with their tests, are in `fastapi/`, `typescript/` and `go/`.
 //!
 //! This crate also compiles the examples in the READMEs of the project, of the SDK and of the
 //! reference server as doc tests.
@@ -15,28 +16,12 @@ struct Sdk;
 /// The pages of the book that have Rust examples.
 #[cfg(doctest)]
 mod book {
-    #[doc = include_str!("../../docs/email-service/events.md")]
-    struct EmailEvents;
-    #[doc = include_str!("../../docs/extraction-service/events.md")]
-    struct ExtractionEvents;
-    #[doc = include_str!("../../docs/extraction-service/organization.md")]
-    struct Organization;
-    #[doc = include_str!("../../docs/guides/domains.md")]
-    struct Domains;
     #[doc = include_str!("../../docs/guides/errors-and-retries.md")]
     struct ErrorsAndRetries;
-    #[doc = include_str!("../../docs/guides/first-send.md")]
-    struct FirstSend;
-    #[doc = include_str!("../../docs/guides/recipient-guard.md")]
-    struct RecipientGuard;
-    #[doc = include_str!("../../docs/guides/testing.md")]
-    struct Testing;
-    #[doc = include_str!("../../docs/guides/webhooks-actix.md")]
-    struct WebhooksActix;
-    #[doc = include_str!("../../docs/guides/webhooks-axum.md")]
-    struct WebhooksAxum;
+    #[doc = include_str!("../../docs/guides/rust.md")]
+    struct Rust;
+    #[doc = include_str!("../../docs/guides/webhooks.md")]
+    struct Webhooks;
     #[doc = include_str!("../../docs/guides/webhooks-inbox.md")]
     struct WebhooksInbox;
-    #[doc = include_str!("../../docs/undocumented/README.md")]
-    struct Undocumented;
 }

@@ -5,8 +5,10 @@ import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hoo
 import * as api from './lib/api.js';
 import { useResource } from './lib/data.js';
 import { connect, useConnected } from './lib/live.js';
+import { useUnread } from './lib/read.js';
 import { go, href, useRoute } from './lib/route.js';
-import { Button, Dialog, Empty, Failure, Field, FormDialog, Icon, Page, html, isTyping, useAction } from './lib/ui.js';
+import { Button, Dialog, Empty, Failure, Field, FormDialog, Frozen, Icon, Page, html, isTyping, useAction,
+  valueOf } from './lib/ui.js';
 import { Audiences } from './views/audiences.js';
 import { Clock } from './views/clock.js';
 import { Deliveries } from './views/deliveries.js';
@@ -17,12 +19,17 @@ import { Keys } from './views/keys.js';
 import { Mailbox } from './views/mailbox.js';
 import { Requests } from './views/requests.js';
 import { Templates } from './views/templates.js';
+import { Webhooks } from './views/webhooks.js';
 
-/** @type {[string, import('./lib/ui.js').IconName, string, any][]} */
+/**
+ * @type {[string, import('./lib/ui.js').IconName, string,
+ *   (props: {route: import('./lib/route.js').Route}) => import('preact').ComponentChildren][]}
+ */
 const VIEWS = [
   ['mailbox', 'mailbox', 'Mailbox', Mailbox],
   ['emails', 'emails', 'Emails', Emails],
   ['deliveries', 'deliveries', 'Deliveries', Deliveries],
+  ['webhooks', 'webhooks', 'Webhooks', Webhooks],
   ['domains', 'domains', 'Domains', Domains],
   ['audiences', 'audiences', 'Audiences', Audiences],
   ['templates', 'templates', 'Templates', Templates],
@@ -55,15 +62,15 @@ function App() {
 
 /** Asks for the control token. @param {{onDone: () => void}} props */
 function Token({ onDone }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const submit = async (/** @type {any} */ event) => {
+  const [error, setError] = useState(/** @type {api.Problem | null} */ (null));
+  const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    api.setToken(new FormData(event.target).get('token')?.toString().trim() ?? '');
+    api.setToken(new FormData(/** @type {HTMLFormElement} */ (event.target)).get('token')?.toString().trim() ?? '');
     try {
       await api.get('/_sandbox/organizations');
       onDone();
     } catch (problem) {
-      setError(problem);
+      setError(/** @type {api.Problem} */ (problem));
     }
   };
   return html`<main class="token"><form onSubmit=${submit}>
@@ -87,6 +94,11 @@ function Shell() {
   const action = useAction();
   const organizations = useResource(() => api.get('/_sandbox/organizations'), [], (event) => event.type === 'change' &&
     /^(organizations|reset)$/.test(event.resource));
+  const clock = useResource(() => api.get('/_sandbox/clock'), [], (event) => event.type === 'change' &&
+    event.resource === 'clock');
+  const frozen = clock.data?.frozen ?? false;
+  const resume = () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs');
+  const unread = useUnread();
   const chosen = route.params.organization ?? null;
   useEffect(() => {
     connect();
@@ -122,8 +134,8 @@ function Shell() {
   const known = VIEWS.find(([id]) => id === route.view);
   const [, , title, View] = known ?? VIEWS[0];
   useEffect(() => {
-    document.title = `${title} · ${name}`;
-  }, [title, name]);
+    document.title = `${unread && `(${unread}) `}${title} · ${name}`;
+  }, [title, name, unread]);
 
   /** @param {string} id */
   const choose = (id) => go(`#/${known ? route.view : 'mailbox'}${id ? `?organization=${id}` : ''}`);
@@ -134,8 +146,9 @@ function Shell() {
   }, [organizations.data]);
   const reset = () => page.ask({
     title: `Empty ${name}?`,
-    text: `All emails, messages, deliveries, domains, audiences, templates and faults of ${name} are deleted. `
-      + 'Its keys stay valid.',
+    text: `All emails, messages, webhooks with their deliveries, domains with their DNS records, audiences with `
+      + `their contacts, templates, faults and logged requests of ${name} are deleted. Its keys stay valid, and `
+      + 'seeds are put back. To delete only messages, use the button above the mailbox.',
     action: 'Delete everything', danger: true,
     run: async () => {
       await api.post('/_sandbox/reset', { organization: chosen ?? 'Sandbox' });
@@ -151,7 +164,7 @@ function Shell() {
     ])),
     ['Freeze the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { freeze: true }),
       'The clock is frozen')],
-    ['Resume the clock', 'Clock', () => action(() => api.post('/_sandbox/clock', { resume: true }), 'The clock runs')],
+    ['Resume the clock', 'Clock', resume],
     ...[['1m', '1 minute'], ['1h', '1 hour'], ['1d', '1 day']].map(([by, words]) =>
       /** @type {[string, string, () => void]} */ ([`Advance the clock by ${words}`, 'Clock', () => action(() =>
         api.post('/_sandbox/clock', { advance: by }), `The clock was advanced by ${words}`)])),
@@ -169,6 +182,7 @@ function Shell() {
       <${Button} kind="quiet" icon="menu" label="Navigation" aria-expanded=${menu ? 'true' : 'false'} onClick=${() =>
         setMenu(!menu)} />
       <strong>${title}</strong>
+      ${frozen && html`<${Button} kind="small frozen" icon="play" onClick=${resume}>Clock frozen<//>`}
       <${Button} kind="quiet" icon="search" label="Commands" onClick=${() => setPalette(true)} />
     </header>
     <div class="scrim" onClick=${() => setMenu(false)}></div>
@@ -188,7 +202,10 @@ function Shell() {
       <button type="button" class="palette-button" onClick=${() => setPalette(true)}><${Icon}
         name="search" /><span>Commands</span><kbd>Ctrl K</kbd></button>
       <ul>${VIEWS.map(([id, icon, label]) => html`<li key=${id}><a href=${href(id)} aria-current=${id === route.view ?
-        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span></a></li>`)}</ul>
+        'page' : undefined}><${Icon} name=${icon} /><span>${label}</span>${id === 'mailbox' && unread && html`<span
+          class="count">${unread}<span class="sr"> unread</span></span>`}</a></li>`)}</ul>
+      ${frozen && html`<p class="frozen"><span>The clock is frozen</span><${Button} kind="small" icon="play"
+        onClick=${resume}>Let it run<//></p>`}
       <div class="nav-foot">
         <${Live} />
         <${Button} kind="quiet" icon="theme" label="Switch between dark and light" onClick=${switchTheme} />
@@ -197,14 +214,15 @@ function Shell() {
     </nav>
     <main class="main" id="main" tabindex="-1" key=${`${title}${chosen}`}>${organizations.error ? html`<${Failure}
       error=${organizations.error} retry=${organizations.reload} />`
-      : chosen || sandbox ? html`<${View} route=${route} />`
+      : chosen || sandbox ? html`<${Frozen.Provider} value=${frozen}><${View} route=${route} /><//>`
       : organizations.data && html`<${Empty} title="No organization">Every email, domain and key belongs to an
         organization.<${Button} kind="primary" onClick=${() => setCreating(true)}>New organization<//><//>`}</main>
     ${palette && html`<${Palette} commands=${commands} onClose=${() => setPalette(false)} />`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     ${creating && html`<${FormDialog} title="New organization" action="Create" onClose=${() => setCreating(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
+      onSubmit=${async (/** @type {import('./lib/ui.js').Values} */ values) => {
       const created = await api.post('/_sandbox/organizations', { name: values.name });
+      api.keepKey(created.email_key, created.id);
       await organizations.reload();
       choose(created.id);
     }}><p>An organization has emails, domains, keys and everything else of its own.</p>
@@ -224,12 +242,17 @@ function Palette({ commands, onClose }) {
   const [at, setAt] = useState(0);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const id = text.trim();
+  /** @type {[string, string, () => void][]} */
+  const searches = id.length < 2 ? [] : [['mailbox', 'Mailbox'], ['emails', 'Emails'], ['deliveries', 'Deliveries'],
+    ['requests', 'Requests']].map(([name, label]) => [`${label}: “${id}”`, 'Search', () => go(href(name, '',
+      { q: id }))]);
   const view = id.startsWith('msg_') ? 'mailbox' : id.startsWith('eml_') ? 'emails' : id.startsWith('req_') ?
     'requests' : /^[0-9a-f-]{36}$/.test(id) ? 'deliveries' : '';
   /** @type {[string, string, () => void][]} */
   const found = view
     ? [[`Open ${id}`, 'Go to', () => go(href(view, id))]]
-    : commands.filter(([label, group]) => words.every((word) => `${group} ${label}`.toLowerCase().includes(word)));
+    : commands.filter(([label, group]) => words.every((word) =>
+      `${group} ${label}`.toLowerCase().includes(word))).concat(searches);
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
@@ -253,8 +276,8 @@ function Palette({ commands, onClose }) {
   return html`<${Dialog} title="Commands" onClose=${onClose}>
     <input class="palette-input" role="combobox" aria-expanded="true" aria-controls="palette"
       aria-activedescendant=${found[at] ? `command-${at}` : undefined} aria-label="Command or ID"
-      placeholder="A view, an organization, an action, or an ID" value=${text} autofocus onKeyDown=${keys}
-        onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
+      placeholder="A view, an organization, an action, an ID, or words to search for" value=${text} autofocus
+      onKeyDown=${keys} onInput=${(/** @type {Event} */ event) => { setText(valueOf(event)); setAt(0); }} />
     <div class="palette" id="palette" role="listbox" aria-label="Commands" tabindex="-1" ref=${list}>
       ${found.map((command, index) => html`<div role="option" id=${`command-${index}`} key=${command[1] + command[0]}
         aria-selected=${index === at ? 'true' : 'false'} onMouseMove=${() => setAt(index)} onClick=${() =>
@@ -266,8 +289,9 @@ function Palette({ commands, onClose }) {
 
 /** @param {{onClose: () => void}} props */
 function Help({ onClose }) {
-  const keys = [['j', 'next item'], ['k', 'previous item'], ['Enter', 'open the item'], ['Esc',
-    'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'], ['?', 'this list']];
+  const keys = [['j, ↓', 'next item'], ['k, ↑', 'previous item'], ['Enter', 'open the item'], ['x',
+    'select the message'], ['Esc', 'back to the list; close'], ['/', 'search'], ['Ctrl K', 'commands'],
+      ['?', 'this list']];
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}>
     <dl class="shortcuts">${keys.map(([key, meaning]) => html`<div
       key=${key}><dt><kbd>${key}</kbd></dt><dd>${meaning}</dd></div>`)}</dl>

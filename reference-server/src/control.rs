@@ -27,3 +27,4 @@ pub(crate) mod requests;
 pub(crate) mod seed_file;
 pub(crate) mod server;
 pub(crate) mod templates;
+pub(crate) mod webhooks;

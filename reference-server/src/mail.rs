@@ -5,6 +5,7 @@ pub(crate) mod dkim;
 pub(crate) mod dns;
 pub(crate) mod links;
 pub(crate) mod mime;
+pub(crate) mod preview;
 pub(crate) mod relay;
 pub(crate) mod template;
 pub(crate) mod tracking;

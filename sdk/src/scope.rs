@@ -8,8 +8,8 @@ named_enum! {
     /// A scope of an API key: a permission to call certain operations.
     ///
     /// The scopes of the
-    /// [email service](https://github.com/svc-tools/svc/blob/main/docs/email-service/scopes.md) and of
-    /// the [extraction service](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/scopes.md).
+    /// [email service](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#authentication-and-scopes) and of
+    /// the [extraction service](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/README.md#authentication-and-scopes).
     /// `Display` and `FromStr` use the documented text, such as `emails:send`.
     pub enum Scope {
         /// `emails:send`

@@ -100,15 +100,12 @@ async fn retries_end_after_the_documented_number() {
     for attempt in 1..=4 {
         assert_eq!(mail.next().await.header("Mail-Attempt"), attempt.to_string());
     }
-    assert!(mail.is_empty(), "3 retries (docs/email-service/limits.md)");
+    assert!(mail.is_empty(), "3 retries (docs/email-service/README.md#limits)");
     let first = extraction.next().await;
     for _ in 0..5 {
         assert_eq!(extraction.next().await.body, first.body);
     }
-    assert!(
-        extraction.is_empty(),
-        "5 retries (docs/undocumented/extraction-service.md#retry-schedule)"
-    );
+    assert!(extraction.is_empty(), "5 retries (docs/undocumented/services.md#extraction-retries)");
 }
 
 #[tokio::test]

@@ -121,6 +121,67 @@ fn links_are_found_outside_code_only() {
     assert_eq!(links(page), ["a.md#b", "d.md"]);
 }
 
+/// The book's search looks for words of the text.
+#[test]
+fn the_search_finds_what_people_look_for() {
+    let book = files_below(&root().join("docs"), &["md"]);
+    let book: String = book.iter().map(|page| prose(&read(page)).to_lowercase()).collect();
+    for word in
+        ["docker", "kubernetes", "mailpit", "mailhog", "node", "pytest", "python", "smtp", "vitest"]
+    {
+        assert!(words(&book).any(|found| found == word), "{word}");
+    }
+}
+
+/// The blocks of the guides are parts of the applications in `examples/`, which `.ci/peers` tests.
+#[test]
+fn guides_show_parts_of_the_examples() {
+    let guides = [("python", "python", "py"), ("node", "ts", "ts"), ("go", "go", "go")];
+    let mut unknown = Vec::new();
+    for (page, language, extension) in guides {
+        let files = files_below(&root().join("examples"), &[extension]);
+        let sources: Vec<String> = files.iter().map(|file| read(file)).collect();
+        let blocks = blocks_in(&read(&root().join(format!("docs/guides/{page}.md"))), language);
+        assert!(!blocks.is_empty(), "{page}.md has no block in {language}");
+        let is_unknown = |block: &String| !sources.iter().any(|source| source.contains(block));
+        unknown.extend(blocks.into_iter().filter(is_unknown));
+    }
+    assert!(unknown.is_empty(), "not in examples/:\n{}", unknown.join("\n"));
+}
+
+/// The crates are not published, so a manifest names a clone of this repository in `../svc`.
+#[test]
+fn manifests_in_the_guides_name_crates_of_this_repository() {
+    let mut wrong = Vec::new();
+    for page in files_below(&root().join("docs"), &["md"]) {
+        let manifests = blocks_in(&read(&page), "toml");
+        let manifests = manifests.iter().filter_map(|block| block.parse::<toml::Table>().ok());
+        for (section, table) in manifests.flatten() {
+            let Some(table) = table.as_table().filter(|_| section.ends_with("dependencies")) else {
+                continue;
+            };
+            for (name, dependency) in table.iter().filter(|(name, _)| name.starts_with("svc-")) {
+                if !is_in_this_repository(name, dependency) {
+                    wrong.push(format!("{}: {name} = {dependency}", relative(&page)));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn is_in_this_repository(name: &str, dependency: &toml::Value) -> bool {
+    let path = dependency.get("path").and_then(|path| path.as_str()?.strip_prefix("../svc/"));
+    let Some(folder) = path.map(|path| root().join(path)).filter(|folder| folder.is_dir()) else {
+        return false;
+    };
+    let manifest: toml::Table = read(&folder.join("Cargo.toml")).parse().expect("a manifest");
+    let wanted = dependency.get("features").and_then(toml::Value::as_array);
+    let has = |feature: &toml::Value| manifest["features"].get(feature.as_str()?);
+    manifest["package"]["name"].as_str() == Some(name)
+        && wanted.into_iter().flatten().all(|feature| has(feature).is_some())
+}
+
 /// Runs the `sh` blocks of each page, one page after the other in a thread, in an empty home
 /// directory with `svc` on the path.
 #[cfg(unix)]
@@ -128,13 +189,13 @@ fn links_are_found_outside_code_only() {
 fn shell_examples_run() {
     let mut scripts: Vec<(String, String)> = Vec::new();
     for page in files_below(&root().join("docs"), &["md"]) {
-        let blocks = shell_blocks(&read(&page)).concat();
+        let blocks = blocks_in(&read(&page), "sh").concat();
         if !blocks.is_empty() {
             scripts.push((relative(&page), script(&blocks, |_| true)));
         }
     }
     // Of the commands in the project's README those that end by themselves and need no build.
-    let readme = shell_blocks(&read(&root().join("README.md"))).concat();
+    let readme = blocks_in(&read(&root().join("README.md")), "sh").concat();
     let ends = |line: &str| {
         let words = line.split('#').next().unwrap_or_default().trim_end();
         words.starts_with("svc ")
@@ -363,12 +424,13 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// The text of each `sh` block of a page.
-#[cfg(unix)]
-fn shell_blocks(text: &str) -> Vec<String> {
+/// The text of each block of a page in a language.
+fn blocks_in(text: &str, wanted: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     each_line(text, |line, block| {
-        if let Some(Block { language: "sh", is_first }) = block {
+        if let Some(Block { language, is_first }) = block
+            && language == wanted
+        {
             if is_first {
                 blocks.push(String::new());
             }
@@ -405,7 +467,7 @@ fn each_line<'a>(text: &'a str, mut see: impl FnMut(&'a str, Option<Block<'a>>))
     }
 }
 
-/// References such as `docs/email-service/emails.md#batch` in a line of a source file.
+/// References such as `docs/email-service/README.md#batch` in a line of a source file.
 fn chapter_references(line: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '#');
     let mut found = Vec::new();
@@ -444,7 +506,9 @@ fn markdown_files() -> Vec<PathBuf> {
     let book = root().join("docs");
     let others = source_files().into_iter().filter(|file| {
         let name = file.file_name().unwrap_or_default();
-        name == "README.md" || name == "ARCHITECTURE.md" || name == "CHANGELOG.md"
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+            .iter()
+            .any(|other| name == *other)
     });
     let all = files_below(&book, &["md"]).into_iter().chain(others);
     all.collect::<BTreeSet<_>>().into_iter().collect()

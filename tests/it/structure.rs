@@ -273,6 +273,34 @@ fn circles(modules: &BTreeMap<String, BTreeSet<String>>) -> Vec<(String, BTreeSe
     circles.filter(|(_, circle)| !circle.is_empty()).collect()
 }
 
+/// The compiler does not mention a file that no module names, and its tests do not run.
+#[test]
+fn every_file_is_in_a_module() {
+    let listed = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output();
+    let listed = String::from_utf8(listed.expect("git").stdout).expect("UTF-8");
+    let mut lost = Vec::new();
+    for file in listed.lines().map(Path::new) {
+        let (folder, name) = (file.parent().expect("a folder"), file.file_stem().expect("a name"));
+        let name = name.to_string_lossy();
+        let is_in = |part: &str| folder.components().any(|it| it.as_os_str() == part);
+        // Each file of the other folders is a program of its own.
+        let is_module = (is_in("src") || is_in("it")) && !is_in("bench") && !is_in("bin");
+        if !is_module || ["main", "lib", "svc"].contains(&&*name) {
+            continue;
+        }
+        let parents = [folder.join("main.rs"), folder.join("lib.rs"), folder.with_extension("rs")];
+        let declared = [format!("mod {name};"), format!("/{name}.rs\"")];
+        let names = |parent: &PathBuf| {
+            let text = fs::read_to_string(root().join(parent)).unwrap_or_default();
+            declared.iter().any(|declared| text.contains(declared))
+        };
+        if !parents.iter().any(names) {
+            lost.push(file.display().to_string());
+        }
+    }
+    assert_eq!(lost, [""; 0], "no module names these files");
+}
+
 #[test]
 fn imports_are_found() {
     let known = ["a", "a::b", "a::c", "d"].map(|name| (name.to_owned(), String::new()));

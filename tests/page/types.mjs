@@ -1,15 +1,15 @@
-// Writes `control.d.ts`: the types of the control interface, as `/openapi/control.json` of the
-// server describes them. The scripts of the page name them: `import('control').Message`.
+// Writes `control.d.ts` and `email.d.ts`: the types of the control interface and of the email service,
+// as the server's OpenAPI describes them. The scripts of the page name them: `import('control').Message`.
 
 import { writeFileSync } from 'node:fs';
 import { call, start } from './support.mjs';
 
 /** The TypeScript type of a JSON schema. */
 function type(schema) {
-  if (schema.$ref) return schema.$ref.split('/').at(-1);
+  if (schema.$ref && !schema.properties) return schema.$ref.split('/').at(-1);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(' | ');
-  const parts = [];
+  const parts = schema.$ref ? [schema.$ref.split('/').at(-1)] : [];
   if (schema.properties) parts.push(object(schema));
   for (const one of schema.allOf ?? []) parts.push(type(one));
   const choices = schema.anyOf ?? schema.oneOf;
@@ -30,21 +30,30 @@ function simple(name, schema) {
   return name === 'integer' ? 'number' : name;
 }
 
-/** `Get<P>`: what a GET request for the path returns. The more specific path comes first. */
-function get(paths) {
-  const found = Object.entries(paths).filter(([, methods]) => methods.get).map(([path, { get: { responses } }]) => {
-    const schema = responses['200']?.content['application/json']?.schema;
-    return [path.replace(/\{[^}]*\}/g, '${string}'), schema ? type(schema) : 'string'];
-  });
-  found.sort(([one], [other]) => one.split('${string}').length - other.split('${string}').length || other.length - one.length);
-  const fixed = found.filter(([path]) => !path.includes('$'));
-  const others = found.filter(([path]) => path.includes('$')).sort(([one], [other]) => other.length - one.length);
-  const lines = [...fixed, ...others].map(([path, one]) => `  P extends \`${path}\` ? ${one} :\n`);
-  return `export type Get<P extends string> =\n${lines.join('')}  any;\n`;
+/**
+ * `Returns<M, P>` and `Body<M, P>`: what a request with this method to this path returns, and what its
+ * body is. The more specific path comes first.
+ */
+function requests(paths) {
+  const found = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => {
+    const { responses, requestBody } = operation;
+    const success = Object.entries(responses ?? {}).find(([status]) => status.startsWith('2'))?.[1];
+    const returned = success?.content?.['application/json']?.schema;
+    const body = requestBody?.content?.['application/json']?.schema;
+    return { method: method.toUpperCase(), path: path.replace(/\{[^}]*\}/g, '${string}'),
+      returned: returned ? type(returned) : success?.content ? 'string' : 'null', body: body ? type(body) : 'undefined' };
+  }).filter(({ method }) => /^(GET|POST|PUT|PATCH|DELETE)$/.test(method)));
+  const isFixed = ({ path }) => !path.includes('$');
+  found.sort((one, other) => isFixed(other) - isFixed(one) || other.path.length - one.path.length);
+  const choose = (name, value) => `export type ${name}<M extends string, P extends string> =\n${found.map((one) =>
+    `  [M, P] extends ['${one.method}', \`${one.path}\`] ? ${value(one)} :\n`).join('')}  any;\n`;
+  return choose('Returns', (one) => one.returned) + choose('Body', (one) => one.body);
 }
 
 const server = await start([]);
-const { paths, components } = await call(server, 'GET', '/openapi/control.json');
-const types = Object.entries(components.schemas).map(([name, schema]) => `export type ${name} = ${type(schema)};\n`);
-writeFileSync(new URL('control.d.ts', import.meta.url), types.join('') + get(paths));
+for (const name of ['control', 'email']) {
+  const { paths, components } = await call(server, 'GET', `/openapi/${name}.json`);
+  const types = Object.entries(components.schemas).map(([name, schema]) => `export type ${name} = ${type(schema)};\n`);
+  writeFileSync(new URL(`${name}.d.ts`, import.meta.url), types.join('') + requests(paths));
+}
 process.exit(0);

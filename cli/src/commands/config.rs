@@ -5,15 +5,15 @@ use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::Service;
+use svc_sdk::{EmailClient, Service};
 
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, View};
 use crate::output_schema::of;
-use crate::settings::Source;
 use crate::settings::table::{example_profile, profile_settings};
+use crate::settings::{Source, url_entry};
 use crate::urls::without_password;
 
 group! {
@@ -144,6 +144,9 @@ impl Set {
         let value = setting
             .parse(&self.value)
             .map_err(|problem| Failure::usage(format!("{}: {problem}", self.key)))?;
+        if [url_entry(Service::Email), url_entry(Service::Extraction)].contains(&setting.name) {
+            EmailClient::builder(&self.value, "none").build()?;
+        }
         let profile = &settings.profile.value;
         let _lock = settings.lock()?;
         let mut profiles = settings.profiles()?;

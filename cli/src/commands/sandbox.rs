@@ -4,6 +4,7 @@ pub mod clock;
 pub mod deliveries;
 pub mod dns;
 pub mod emails;
+pub mod exec;
 pub mod faults;
 pub mod follow;
 pub mod keys;
@@ -18,10 +19,15 @@ pub mod simulate;
 pub mod templates;
 
 group! {
-    // With the usual blank line above the commands, the short help would not fit on one screen.
-    #[command(help_template = "{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}")]
+    // With the usual lines above the commands, the short help would not fit on one screen.
+    #[command(help_template = "{before-help}{all-args}{after-help}")]
+    #[command(subcommand_help_heading = "Run and control the sandbox: svc sandbox COMMAND")]
+    #[command(before_long_help = "\
+The sandbox implements both services on this machine, with seeded keys, a
+mailbox, DNS and a clock that tests can control.")]
     pub enum Command {
         Serve(serve::Serve),
+        Exec(exec::Exec),
         Status(server::Status),
         Open(open::Open),
         Stop(server::Stop),
@@ -60,6 +66,7 @@ group! {
         /// Show and control the sandbox's clock
         #[command(subcommand)]
         Clock(clock::Command),
+        Settle(clock::Settle),
         /// Inject failures and delays into requests
         #[command(subcommand)]
         Faults(faults::Command),

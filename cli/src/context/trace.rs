@@ -1,18 +1,32 @@
 //! The lines that `--verbose` prints about requests, and responses that cannot be understood.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use svc_sdk::{Attempt, Error, ErrorKind};
 
 use super::Context;
 use crate::failure::Failure;
 use crate::output::{Printer, Tracer};
+use crate::settings::key::masked;
 
 /// Maximum lines that `--verbose` prints of a response that did not come from the service.
 const MAX_TRACED_LINES: usize = 20;
 
-/// Prints the two lines of `--verbose` for an attempt: the request and its result.
+/// The part of a body that `-vv` prints, in bytes.
+const MAX_TRACED_BODY: usize = 4096;
+
+/// Prints the two lines of `--verbose` for an attempt, the request and its result; with `-vv`, after
+/// each its headers and its body.
 pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
-    tracer.trace(&format!("> {} {}", attempt.method, attempt.url));
+    tracer.trace(&format!("> {} {}", attempt.method, masked(attempt.url)));
+    if tracer.shows_bodies {
+        let request = attempt.request();
+        let headers = request.headers.iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.as_str().into()));
+        let body = request.body().unwrap_or_else(|error| format!("({error})").into());
+        message(tracer, '>', headers, &body);
+    }
     let status = match (attempt.status, attempt.failure) {
         (Some(status), _) => status.as_u16().to_string(),
         (None, Some(kind)) => format!("no response ({kind})"),
@@ -27,6 +41,84 @@ pub(super) fn attempt(tracer: &Tracer, attempt: &Attempt<'_>) {
         id.unwrap_or_default(),
         retry.unwrap_or_default(),
     ));
+    if tracer.shows_bodies {
+        let headers = attempt.response_headers().into_iter().flatten();
+        let headers =
+            headers.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+        message(tracer, '<', headers, attempt.response_body());
+    }
+}
+
+/// Prints the headers and the body of a message, without its secrets.
+fn message<'a>(
+    tracer: &Tracer,
+    mark: char,
+    headers: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
+    body: &[u8],
+) {
+    for (name, value) in headers {
+        // The key itself is masked by the SDK, after its documented prefix.
+        let is_secret = is_secret_name(name) && !value.ends_with("***");
+        let value = if is_secret { "***".into() } else { masked(&value) };
+        tracer.trace(&format!("{mark} {name}: {value}"));
+    }
+    if body.is_empty() {
+        return;
+    }
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(mut value) => {
+            redact(&mut value);
+            value.to_string()
+        }
+        Err(_) if is_like_json(body) => {
+            return tracer.trace(&format!("{mark} ({} bytes, not valid JSON)", body.len()));
+        }
+        Err(_) => masked(&String::from_utf8_lossy(body)).into_owned(),
+    };
+    let shown = text.char_indices().map(|(at, _)| at).find(|at| *at >= MAX_TRACED_BODY);
+    let shown = &text[..shown.unwrap_or(text.len())];
+    shown.lines().for_each(|line| tracer.trace(&format!("{mark} {line}")));
+    if shown.len() < text.len() {
+        tracer.trace(&format!("{mark} … ({} bytes in all)", body.len()));
+    }
+}
+
+/// Replaces the secrets in JSON: the values of fields with such a name, and what looks like a key or
+/// a signing secret.
+fn redact(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = masked(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| {
+            if is_secret_name(name) && !value.is_null() {
+                *value = "***".into();
+            } else {
+                redact(value);
+            }
+        }),
+        _ => {}
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    const PARTS: [&str; 9] = [
+        "secret",
+        "password",
+        "passwd",
+        "pwd",
+        "passphrase",
+        "token",
+        "credential",
+        "cookie",
+        "authorization",
+    ];
+    let name = name.to_ascii_lowercase();
+    let is_key = name.ends_with("key") && !name.starts_with("idempotency");
+    is_key || PARTS.iter().any(|part| name.contains(part))
+}
+
+fn is_like_json(body: &[u8]) -> bool {
+    body.trim_ascii_start().first().is_some_and(|first| b"{[\"".contains(first))
 }
 
 impl Context {
@@ -55,9 +147,9 @@ impl Context {
 /// that begins like JSON probably did come from the service and may contain a secret, so it is not
 /// printed.
 fn foreign_body(out: &Printer, body: &[u8]) {
-    let text = String::from_utf8_lossy(body);
-    if text.trim_start().starts_with(['{', '[', '"']) {
+    if is_like_json(body) || out.tracer().is_some_and(|tracer| tracer.shows_bodies) {
         return;
     }
+    let text = String::from_utf8_lossy(body);
     text.lines().take(MAX_TRACED_LINES).for_each(|line| out.trace(&format!("< {line}")));
 }

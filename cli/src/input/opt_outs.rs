@@ -125,6 +125,18 @@ impl OptOuts {
         }
     }
 
+    /// Which columns say who has opted out, once all records are read.
+    pub fn describe(&self) -> String {
+        let is_read = |about: &About| !matches!(about, About::Nothing | About::State);
+        let columns = self.known.iter().filter(|(_, about)| is_read(about));
+        let mut columns = columns.map(|(column, _)| format!("`{column}`")).collect::<Vec<_>>();
+        columns.sort_unstable();
+        match columns.is_empty() {
+            true => "no column says who has opted out; name one with --opt-out".to_owned(),
+            false => format!("who has opted out is read from {}", columns.join(", ")),
+        }
+    }
+
     /// Asks about words of a status that are not known, once all records are read.
     pub async fn ask_about_unknown_words(&self, context: &Context) -> Result<(), Failure> {
         let Some(first) = self.unknown_words.first() else { return Ok(()) };
@@ -175,7 +187,9 @@ fn read(about: About, text: &str) -> Word {
     }
     let letters = compact(&word);
     let is = |words: &[&str]| words.contains(&word.as_str()) || words.contains(&letters.as_str());
-    let (yes, no, subscribed) = (is(&YES), is(&NO), is(&SUBSCRIBED));
+    // `-1` is none of them.
+    let (yes, no) = (YES.contains(&word.as_str()), NO.contains(&word.as_str()));
+    let subscribed = is(&SUBSCRIBED);
     let stem = ["hard", "soft"].iter().find_map(|kind| letters.strip_prefix(kind));
     let opted_out = is(&OPTED_OUT_WORDS)
         || letters == "notsubscribed"
@@ -196,7 +210,13 @@ fn read(about: About, text: &str) -> Word {
 }
 
 /// What opts out, as part of a column's name and as the beginning of a value.
-const OPTED_OUT: [&str; 11] = [
+const OPTED_OUT: [&str; 17] = [
+    "abbestellt",
+    "abgemeldet",
+    "abmeldung",
+    "desabonn",
+    "désabonn",
+    "widerspruch",
     "optout",
     "optedout",
     "unsub",
@@ -215,8 +235,11 @@ fn about(column: &str) -> About {
     // As a value, `don't know` is something else.
     const OPTED_OUT_PARTS: [&str; 4] = ["donot", "dont", "noemail", "nomail"];
     // As the whole name: `deleted_items` is something else.
-    const OPTED_OUT_NAMES: [&str; 3] = ["dnc", "inactive", "deleted"];
-    const SUBSCRIBED: [&str; 7] = [
+    const OPTED_OUT_NAMES: [&str; 5] = ["dnc", "inactive", "deleted", "removed", "disabled"];
+    const SUBSCRIBED: [&str; 10] = [
+        "canemail",
+        "einwilligung",
+        "emailallowed",
         "optin",
         "optedin",
         "subscribed",

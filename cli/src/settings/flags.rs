@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Command, FromArgMatches as _, ValueHint};
+use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueHint};
 use serde_json::Value as Json;
 
 use super::table::duration_text;
@@ -93,9 +93,12 @@ pub struct GlobalFlags {
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Log requests, attempts and request ids to standard error
-    #[arg(short, long)]
-    pub verbose: bool,
+    /// Log requests, attempts and request ids to standard error; -vv: headers and bodies, too
+    ///
+    /// With -vv, users' content is shown, the first 4 KiB of each body. Keys, signing secrets and
+    /// fields whose name says that they are secret are masked.
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
 
     /// Color output: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE] [default: auto]
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]

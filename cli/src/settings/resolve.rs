@@ -95,7 +95,7 @@ pub struct Sourced<T> {
 }
 
 /// Compatibility settings, for points that the email service's reference leaves open
-/// (`docs/undocumented/email-service.md`). The fields are named as the settings.
+/// (`docs/undocumented/services.md`). The fields are named as the settings.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Compatibility {
     /// The header that carries the email service's key (`#key-header`).

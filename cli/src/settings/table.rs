@@ -123,10 +123,11 @@ pub static SETTINGS: [Setting; 23] = [
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
-pub const OTHER_VARIABLES: [(&str, &str); 6] = [
+pub const OTHER_VARIABLES: [(&str, &str); 7] = [
     ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
     ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
     ("SVC_SANDBOX_DIR", "data directory of the sandbox"),
+    ("SVC_SANDBOX_URL", "base URL of a sandbox elsewhere"),
     ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the sandbox"),
     ("SVC_SANDBOX_CONTROL_TOKEN", "token of the sandbox's control interface"),
     ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),

@@ -621,9 +621,17 @@ fn sending_again_is_refused_and_names_the_job() {
         }
     }
     assert_eq!(jobs(&home).len(), 1);
-    // Fewer than half of them, another service, or emails to oneself.
+    // Fewer than half of them get another email, but nobody the same one twice.
     home.file("people.csv", people(6..15));
-    assert_eq!(home.run(&[&SEND[..], &["--yes"]].concat()).code, 0);
+    let some = home.run(&[&SEND[..], &["--yes"]].concat());
+    assert_eq!((some.code, &some.error()["code"]), (2, &json!("sent_again")), "{some:?}");
+    let hint = some.error()["hint"].to_string();
+    assert!(hint.contains("only to those who have not got it: --limit 9"), "{hint}");
+    let others = home.run(&[&SEND[..], &["--yes", "--limit", "9"]].concat());
+    assert_eq!((others.code, others.json()["accepted"].as_u64()), (0, Some(5)), "{others:?}");
+    home.file("people.csv", people(12..20));
+    assert_eq!(home.run(&[&other[..], &["--yes"]].concat()).code, 0);
+    // Another service, or emails to oneself.
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
     let elsewhere = home.run_with_env(&[&SEND[1..], &["--dry-run"]].concat(), &env);
     assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
@@ -782,12 +790,64 @@ fn emails_that_are_scheduled_are_cancelled_with_their_job() {
     assert!(home.sandbox_json(&["emails", "get", email])["scheduledAt"].is_string());
     let cancelled = home.run(&["--sandbox", "bulk", "cancel", &job]);
     assert_eq!(cancelled.code, 0, "{cancelled:?}");
-    assert!(cancelled.stderr.contains("3 of 3 scheduled emails were cancelled"), "{cancelled:?}");
+    assert_eq!(cancelled.json()["state"], "cancelled", "{cancelled:?}");
+    for run in [cancelled, home.run(&["--sandbox", "bulk", "cancel", &job])] {
+        assert!(run.stderr.contains("3 of 3 scheduled emails are cancelled"), "{run:?}");
+    }
+    let report = rows(&home.run(&["bulk", "report", &job, "-o", "ndjson"]));
+    assert!(report.iter().all(|row| row["status"] == "cancelled"), "{report:?}");
     assert_eq!(home.sandbox_json(&["emails", "get", email])["status"], "cancelled");
     let ids = report[1..].iter().map(|row| row["id"].as_str().expect("an id"));
     let ids = ids.collect::<Vec<_>>().join("\n");
     let run = home.run_with_input(&["--sandbox", "emails", "cancel", "-"], ids);
     assert_eq!((run.code, run.error()["code"].as_str()), (11, Some("partly_cancelled")), "{run:?}");
+
+    // Nobody has got it, so it can be sent; and then it is too late.
+    let job = job_of(&home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat()));
+    home.sandbox_json(&["sandbox", "clock", "advance", "3h"]);
+    let late = home.run(&["--sandbox", "bulk", "cancel", &job]);
+    assert_eq!((late.code, &late.error()["code"]), (6, &json!("sent_already")), "{late:?}");
+    assert_eq!(late.json()["state"], "complete", "{late:?}");
+    let past = home.run(&[&SEND[..], &["--yes", "--again", "--at", "1d ago"]].concat());
+    assert!(past.code == 2 && past.stderr.contains("is in the past"), "{past:?}");
+}
+
+/// Those that a service could not cancel are cancelled by the same command.
+#[test]
+fn scheduled_emails_whose_cancellation_fails_are_counted() {
+    let home = Home::new();
+    home.file("people.csv", people(0..3));
+    let job = job_of(&home.run(&[&SEND[..], &["--yes", "--at", "+2h"]].concat()));
+    let fault = ["sandbox", "faults", "add", "--operation", "emails.cancel", "--status", "503"];
+    home.sandbox_json(&[&fault[..], &["--skip", "2", "--times", "9"]].concat());
+    let cancel = ["--sandbox", "--retries", "0", "bulk", "cancel", &job];
+    let failed = home.run(&cancel);
+    assert_eq!(failed.code, 8, "{failed:?}");
+    let message = failed.error()["message"].to_string();
+    assert!(message.contains("2 of 3 scheduled emails are cancelled: "), "{message}");
+    let faults = home.sandbox_json(&["sandbox", "faults", "list"]);
+    home.sandbox_json(&["sandbox", "faults", "remove", faults[0]["id"].as_str().expect("an id")]);
+    let cancelled = home.run(&cancel);
+    assert!(cancelled.stderr.contains("3 of 3 scheduled emails are cancelled"), "{cancelled:?}");
+}
+
+/// A mistake in an option is not told as one of each row.
+#[test]
+fn a_problem_of_all_rows_is_told_once() {
+    let home = Home::new();
+    home.file("people.csv", people(0..3));
+    let run = home.run(
+        &[
+            &SEND[..3],
+            &["people.csv", "--from", "hello@sandbox.test"],
+            &["--subject", "s", "--text", "Hi {{ Firstname }}", "--yes"],
+        ]
+        .concat(),
+    );
+    let error = run.error();
+    assert_eq!((run.code, error.get("fields")), (2, None), "{run:?}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.starts_with("each of the 3 rows is invalid: "), "{message}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use crate::support::{Home, Run, Service, Watchdog};
+use crate::support::{Home, Run, Service, Watchdog, http_response};
 
 const LIST: &str =
     r#"[{"id":"aud_1","name":"One","extra":1},{"id":"aud_2","name":"T\u001b[2Jwo"}]"#;
@@ -79,6 +79,43 @@ fn verbose_prints_requests_on_standard_error() {
     assert!(run.stderr.contains("/api/v1/audiences\n< 200 in "), "{run:?}");
     assert!(run.stderr.contains("req_1"), "{run:?}");
     assert!(run.json().is_array());
+}
+
+#[test]
+fn twice_verbose_prints_headers_and_bodies_without_secrets() {
+    let response = r#"{"id":"whk_1","signingSecret":"hidden-1","note":"whsec_hidden2"}"#;
+    let service = Service::with_responses(&[
+        http_response(201, "set-cookie: hidden-3\r\n", response),
+        http_response(502, "", "<p>mk_live_hidden4</p>\nbad gateway"),
+        http_response(201, "", r#"{"id":"whk_2","secret":"hidden-5"#),
+    ]);
+    let url = service.url();
+    let env = [("SVC_EMAIL_KEY", "mk_test_hidden6"), ("SVC_EMAIL_URL", url.as_str())];
+    let home = Home::new();
+    let long = "é".repeat(3000);
+    let post = |level: &str, body: &str| {
+        let args = [level, "--retries", "0", "api", "POST", "/api/v1/webhooks", "--data", body];
+        home.run_with_env(&args, &env).stderr
+    };
+    let body =
+        format!(r#"{{"url":"https://a.test/","user":{{"password":"hidden-7"}},"x":"{long}"}}"#);
+    let log = post("-vv", &body);
+    let (request, response) = log.split_once("\n< 201 in ").expect("a response");
+    assert!(request.contains("\n> authorization: Bearer ***\n> content-length: "), "{log}");
+    let shown = r#"> {"url":"https://a.test/","user":{"password":"***"},"x":"é"#;
+    let (_, content) = request.split_once(shown).expect("a body");
+    let (content, end) = content.split_once('\n').expect("a cut");
+    assert!((1990..2048).contains(&content.chars().count()), "{log}");
+    assert_eq!(end, format!("> … ({} bytes in all)", body.len()));
+    assert!(response.contains("\n< set-cookie: ***\n"), "{log}");
+    let shown = r#"< {"id":"whk_1","signingSecret":"***","note":"whsec_…"}"#;
+    assert!(response.contains(shown), "{log}");
+    let failed = post("-vv", "{}");
+    assert!(failed.contains("\n< <p>mk_live_…>\n< bad gateway\n"), "{failed}");
+    let cut = post("-vv", "{}");
+    assert!(cut.contains("\n< (32 bytes, not valid JSON)\n"), "{cut}");
+    assert!(![log, failed, cut].concat().contains("hidden"));
+    assert!(!post("-v", "{}").contains("content-length"));
 }
 
 #[test]
@@ -209,7 +246,7 @@ impl Pages {
                 let body = format!(
                     r#"{{"data":[{{"id":"con_{page}","metadata":{{}},"topics":[]}}],"page":{page},"pageSize":1,"total":2,"totalPages":2}}"#
                 );
-                let response = crate::support::http_response(200, "", &body);
+                let response = http_response(200, "", &body);
                 std::io::Write::write_all(&mut stream, response.as_bytes()).expect("sent");
             }
             was_released

@@ -1,4 +1,4 @@
-//! The pages of the command reference and the JSON Schemas in the book, generated from the commands.
+//! The command reference and the JSON Schemas in the book, generated from the commands.
 //!
 //! `SVC_BOOK=DIR cargo test -p svc-cli --test it reference` writes the book with them to a folder.
 
@@ -7,45 +7,47 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command, ValueHint};
 use serde_json::{Map, Value, json};
 use svc_cli::commands;
 
 use crate::support::Home;
 
-/// Generated files of the book, by their paths.
-type Files = BTreeMap<String, String>;
-
-/// The pages that `SUMMARY.md` lists, below which the generated ones are.
+/// The page in `SUMMARY.md` below which the generated ones are.
 const REFERENCE: &str = "  - [Command reference](commands/reference.md)\n";
 
+/// The commands with a page of their own. All others are on one page.
+const LARGE: [&str; 2] = ["bulk", "sandbox"];
+
+/// Most words of the book and most pages, generated ones included.
+const LIMITS: (usize, usize) = (25_000, 40);
+
 #[test]
-fn the_reference_has_a_page_of_every_command() {
+fn the_book_has_every_command_and_stays_short() {
     let mut tree = svc_cli::command();
     tree.build();
-    let (mut files, mut list) = (Files::new(), String::new());
-    let mut entries = REFERENCE.to_owned();
+    let mut files = BTreeMap::<String, String>::new();
+    let mut small = String::new();
     for command in tree.get_subcommands() {
         let name = command.get_name();
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(list, "- [svc {name}](reference/{name}.md): {about}").expect("written");
-        writeln!(entries, "    - [svc {name}](commands/reference/{name}.md)").expect("written");
-        files.insert(format!("reference/{name}.md"), page(command));
+        let section = section(command);
+        if LARGE.contains(&name) {
+            writeln!(small, "\n## svc {name}\n\nOn [a page of its own](reference/{name}.md).")
+                .expect("written");
+            let page = section.trim_start().trim_start_matches('#');
+            files.insert(format!("reference/{name}.md"), format!("#{page}"));
+        } else {
+            small.push_str(&section);
+        }
     }
-    list.push_str("\n## Global options\n\nEvery command takes these options.\n\n");
-    for arg in tree.get_arguments().filter(|arg| arg.is_global_set()) {
-        argument(&mut list, arg);
-    }
-    let mut links = String::from("\n");
     for (name, text) in schemas() {
-        writeln!(links, "- [{name}](schemas/{name})").expect("written");
         files.insert(format!("schemas/{name}"), text);
     }
-    let Some(book) = std::env::var_os("SVC_BOOK") else { return };
-    let (book, docs) = (Path::new(&book), Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"));
-    copy(&docs, book);
+    let temporary = tempfile::tempdir().expect("a directory");
+    let book = std::env::var_os("SVC_BOOK").map_or(temporary.path().to_owned(), Into::into);
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs"), &book);
     let commands = book.join("commands");
-    for (name, text) in files {
+    for (name, text) in &files {
         let path = commands.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("created");
         fs::write(path, text).expect("written");
@@ -54,12 +56,35 @@ fn the_reference_has_a_page_of_every_command() {
         let text = fs::read_to_string(path).expect("a page");
         fs::write(path, change(text)).expect("written");
     };
-    change(&commands.join("reference.md"), &|text| text + "\n## Commands\n\n" + &list);
-    change(&commands.join("schemas.md"), &|text| text + &links);
+    change(&commands.join("reference.md"), &|text| text + &small);
     change(&book.join("SUMMARY.md"), &|text| {
+        let entry = |name| format!("    - [svc {name}](commands/reference/{name}.md)\n");
+        let entries = LARGE.map(entry).concat();
         assert!(text.contains(REFERENCE), "{text}");
-        text.replace(REFERENCE, &entries)
+        text.replace(REFERENCE, &format!("{REFERENCE}{entries}"))
     });
+    let (mut words, mut pages) = (0, 0);
+    each_page(&book, &mut |text| {
+        // What only marks a list, a table or code is no word.
+        let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+        words += text.split_whitespace().filter(is_word).count();
+        pages += 1;
+    });
+    println!("{words} words on {pages} pages");
+    assert!(words <= LIMITS.0 && pages <= LIMITS.1, "{words} words on {pages} pages");
+}
+
+fn each_page(folder: &Path, see: &mut impl FnMut(&str)) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            each_page(&path, see);
+        } else if path.extension().is_some_and(|extension| extension == "md")
+            && path.file_name().is_some_and(|name| name != "SUMMARY.md")
+        {
+            see(&fs::read_to_string(&path).expect("a page"));
+        }
+    }
 }
 
 /// Copies a folder with everything below it.
@@ -76,7 +101,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A file for each top-level command, without what all commands share: that is in `common.json`.
-fn schemas() -> Files {
+fn schemas() -> BTreeMap<String, String> {
     let described = Home::new().run(&["schema"]).json();
     let mut commands = BTreeMap::<String, Vec<Value>>::new();
     let global_options = global_options();
@@ -109,28 +134,33 @@ fn global_options() -> Vec<String> {
     global.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
 }
 
-/// The page of a top-level command with all its leaf commands.
-fn page(command: &Command) -> String {
+/// What a top-level command does, and its leaf commands with their arguments.
+fn section(command: &Command) -> String {
     let name = command.get_name();
-    let mut text = format!("# svc {name}\n\n");
+    let mut text = String::new();
     if !command.has_subcommands() {
-        leaf(&mut text, command, name);
+        leaf(&mut text, "##", command, &[]);
         return text;
     }
-    for paragraph in about(command).split("\n\n") {
-        writeln!(text, "{}\n", sentence(paragraph)).expect("written");
-    }
+    writeln!(text, "\n## svc {name}\n\n{}", about(command)).expect("written");
     let all = commands();
     let leaves = all.iter().filter(|spec| spec.path.split(' ').next() == Some(name));
     let leaves = leaves.map(|spec| (&*spec.path, find(command, &spec.path))).collect::<Vec<_>>();
-    for (path, leaf) in &leaves {
-        let about = leaf.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(text, "- [svc {path}](#svc-{}): {about}", path.replace(' ', "-"))
+    // What several of them take is described once.
+    let mut counts = BTreeMap::<String, usize>::new();
+    for (_, leaf) in &leaves {
+        for described in own(leaf).filter(|arg| !arg.is_positional()).map(argument) {
+            *counts.entry(described).or_default() += 1;
+        }
+    }
+    let shared = counts.into_iter().filter(|(_, count)| *count > 1).map(|(described, _)| described);
+    let shared = shared.collect::<Vec<_>>();
+    if !shared.is_empty() {
+        writeln!(text, "\nSeveral of its commands take these:\n\n{}", shared.join("\n"))
             .expect("written");
     }
-    for (path, command) in leaves {
-        write!(text, "\n## svc {path}\n\n").expect("written");
-        leaf(&mut text, command, path);
+    for (_, command) in leaves {
+        leaf(&mut text, "###", command, &shared);
     }
     text
 }
@@ -143,84 +173,42 @@ fn find<'a>(top: &'a Command, path: &str) -> &'a Command {
         .expect("a row of the table is in the tree")
 }
 
-/// The section of a leaf command: description, usage, arguments, options, examples and scope.
-fn leaf(text: &mut String, command: &Command, path: &str) {
-    for paragraph in about(command).split("\n\n") {
-        writeln!(text, "{}\n", sentence(paragraph)).expect("written");
-    }
+/// The usage of a leaf command as a heading, what it does, and the arguments that are not `shared`.
+fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ");
-    assert!(usage.starts_with(&format!("svc {path}")), "{usage}");
-    writeln!(text, "```text\n{usage}\n```").expect("written");
-    let own = |arg: &&Arg| !arg.is_global_set() && arg.get_id() != "help";
-    for (title, positional) in [("Arguments", true), ("Options", false)] {
-        let args = command.get_arguments().filter(own).filter(|a| a.is_positional() == positional);
-        let args = args.collect::<Vec<_>>();
-        if !args.is_empty() {
-            write!(text, "\n{title}:\n\n").expect("written");
-        }
-        for arg in args {
-            argument(text, arg);
-        }
+    let usage = usage.trim_start_matches("Usage: ").replace(" [OPTIONS]", "");
+    let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The first one, of a command that has two.
+    let usage = usage.split(" svc ").next().unwrap_or_default();
+    writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
+    let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
+    let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
+    // The usage says enough of what is a name or an ID.
+    let is_named = |arg: &Arg| arg.is_positional() && arg.get_value_hint() != ValueHint::FilePath;
+    let arguments = own(command).filter(|arg| !is_named(arg)).map(argument);
+    let mut arguments =
+        arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
+    if !also.is_empty() {
+        arguments.push(format!("- also {}", also.join(", ")));
     }
-    let more = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    text.push_str("\nExamples:\n\n");
-    for paragraph in more.split("\n\n") {
-        if let Some(examples) = paragraph.strip_prefix("Examples:\n") {
-            let language = if examples.contains(":  ") { "text" } else { "sh" };
-            code(text, language, examples);
-        } else if paragraph.starts_with("  ") {
-            text.push('\n');
-            code(text, "toml", paragraph);
-        } else {
-            writeln!(text, "\n{}", sentence(paragraph)).expect("written");
-        }
+    if !arguments.is_empty() {
+        writeln!(text, "\n{}", arguments.join("\n")).expect("written");
     }
 }
 
-/// A fenced block of lines that are indented by two columns.
-fn code(text: &mut String, language: &str, lines: &str) {
-    writeln!(text, "```{language}").expect("written");
-    for line in lines.lines() {
-        writeln!(text, "{}", line.strip_prefix("  ").unwrap_or(line)).expect("written");
-    }
-    text.push_str("```\n");
+/// The arguments of a command, without those of all commands.
+fn own(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|arg| !arg.is_global_set() && arg.get_id() != "help")
 }
 
-/// A list item: the argument, its description, values and default.
-fn argument(text: &mut String, arg: &Arg) {
-    let shown = arg.to_string();
-    let shown = match (arg.get_short(), arg.get_long()) {
-        (Some(short), Some(_)) => format!("-{short}, {shown}"),
-        _ => shown,
-    };
-    let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string);
-    let help = help.unwrap_or_else(|| panic!("{shown} has no help"));
-    let paragraphs = help.split("\n\n").map(sentence).collect::<Vec<_>>();
-    write!(text, "- `{shown}`: {}", paragraphs.join(" ")).expect("written");
-    let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
-    if takes_value && !arg.is_hide_possible_values_set() {
-        let values = arg.get_possible_values();
-        let names = values.iter().map(|value| format!("`{}`", value.get_name()));
-        let names = names.collect::<Vec<_>>();
-        if !names.is_empty() {
-            write!(text, " Values: {}.", names.join(", ")).expect("written");
-        }
-    }
-    let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy());
-    for default in defaults.filter(|_| takes_value) {
-        write!(text, " Default: `{default}`.").expect("written");
-    }
-    text.push('\n');
+/// A list item: the argument and its short description.
+fn argument(arg: &Arg) -> String {
+    let help = arg.get_help().or_else(|| arg.get_long_help()).map(ToString::to_string);
+    let help = help.unwrap_or_else(|| panic!("{arg} has no help"));
+    format!("- `{arg}`: {}", help.split("\n\n").next().unwrap_or_default().trim())
 }
 
 fn about(command: &Command) -> String {
-    let about = command.get_long_about().or_else(|| command.get_about());
-    about.map(ToString::to_string).unwrap_or_default()
-}
-
-/// The paragraph with a full stop at its end.
-fn sentence(paragraph: &str) -> String {
-    let paragraph = paragraph.trim();
-    if paragraph.ends_with(['.', ':']) { paragraph.to_owned() } else { format!("{paragraph}.") }
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    if about.ends_with('.') { about } else { about + "." }
 }

@@ -3,8 +3,12 @@
 
 mod attachments;
 #[cfg(unix)]
+mod exec;
+#[cfg(unix)]
 mod open;
 mod public;
+#[cfg(unix)]
+mod serve;
 #[cfg(unix)]
 mod watch;
 
@@ -248,6 +252,46 @@ fn a_running_server_is_found_and_used() {
 }
 
 #[test]
+fn a_server_elsewhere_is_used() {
+    let (home, other) = (Home::new(), Home::new());
+    let args = ["--in-memory", "--network", "public"];
+    let mut command = other.command(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+    command.args(["--in-memory"]).env("SVC_SANDBOX_EMAIL_KEY", "mk_of_the_team");
+    command.env("SVC_SANDBOX_EXTRACTION_KEY", "sk_of_the_team");
+    let serving = RunningServer::of(command);
+    let url = format!("{}/", serving.http);
+    let named = [("SVC_SANDBOX_URL", url.as_str())];
+    let with_key = [named[0], ("SVC_SANDBOX_EMAIL_KEY", "mk_of_the_team")];
+    let send = send("hello@sandbox.test", "ada@example.test");
+    let send = [&["--sandbox"], send.as_slice()].concat();
+    assert_eq!(home.run_with_env(&send, &named).code, 3, "the key of another sandbox");
+    let sent = home.run_with_env(&send, &with_key);
+    let id = sent.json()["id"].clone();
+    let list = home.run_with_env(&["sandbox", "emails", "list"], &named).json();
+    assert_eq!(list[0]["id"], id, "{list}");
+    let status = home.run_with_env(&["sandbox", "status"], &named).json();
+    assert_eq!((&status["status"], &status["data"]), (&json!("ok"), &Value::Null), "{status}");
+    let page = home.run_with_env(&["sandbox", "open", "--print"], &named);
+    assert_eq!(page.stdout.trim(), url, "{page:?}");
+    let shown = home.run_with_env(&[&["--dry-run"], send.as_slice()].concat(), &named);
+    assert!(shown.stdout.contains(&serving.http), "{shown:?}");
+
+    // Public: the control interface needs its token.
+    let public = RunningServer::start(&other, &args);
+    let named = [("SVC_SANDBOX_URL", public.http.as_str())];
+    assert_eq!(home.run_with_env(&["sandbox", "emails", "list"], &named).code, 3);
+
+    // What is not a sandbox gets nothing of this run, not even an address.
+    let service = Service::always(404, "no such path");
+    let url = service.url();
+    let named = [("SVC_SANDBOX_URL", url.as_str())];
+    let refused = home.run_with_env(&send, &named);
+    assert_eq!((refused.code, refused.error()["code"].as_str()), (1, Some("not_running")));
+    assert!(refused.stderr.contains("SVC_SANDBOX_URL: no sandbox responds at"), "{refused:?}");
+    assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
 fn a_missing_scope_is_named() {
     let home = Home::new();
     let serving = RunningServer::start(&home, &["--in-memory"]);
@@ -452,7 +496,7 @@ fn an_invalid_smtp_certificate_fails_at_startup() {
 }
 
 /// A command line for each operation of the control interface.
-const ROWS: [(&str, &str); 39] = [
+const ROWS: [(&str, &str); 42] = [
     ("GET /_sandbox/health", "status"),
     ("POST /_sandbox/organizations", "organizations create --name x"),
     ("GET /_sandbox/organizations", "organizations list"),
@@ -470,6 +514,8 @@ const ROWS: [(&str, &str); 39] = [
     ("GET /_sandbox/messages", "messages list"),
     ("GET /_sandbox/messages/wait", "messages wait"),
     ("GET /_sandbox/messages/{id}", "messages get x"),
+    ("DELETE /_sandbox/messages", "messages delete --to a@b.test --yes"),
+    ("DELETE /_sandbox/messages/{id}", "messages delete x --yes"),
     ("GET /_sandbox/messages/{id}/raw", "messages get x --raw"),
     ("GET /_sandbox/messages/{id}/html", "messages get x --html"),
     ("GET /_sandbox/messages/{id}/links", "messages get x --links"),
@@ -487,6 +533,7 @@ const ROWS: [(&str, &str); 39] = [
     ("POST /_sandbox/clock", "clock freeze"),
     ("POST /_sandbox/clock", "clock advance 1s"),
     ("POST /_sandbox/clock", "clock resume"),
+    ("POST /_sandbox/settle", "settle"),
     ("GET /_sandbox/faults", "faults list"),
     ("POST /_sandbox/faults", "faults add --status 500"),
     ("GET /_sandbox/faults/{id}", "faults get x"),
@@ -494,14 +541,16 @@ const ROWS: [(&str, &str); 39] = [
     ("DELETE /_sandbox/faults", "faults remove"),
 ];
 
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 11] = [
     "/lease",
     "/metrics",
     "/readyz",
     "/attachments/{n}",
     "GET /_sandbox/events",
     "/events/wait",
+    "/_sandbox/emails/{id}/send",
     "/_sandbox/domains",
+    "/_sandbox/webhooks",
     "/_sandbox/audiences",
     "/_sandbox/audiences/{id}/contacts",
 ];
@@ -517,9 +566,9 @@ fn every_control_operation_has_a_command() {
             let methods = methods.as_object().expect("methods").keys();
             methods.map(move |method| format!("{} {path}", method.to_uppercase()))
         })
-        // For programs only: leases, metrics and readiness. `messages get --attachments` and
+        // For programs and the page only: leases, metrics, readiness, and sending what is scheduled. `messages get --attachments` and
         // `watch` send some of the others, which no dry run can show, and the commands for the
-        // documented resources list what the last three do.
+        // documented resources list what the last four do.
         .filter(|row| !OTHERS.iter().any(|end| row.ends_with(end)))
         .collect();
     let reset = ("POST /_sandbox/reset", "reset --yes");

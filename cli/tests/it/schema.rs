@@ -302,6 +302,10 @@ fn local_server(checker: &mut Checker) {
     let messages = checker.run("sandbox messages list");
     let id = text(&messages, "/0/id");
     checker.run("sandbox messages wait");
+    checker.run("sandbox settle");
+    let words = ["sandbox", "exec", "--", "true"];
+    assert_eq!(checker.home.run(&words).code, 0);
+    checker.check(&words, &Value::Null);
     for part in ["", " --raw", " --html", " --links", " --attachments saved"] {
         checker.run(&format!("sandbox messages get {id}{part}"));
     }
@@ -323,6 +327,7 @@ fn local_server(checker: &mut Checker) {
     checker.run(&format!("sandbox faults get {}", text(&fault, "/id")));
     checker.fail(SEND, 9);
     checker.run("sandbox faults remove");
+    checker.run("sandbox messages delete --yes");
     checker.run("sandbox reset --yes");
 }
 

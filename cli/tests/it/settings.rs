@@ -374,7 +374,8 @@ fn config_set_changes_a_setting_of_a_profile() {
     let file = std::fs::read_to_string(home.path("config/svc/config.toml")).expect("read");
     assert!(file.starts_with("# mine\n") && file.contains("retries = 5\n"), "{file}");
     assert_eq!(shown(&home.run(&["config", "show"]), "retries"), (json!(5), json!("profile")));
-    for (name, value) in [("retries", "many"), ("output", "xml"), ("sandbox", "true"), ("x", "1")] {
+    let wrong = [("retries", "many"), ("output", "xml"), ("sandbox", "true"), ("x", "1")];
+    for (name, value) in wrong.into_iter().chain([("email_url", "mail")]) {
         let run = home.run(&["config", "set", name, value]);
         assert_eq!((run.code, &run.error()["kind"]), (2, &json!("usage")), "{name}: {run:?}");
     }

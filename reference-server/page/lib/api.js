@@ -3,6 +3,13 @@
 
 import { current } from './route.js';
 
+/** @typedef {{[name: string]: string | number | null | undefined}} Params */
+/** @typedef {{message: string, status?: number, code?: string, fields?: {field: string, message: string}[]}} Problem */
+/**
+ * What a request to the control interface returns.
+ * @template {string} M @template {string} P @typedef {import('control').Returns<M, P>} Returned
+ */
+
 /** A response with a status other than 2xx. */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body */
@@ -47,7 +54,7 @@ export function selectedOrganization() {
 /**
  * The URL of a path, with the selected organization and the parameters that are not empty.
  * @param {string} path
- * @param {Record<string, any>} [params]
+ * @param {Params} [params]
  */
 export function url(path, params = {}) {
   // An ID may come from a link: it must not turn the path into another one.
@@ -67,7 +74,7 @@ const NO_ORGANIZATION = /^\/_sandbox\/(clock|health|organizations|reset)$|^\/(ap
 /**
  * @param {string} method
  * @param {string} path
- * @param {{params?: Record<string, any>, body?: any, key?: string}} [options]
+ * @param {{params?: Params, body?: unknown, key?: string}} [options]
  * @returns {Promise<any>}
  */
 async function request(method, path, options = {}) {
@@ -79,7 +86,7 @@ async function request(method, path, options = {}) {
 /**
  * @param {string} method
  * @param {string} path
- * @param {{params?: Record<string, any>, body?: any, key?: string}} [options]
+ * @param {{params?: Params, body?: unknown, key?: string}} [options]
  */
 async function raw(method, path, options = {}) {
   /** @type {Record<string, string>} */
@@ -107,62 +114,97 @@ async function raw(method, path, options = {}) {
 /**
  * What a GET request for the path returns, as `/openapi/control.json` describes it.
  * @template {string} const P
- * @param {P} path @param {Record<string, any>} [params] @returns {Promise<import('control').Get<P>>}
+ * @param {P} path @param {Params} [params] @returns {Promise<Returned<'GET', P>>}
  */
 export const get = (path, params) => request('GET', path, { params });
-/** @param {string} path @param {Record<string, any>} [params] */
+/** @param {string} path @param {Params} [params] */
 export const text = async (path, params) => (await raw('GET', path, { params })).text();
-/** @param {string} path @param {Record<string, any>} [params] */
+/** @param {string} path @param {Params} [params] */
 export const blob = async (path, params) => (await raw('GET', path, { params })).blob();
-/** @param {string} path @param {any} [body] */
-export const post = (path, body = {}) => request('POST', path, { body });
-/** @param {string} path @param {any} body */
+/**
+ * @template {string} const P
+ * @param {P} path @param {import('control').Body<'POST', P>} [body] @returns {Promise<Returned<'POST', P>>}
+ */
+export const post = (path, body) => request('POST', path, { body: body ?? {} });
+/**
+ * @template {string} const P
+ * @param {P} path @param {import('control').Body<'PUT', P>} body @returns {Promise<Returned<'PUT', P>>}
+ */
 export const put = (path, body) => request('PUT', path, { body });
-/** @param {string} path */
-export const del = (path) => request('DELETE', path);
+/** @param {string} path @param {Params} [params] */
+export const del = (path, params) => request('DELETE', path, { params });
+
+/** @typedef {'email' | 'extraction'} Service */
 
 /**
- * A request to an operation of the email service, with a key of the selected organization.
- * @param {string} method @param {string} path @param {any} [body]
- * @returns {Promise<any>}
+ * A request to a documented operation, with a key of the selected organization.
+ * @template {string} const M @template {string} const P
+ * @param {M} method @param {P} path @param {import('email').Body<M, P>} [body]
+ * @returns {Promise<import('email').Returns<M, P>>}
  */
 export async function documented(method, path, body) {
-  // The setting `key-header` gives the key another header, which the description names.
-  keyHeader ||= (await get('/openapi/email.json')).components.securitySchemes.emailKey.name ?? 'authorization';
+  const service = path.startsWith('/v1/') ? 'extraction' : 'email';
+  await findKeyHeader();
   try {
-    return await request(method, path, { body, key: await key() });
+    return await request(method, path, { body, key: await key(service) });
   } catch (error) {
     // The key was revoked, or the server was reset.
     if (!(error instanceof ApiError) || error.status !== 401) throw error;
-    seeded = '';
-    sessionStorage.removeItem(keyName());
-    return request(method, path, { body, key: await key() });
+    rejected.add(SEEDED[service]);
+    sessionStorage.removeItem(keyName(service));
+    return request(method, path, { body, key: await key(service) });
   }
 }
 
-/** The header of the keys of the email service, once it is known. */
+/** The header of the keys of the services, once it is known. */
 let keyHeader = '';
 
-const keyName = () => `svc.key.${selectedOrganization() ?? ''}`;
+/** The setting `key-header` gives the key another header, which the description names. */
+export async function findKeyHeader() {
+  keyHeader ||= (await get('/openapi/email.json')).components.securitySchemes.emailKey.name ?? 'authorization';
+  return keyHeader;
+}
+
+/** All scopes of the email service. */
+export const SCOPES = /** @type {const} */ (['emails:send', 'emails:read', 'contacts:manage', 'domains:manage',
+  'webhooks:manage']);
+
+/** The keys of the seeded organization, which are public knowledge. @type {Record<Service, string>} */
+export const SEEDED = { email: 'mk_test_sandbox', extraction: 'sk_test_sandbox' };
+/** @type {Set<string>} */
+const rejected = new Set();
+
+/** @param {Service} service */
+const keyName = (service) => `svc.key.${service}.${selectedOrganization() ?? ''}`;
 /** @type {Map<string, Promise<string>>} */
 const creating = new Map();
 
-/** The key of the seeded organization, unless the server rejected it. */
-let seeded = 'mk_test_sandbox';
+/**
+ * A key of the organization that this tab knows: a seeded one, or one that the page created.
+ * @param {Service} [service]
+ */
+export function knownKey(service = 'email') {
+  const seeded = !selectedOrganization() && !rejected.has(SEEDED[service]);
+  return seeded ? SEEDED[service] : sessionStorage.getItem(keyName(service));
+}
 
-/** The key for the documented operations: created once for each organization and tab. */
-function key() {
-  if (!selectedOrganization() && seeded) return Promise.resolve(seeded);
-  const name = keyName();
-  const stored = sessionStorage.getItem(name);
-  if (stored) return Promise.resolve(stored);
+/** @param {string} key @param {string} organization */
+export function keepKey(key, organization) {
+  sessionStorage.setItem(`svc.key.email.${organization}`, key);
+}
+
+/** A key with all scopes: created once for each organization and tab. @param {Service} [service] */
+export function key(service = 'email') {
+  const known = knownKey(service);
+  if (known) return Promise.resolve(known);
+  const name = keyName(service);
   let created = creating.get(name);
   if (!created) {
-    const scopes = ['domains:manage', 'contacts:manage'];
-    created = post('/_sandbox/keys', { service: 'email', scopes })
+    created = post('/_sandbox/keys', service === 'email' ? { service, scopes: [...SCOPES] } :
+      { service, scope: 'full' })
       .then((found) => {
-        sessionStorage.setItem(name, found.key);
-        return found.key;
+        sessionStorage.setItem(name, String(found.key));
+        return String(found.key);
       })
       .finally(() => creating.delete(name));
     creating.set(name, created);

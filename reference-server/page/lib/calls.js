@@ -1,18 +1,25 @@
 // The call that sends an email, in the languages that people copy.
 
+import { SEEDED } from './api.js';
 import { rust, shell } from './text.js';
 
 /**
+ * Who calls: the key, where it is known, and its header.
+ * @typedef {{key: string | null, header: string, from: string}} Caller
+ */
+
+/**
  * @param {import('control').EmailStory} story
+ * @param {Caller | null} caller
  * @returns {{complete: boolean, calls: {id: string, name: string, text: string}[]}}
  */
-export function callsOf(story) {
+export function callsOf(story, caller) {
   const { body, complete } = bodyOf(story);
   return {
     complete,
     calls: [
-      { id: 'svc', name: 'svc', text: svc(body) },
-      { id: 'curl', name: 'curl', text: curl(body) },
+      { id: 'svc', name: 'svc', text: asCaller(svc(body), caller?.key) },
+      { id: 'curl', name: 'curl', text: curl(body, caller) },
       { id: 'rust', name: 'Rust', text: program(body) },
     ],
   };
@@ -73,9 +80,21 @@ function svc(body) {
   return ['svc --sandbox emails send', ...lines].join(' \\\n  ');
 }
 
-/** @param {any} body */
-function curl(body) {
-  return [`curl ${location.origin}/api/v1/emails`, '-H "authorization: Bearer $SVC_EMAIL_KEY"',
+/**
+ * A command for this server and for the organization of the key.
+ * @param {string} command @param {string | null} [key]
+ */
+export function asCaller(command, key) {
+  const isDefault = /^http:\/\/(127\.0\.0\.1|localhost):4080$/.test(location.origin);
+  return (isDefault ? '' : `SVC_SANDBOX_URL=${location.origin} `)
+    + (key && key !== SEEDED.email ? `SVC_EMAIL_KEY=${key} ` : '') + command;
+}
+
+/** @param {any} body @param {Caller | null} caller */
+function curl(body, caller) {
+  const { key, header = 'authorization' } = caller ?? {};
+  return [`curl ${location.origin}/api/v1/emails`,
+    `-H "${header}: ${header === 'authorization' ? 'Bearer ' : ''}${key ?? '$SVC_EMAIL_KEY'}"`,
     "-H 'content-type: application/json'", `-d ${shell(JSON.stringify(body))}`].join(' \\\n  ');
 }
 

@@ -19,8 +19,8 @@ export function read(source, embedded = []) {
   const sheet = { declarations: new Set(), selectors: new Set(), rules: new Set(), urls: new Set(), hasComments: false,
     hasNesting: false };
   for (const element of document.querySelectorAll('style')) readCss(element.textContent ?? '', sheet, false);
-  for (const element of document.querySelectorAll('[style]')) readCss(element.getAttribute('style') ?? '', sheet,
-    true);
+  for (const element of document.querySelectorAll('[data-style]')) readCss(element.getAttribute('data-style') ?? '',
+    sheet, true);
   const elements = [...document.querySelectorAll('img, source, [background], video')];
   const urls = [...sheet.urls, ...elements.flatMap((element) => ['src', 'srcset', 'background', 'poster'].map((name) =>
     element.getAttribute(name) ?? ''))];

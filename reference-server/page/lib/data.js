@@ -5,6 +5,8 @@ import { get } from './api.js';
 import { useEvents, useThrottle } from './live.js';
 
 /** @typedef {import('./live.js').Event} Event */
+/** @typedef {import('./api.js').Problem} Problem */
+/** @typedef {{id: string} & Record<string, unknown>} Item */
 
 /**
  * Loads a value, and loads it again when an event concerns it.
@@ -15,7 +17,7 @@ import { useEvents, useThrottle } from './live.js';
  */
 export function useResource(load, deps, concerns = () => false) {
   const [state, setState] = useState(
-    /** @type {{data: T | null, error: any, key: string}} */ ({ data: null, error: null, key: '' }),
+    /** @type {{data: T | null, error: Problem | null, key: string}} */ ({ data: null, error: null, key: '' }),
   );
   const turn = useRef(0);
   const key = JSON.stringify(deps);
@@ -25,7 +27,8 @@ export function useResource(load, deps, concerns = () => false) {
       const data = await load();
       if (mine === turn.current) setState({ data, error: null, key });
     } catch (error) {
-      if (mine === turn.current) setState((old) => ({ data: old.key === key ? old.data : null, error, key }));
+      if (mine === turn.current) setState((old) => ({ data: old.key === key ? old.data : null,
+        error: /** @type {Problem} */ (error), key }));
     }
   }, [key]);
   useEffect(() => {
@@ -42,7 +45,7 @@ export function useResource(load, deps, concerns = () => false) {
 /**
  * The items of the list at a path.
  * @template {string} P
- * @typedef {import('control').Get<P> extends {data: (infer I)[]} ? I : never} ItemOf
+ * @typedef {import('control').Returns<'GET', P> extends {data: (infer I)[]} ? I : never} ItemOf
  */
 
 /**
@@ -51,11 +54,11 @@ export function useResource(load, deps, concerns = () => false) {
  * @param {P} path @returns {Promise<ItemOf<P>[]>}
  */
 export async function loadAll(path) {
-  /** @type {any[]} */
+  /** @type {ItemOf<P>[]} */
   const found = [];
   let cursor;
   do {
-    /** @type {{data: any[], next: string | null}} */
+    /** @type {{data: ItemOf<P>[], next: string | null}} */
     const page = await get(/** @type {string} */ (path), { limit: PAGE, cursor });
     found.push(...page.data);
     cursor = page.next;
@@ -64,31 +67,33 @@ export async function loadAll(path) {
 }
 
 /**
- * A list, newest first, page by page. New and changed items appear as events name them.
+ * A list, newest first, page by page. New and changed items appear as events name them. It is loaded
+ * as far as the opened item, so that the item has its neighbours.
  * @template {string} const P
  * @param {P} path
- * @param {Record<string, any>} params
+ * @param {import('./api.js').Params} params
  * @param {string} type The type of the events about an item of this list.
- * @returns {{items: ItemOf<P>[], next: string | null, loaded: boolean, error: any, more: () => Promise<void>,
- *   refresh: () => Promise<void>}}
+ * @param {string} opened The ID of the opened item.
+ * @returns {{items: ItemOf<P>[], next: string | null, loaded: boolean, error: Problem | null,
+ *   more: () => Promise<void>, refresh: () => Promise<void>}}
  */
-export function useList(path, params, type) {
+export function useList(path, params, type, opened) {
   const key = JSON.stringify([path, params]);
   const [state, setState] = useState(
-    /** @type {{key: string, items: any[], next: string | null, loaded: boolean, error: any}} */ ({
+    /** @type {{key: string, items: Item[], next: string | null, loaded: boolean, error: Problem | null}} */ ({
       key, items: [], next: null, loaded: false, error: null,
     }),
   );
   const loading = useRef(false);
   const turn = useRef(0);
 
-  const refresh = useCallback(async () => {
+  const refresh = useCallback(async (all = false) => {
     const mine = ++turn.current;
     try {
       const page = await get(/** @type {string} */ (path), { ...params, limit: PAGE });
       if (mine !== turn.current) return;
       setState((old) => {
-        const same = old.key === key && old.items.length > page.data.length;
+        const same = !all && old.key === key && old.items.length > page.data.length;
         const last = page.data.at(-1)?.id;
         const at = same && last ? old.items.findIndex((item) => item.id === last) : -1;
         if (at < 0) return { key, items: page.data, next: page.next, loaded: true, error: null };
@@ -97,7 +102,7 @@ export function useList(path, params, type) {
       });
     } catch (error) {
       if (mine === turn.current) setState((old) => ({ ...old, key, items: old.key === key ? old.items : [],
-        loaded: true, error }));
+        loaded: true, error: /** @type {Problem} */ (error) }));
     }
   }, [key]);
 
@@ -110,11 +115,11 @@ export function useList(path, params, type) {
       setState((old) => {
         if (old.key !== key || old.next !== cursor) return old;
         const known = new Set(old.items.map((item) => item.id));
-        const items = [...old.items, ...page.data.filter((/** @type {any} */ item) => !known.has(item.id))];
+        const items = [...old.items, ...page.data.filter((/** @type {Item} */ item) => !known.has(item.id))];
         return { ...old, items, next: page.next };
       });
     } catch (error) {
-      setState((old) => ({ ...old, error }));
+      setState((old) => ({ ...old, error: /** @type {Problem} */ (error) }));
     } finally {
       loading.current = false;
     }
@@ -123,10 +128,18 @@ export function useList(path, params, type) {
   useEffect(() => {
     refresh();
   }, [key]);
+  // IDs grow with time, so an item that is not in the list ends the search for it.
+  const last = state.items.at(-1)?.id;
+  const isMissing = last !== undefined && opened !== '' && opened < last;
+  useEffect(() => {
+    if (isMissing) more();
+  }, [isMissing, more]);
   const throttled = useThrottle(refresh, 200);
   useEvents((event) => {
     if (event.type === 'reset') throttled();
-    if (event.type !== type) return;
+    // Items below the first page may be deleted, too.
+    if (event.type === 'change' && event.method === 'DELETE' && path.endsWith(event.resource)) refresh(true);
+    if (event.type !== type || !('id' in event)) return;
     // An item below the first page is not loaded again.
     setState((old) => {
       const at = old.items.findIndex((item) => item.id === event.id);
@@ -139,7 +152,8 @@ export function useList(path, params, type) {
     throttled();
   });
   if (state.key !== key) return { items: [], next: null, loaded: false, error: null, more, refresh };
-  return { items: state.items, next: state.next, loaded: state.loaded, error: state.error, more, refresh };
+  const items = /** @type {any[]} */ (state.items);
+  return { items, next: state.next, loaded: state.loaded, error: state.error, more, refresh };
 }
 
 const PAGE = 100;

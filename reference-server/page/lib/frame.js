@@ -5,14 +5,34 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button, Choice, html } from './ui.js';
 
-const WIDTHS = { phone: '375px', tablet: '768px' };
+const WIDTHS = { phone: 375, tablet: 768 };
 
 /** Makes colors dark as mail programs do that invert light messages. */
 const FORCED_DARK = '<style>html{filter:invert(1) hue-rotate(180deg);background:#fff!important}'
   + 'img,video,svg{filter:invert(1) hue-rotate(180deg)}</style>';
 
-/** HTML as a document that is not shown, so nothing of it runs or is loaded. @param {string} content */
-export const parse = (content) => new DOMParser().parseFromString(content, 'text/html');
+/**
+ * HTML as a document that is not shown, so nothing of it runs or is loaded. The browser would report
+ * each style and handler as an error, because the page's policy holds for it. So attributes become
+ * `data-style` and `data-on…`, and style sheets become elements without a meaning.
+ * @param {string} content
+ */
+export function parse(content) {
+  const renamed = content.replace(TAG, (_, start, name, rest, end) => {
+    const attributes = rest.replace(/(?<=[\s"'/])(?=(?:style|on\w+)\s*=)/gi, 'data-');
+    return `<${start}${name.toLowerCase() === 'style' ? 'noframes data-sheet' : name}${attributes}${end}`;
+  });
+  const document = new DOMParser().parseFromString(renamed, 'text/html');
+  for (const sheet of document.querySelectorAll('noframes[data-sheet]')) {
+    const style = document.createElementNS(null, 'style');
+    style.textContent = sheet.textContent;
+    sheet.replaceWith(style);
+  }
+  return document;
+}
+
+/** A tag, also one that does not end. */
+const TAG = /<(\/?)([a-z][^\s/>]*)((?:"[^"]*"|'[^']*'|[^'">])*)(>?)/gi;
 
 const LOADING = ['src', 'srcset', 'background', 'poster', 'data', 'href', 'xlink:href'];
 
@@ -25,8 +45,8 @@ export function remoteContent(document) {
       /^(?!\s*data:)(?:.*[\s,])?(?:https?:)?\/\//i.test((element.getAttribute(name) ?? '').slice(0, 4000))).length;
   }
   const styles = [...document.querySelectorAll('style')].map((one) =>
-    one.textContent ?? '').concat([...document.querySelectorAll('[style]')].map((one) =>
-      one.getAttribute('style') ?? ''));
+    one.textContent ?? '').concat([...document.querySelectorAll('[data-style]')].map((one) =>
+      one.getAttribute('data-style') ?? ''));
   for (const style of styles) count += [...style.matchAll(/(?:url\(|@import)["'\s]*(?:https?:)?\/\//gi)].length;
   return count;
 }
@@ -67,13 +87,13 @@ export function HtmlView({ content, title, images }) {
     </div>
     <div class=${`stage ${width === 'full' ? '' : 'sized'}`}>
       ${inline && html`<${Frame} key=${`${theme}${remote}`} content=${prefix + shown} title=${title} remote=${remote}
-        width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)] ?? '100%'} />`}
+        width=${WIDTHS[/** @type {keyof typeof WIDTHS} */ (width)]} />`}
     </div>`;
 }
 
 let frames = 0;
 
-/** @param {{content: string, title: string, remote: boolean, width: string}} props */
+/** @param {{content: string, title: string, remote: boolean, width?: number}} props */
 function Frame({ content, title, remote, width }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [name] = useState(() => `frame-${++frames}`);
@@ -86,6 +106,6 @@ function Frame({ content, title, remote, width }) {
   return html`
     <form ref=${form} hidden method="post" enctype="text/plain" target=${name} action=${`/page/preview${remote ?
       '?remote=1' : ''}`}><textarea name="html" aria-label="HTML"></textarea></form>
-    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox" style=${{ width,
-      maxWidth: '100%' }}></iframe>`;
+    <iframe name=${name} title=${title} sandbox="allow-popups allow-popups-to-escape-sandbox"
+      style=${{ width: width ? `${width}px` : '100%' }}></iframe>`;
 }

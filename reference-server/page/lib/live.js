@@ -4,7 +4,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { authorization, url } from './api.js';
 
-/** @typedef {import('control').Notification & {[name: string]: any}} Event */
+/** @typedef {import('control').Notification} Event */
 
 /** @type {Set<(event: Event) => void>} */
 const listeners = new Set();

@@ -22,7 +22,7 @@ function decode(text) {
   }
 }
 
-/** @param {string} view @param {string} [id] @param {Record<string, any>} [params] */
+/** @param {string} view @param {string} [id] @param {Record<string, string | null | undefined>} [params] */
 export function href(view, id = '', params = {}) {
   const query = new URLSearchParams();
   const organization = current().params.organization;

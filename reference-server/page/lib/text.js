@@ -68,23 +68,26 @@ export function rust(text) {
 }
 
 /**
- * The parameters of a search: `name:value` for each known name, and the rest of the text
- * under `rest`. A value with spaces is quoted.
- * @param {string} text @param {string[]} names @param {string} rest
+ * The parameters of a search: `name:value` for each known name, and the rest of the text, which any
+ * field may contain. A value with spaces is quoted. `problem` names the fields if one is not known.
+ * @param {string} text @param {string[]} names
  */
-export function search(text, names, rest) {
+export function search(text, names) {
   /** @type {Record<string, string>} */
   const params = {};
-  const left = text.replace(/(\w+):(?:"([^"]*)"|(\S+))/g, (all, name, quoted, word) => {
-    if (!names.includes(name)) return all;
-    params[name] = quoted ?? word;
+  let problem = null;
+  const left = text.replace(/(?<!\S)([a-z_]+):(?!\/\/)(?:"([^"]*)"|([^\s"]\S*))/gi, (_, name, quoted, word) => {
+    if (names.includes(name)) params[name] = quoted ?? word;
+    else problem = { message: `There is no field ${name}: here. The fields are ${names.map((one) =>
+      `${one}:`).join(', ')}. Words without a field are searched for in all of them; "${name}:${quoted ?? word}" in `
+      + 'quotes is text.' };
     return '';
   });
-  const words = left.trim().replace(/\s+/g, ' ');
-  if (words && !params[rest]) params[rest] = words;
-  return params;
+  const words = left.replace(/"([^"]*)"/g, '$1').trim().replace(/\s+/g, ' ');
+  if (words) params.search = words;
+  return { params, problem };
 }
 
-/** A command that sends an email. */
-export const SEND = 'svc --sandbox emails send --from hello@sandbox.test --to ada@example.test --subject Hi '
-  + '--text Hello';
+/** A command that sends an email. @param {string} from */
+export const sendCommand = (from) =>
+  `svc --sandbox emails send --from ${from} --to ada@example.test --subject Hi --text Hello`;

@@ -16,13 +16,20 @@ export const Page = createContext(
     ask: () => {},
   }),
 );
-/** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<any>}} Question */
+/** Whether the clock of the server stands still. */
+export const Frozen = createContext(false);
+/** @typedef {{title: string, text: string, action: string, danger?: boolean, run: () => Promise<void>}} Question */
+/** @typedef {import('preact').ComponentChildren} Children */
+/** @typedef {import('./api.js').Problem} Problem */
+/** The fields of a form. @typedef {Record<string, string>} Values */
 
 const ICONS = {
   mailbox: 'M3 7.5 12 13l9-5.5M4.5 5h15A1.5 1.5 0 0 1 21 6.500v11a1.5 1.5 0 0 1-1.5 1.500h-15'
     + 'A1.5 1.5 0 0 1 3 17.500v-11A1.5 1.5 0 0 1 4.5 5Z',
   emails: 'M21 3 10 14M21 3l-7 18-4-7-7-4 18-7Z',
   deliveries: 'M4 12h11M11 7l5 5-5 5M20 4v16',
+  webhooks: 'M12 9a3 3 0 1 0-3-3c0 1 .5 1.800 1.200 2.400L7 14M6 14.500a3 3 0 1 0 3 3h7M18 14.500a3 3 0 1 1-2.500 4.500'
+    + 'M14.500 7.500 18 14.500',
   domains: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18ZM3.5 9h17M3.5 15h17M12 3c-5 5.5-5 12.5 0 18M12 3c5 5.5 5 12.5 0 18',
   audiences: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20c.5-4 3-6 6.5-6s6 2 6.5 6'
     + 'M16 4.500a3.5 3.5 0 0 1 0 6.500M18 14.500c2 .8 3.2 2.7 3.5 5.5',
@@ -42,6 +49,7 @@ const ICONS = {
   plus: 'M12 5v14M5 12h14',
   trash: 'M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13',
   attachment: 'M20 11.5 12 19.500a5 5 0 0 1-7-7L13.5 4a3.3 3.3 0 0 1 4.7 4.700L10 17a1.7 1.7 0 0 1-2.4-2.400L15 7',
+  list: 'M4 4h16v16H4zM10 4v16',
   check: 'M5 12.5 10 17.5 19.5 7',
   cross: 'M6 6l12 12M18 6 6 18',
   theme: 'M12 3a9 9 0 1 0 0 18ZM12 3a9 9 0 0 1 0 18',
@@ -57,7 +65,9 @@ export function Icon({ name }) {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
 }
 
-/** @param {any} props */
+/**
+ * @param {{icon?: IconName, children?: Children, kind?: string, label?: string} & Record<string, unknown>} props
+ */
 export function Button({ icon, children, kind = '', label, ...rest }) {
   return html`<button type="button" class=${`button ${kind} ${children ? '' : 'only-icon'}`} aria-label=${label}
     title=${label} ...${rest}>
@@ -68,6 +78,11 @@ export function Button({ icon, children, kind = '', label, ...rest }) {
 /** @param {{at: string | number}} props */
 export function Time({ at }) {
   return html`<time datetime=${new Date(at).toISOString()} title=${new Date(at).toISOString()}>${time(at)}</time>`;
+}
+
+/** When something is due. @param {{at: string}} props */
+export function Due({ at }) {
+  return html`<${Time} at=${at} />${useContext(Frozen) ? ', when the clock runs' : ''}`;
 }
 
 const TONES = {
@@ -88,17 +103,17 @@ export function Badge({ value, label }) {
   return html`<span class=${`badge ${value === null ? 'bad' : tone(value)}`}>${label ?? value ?? 'cut'}</span>`;
 }
 
-/** @param {{error: any, retry?: () => void}} props */
+/** @param {{error: Problem, retry?: () => void}} props */
 export function Failure({ error, retry }) {
   return html`<div class="failure" role="alert">
     <p>${error.message}</p>
-    ${error.fields?.length > 1 && html`<ul>${error.fields.map((/** @type {any} */ one) =>
+    ${error.fields && error.fields.length > 1 && html`<ul>${error.fields.map((one) =>
       html`<li><code>${one.field}</code> ${one.message}</li>`)}</ul>`}
     ${retry && html`<${Button} onClick=${retry}>Try again<//>`}
   </div>`;
 }
 
-/** @param {any} props */
+/** @param {{title: string, children?: Children}} props */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children && html`<div
     class="empty-text">${children}</div>`}</div>`;
@@ -119,7 +134,7 @@ export async function copy(text) {
   }
 }
 
-/** @param {{text: string, label?: string, children?: any}} props */
+/** @param {{text: string, label?: string, children?: Children}} props */
 export function Copy({ text, label = 'Copy', children }) {
   const [done, setDone] = useState(false);
   const click = async () => {
@@ -168,7 +183,7 @@ export function Tabs({ label, tabs, value, onChange }) {
   </div>`;
 }
 
-/** @param {{label: string, options: [string, any][], value: string, onChange: (value: string) => void}} props */
+/** @param {{label: string, options: [string, string][], value: string, onChange: (value: string) => void}} props */
 export function Choice({ label, options, value, onChange }) {
   return html`<div class="choice" role="group" aria-label=${label}>
     ${options.map(([id, name]) => html`<button type="button" key=${id} aria-pressed=${id === value ? 'true' : 'false'}
@@ -176,12 +191,12 @@ export function Choice({ label, options, value, onChange }) {
   </div>`;
 }
 
-/** @param {any} props */
+/** @param {{label: string, hint?: string, children?: Children}} props */
 export function Field({ label, hint, children }) {
   return html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`;
 }
 
-/** @param {any} props */
+/** @param {{title: string, onClose: () => void, children?: Children}} props */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   // Before the paint: a key typed at once belongs to the dialog.
@@ -200,18 +215,23 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-/** A form in a dialog, which shows what the server refused. @param {any} props */
+/**
+ * A form in a dialog, which shows what the server refused.
+ * @param {{title: string, action: string, onClose: () => void, onSubmit: (values: Values) => Promise<void>,
+ *   children?: Children, danger?: boolean}} props
+ */
 export function FormDialog({ title, action, onClose, onSubmit, children, danger = false }) {
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {Problem | null} */ (null));
   const [busy, setBusy] = useState(false);
   const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     setBusy(true);
     try {
-      await onSubmit(Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target))));
+      const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
+      await onSubmit(/** @type {Values} */ (Object.fromEntries(data)));
       onClose();
     } catch (problem) {
-      setError(problem);
+      setError(/** @type {Problem} */ (problem));
       setBusy(false);
     }
   };
@@ -225,10 +245,13 @@ export function FormDialog({ title, action, onClose, onSubmit, children, danger 
   <//>`;
 }
 
+/** What is in the field that an event is about. @param {Event} event */
+export const valueOf = (event) => /** @type {HTMLInputElement} */ (event.target).value;
+
 /** Runs what a button does, and tells its result. */
 export function useAction() {
   const page = useContext(Page);
-  return async (/** @type {() => Promise<any>} */ work, /** @type {string} */ done = '') => {
+  return async (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done = '') => {
     try {
       const result = await work();
       if (done) page.toast(done);
@@ -240,7 +263,7 @@ export function useAction() {
   };
 }
 
-/** The head of a view. @param {any} props */
+/** The head of a view. @param {{title: string, children?: Children}} props */
 export function Head({ title, children }) {
   return html`<div class="head"><h1>${title}</h1>${children}</div>`;
 }
@@ -253,8 +276,8 @@ export function Search({ value, hint, onSearch }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
   useEffect(() => setText(value), [value]);
-  const input = (/** @type {any} */ event) => {
-    const now = event.target.value;
+  const input = (/** @type {Event} */ event) => {
+    const now = valueOf(event);
     setText(now);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => onSearch(now), 200);
@@ -281,17 +304,20 @@ export function useWide() {
 /** Whether a key press belongs to a field or to a dialog. @param {KeyboardEvent} event */
 export function isTyping(event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  return /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('dialog[open]') !== null;
+  return target.matches('input:not([type=checkbox]), textarea, select')
+    || document.querySelector('dialog[open]') !== null;
 }
 
 /**
- * A list of links, of which only the visible ones are in the document. `j` and `k` move the
- * focus; where there is room beside the list, they also open the item.
- * @param {{label: string, items: any[], height: number, selected: string, linkOf: (item: any) => string, row: (item:
- * any) => any,
- *   rowClass?: (item: any) => string, onEnd: () => void, back: string}} props
+ * A list of links, of which only the visible ones are in the document. `j`, `k` and the arrows move
+ * the focus; where there is room beside the list, they also open the item.
+ * @template {{id: string}} T
+ * @param {{label: string, items: T[], height: number, selected: string, linkOf: (item: T) => string,
+ *   row: (item: T) => Children, rowClass?: (item: T) => string, onEnd: () => void, back: string,
+ *   picked?: Set<string>, onPick?: (id: string) => void}} props
  */
-export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back }) {
+export function List({ label, items, height, selected, linkOf, row, rowClass = () => '', onEnd, back, picked,
+  onPick }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [range, setRange] = useState({ top: 0, size: 800 });
   const focus = useRef('');
@@ -321,10 +347,9 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
     observer.observe(element);
     return () => observer.disconnect();
   }, [items]);
-  // An item that was opened by its URL is scrolled to.
-  useEffect(() => {
-    if (selected) show(items.findIndex((item) => item.id === selected));
-  }, [selected, items.length > 0]);
+  // An item that was opened by its URL is scrolled to, once it is loaded.
+  const at = items.findIndex((item) => item.id === selected);
+  useEffect(() => show(at), [selected, at >= 0]);
 
   /** @param {number} at */
   const show = (at) => {
@@ -354,8 +379,10 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
         go(back);
         return;
       }
-      const step = { j: 1, k: -1 }[event.key];
-      if (!step || items.length === 0) return;
+      if (event.key === 'x' && here && onPick) onPick(here);
+      const step = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+      // In an opened item, the arrows scroll.
+      if (!step || items.length === 0 || (event.key.length > 1 && active?.closest('.split-detail'))) return;
       event.preventDefault();
       const at = items.findIndex((item) => item.id === here);
       const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), items.length - 1);
@@ -380,25 +407,61 @@ export function List({ label, items, height, selected, linkOf, row, rowClass = (
         <a class=${`row ${rowClass(item)}`} href=${linkOf(item)} data-id=${item.id}
           aria-current=${item.id === selected ? 'true' : undefined}
           tabindex=${item.id === tabStop ? 0 : -1} draggable=${false}>${row(item)}</a>
+        ${onPick && html`<input type="checkbox" class="pick" aria-label="Select" tabindex="-1"
+          checked=${picked?.has(item.id)} onChange=${() => onPick(item.id)} />`}
       </div>`)}
     </div>
   </div>`;
 }
 
-/** The list and the opened item. @param {any} props */
+/** The list and the opened item. @param {{list: Children, detail: Children, open: string}} props */
 export function Split({ list, detail, open }) {
   return html`<div class=${`split ${open ? 'open' : ''}`}><section class="split-list"
     aria-label="List">${list}</section><section class="split-detail" aria-label="Details"
       key="detail">${detail}</section></div>`;
 }
 
-/** Names and values. @param {{rows: [string, any][]}} props */
-export function Facts({ rows }) {
-  return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div
-    key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+/**
+ * What is above the opened item: back to the list where there is room for one of them, and whether
+ * the list is shown beside it.
+ * @param {{back: string, children?: Children}} props
+ */
+export function Bar({ back, children }) {
+  const [hidden, setHidden] = useState(() => document.body.classList.contains('no-list'));
+  return html`<div class="detail-bar">
+    <span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() =>
+      go(back)} /></span>
+    <span class="only-wide"><${Button} kind="quiet" icon="list" label=${hidden ? 'Show the list' : 'Hide the list'}
+      onClick=${() => setHidden(document.body.classList.toggle('no-list'))} /></span>${children}</div>`;
 }
 
-/** A part of a view that has a title. @param {any} props */
+/** The head of an email or a message; a long subject is folded. @param {{text: string}} props */
+export function Subject({ text }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > MAX_SUBJECT;
+  return html`<h2 dir="auto">${long && !open ? `${text.slice(0, MAX_SUBJECT)}…` : text || '(no subject)'}</h2>
+    ${long && html`<div><${Button} kind="small" onClick=${() => setOpen(!open)}>${open ? 'Fold the subject' :
+      `Show all ${text.length} characters`}<//></div>`}`;
+}
+
+const MAX_SUBJECT = 160;
+
+/** Text whose URLs are links. @param {{text: string}} props */
+export function Linked({ text }) {
+  return text.split(/(https?:\/\/[^\s<>"]*[^\s<>"'.,;:!?)\]}])/i).map((part, n) => (n % 2 === 0 ? part : html`<a
+    href=${part} target="_blank" rel="noopener noreferrer">${part}</a>`));
+}
+
+/** Names and values. @param {{rows: [string, Children][]}} props */
+export function Facts({ rows }) {
+  return html`<dl class="facts">${rows.filter(([, value]) => value || value === 0).map(([name, value]) => html`<div
+    key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`)}</dl>`;
+}
+
+/**
+ * A part of a view that has a title.
+ * @param {{title: string, actions?: Children, children?: Children}} props
+ */
 export function Section({ title, actions, children }) {
   return html`<section class="section"><header><h2>${title}</h2>${actions}</header>${children}</section>`;
 }

@@ -4,7 +4,7 @@ import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { loadAll, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
-import { Badge, Button, Empty, Failure, Field, FormDialog, Head, List, Page, Split, Time, html,
+import { Badge, Bar, Button, Empty, Failure, Field, FormDialog, Head, List, Page, Split, Time, html,
   useAction } from '../lib/ui.js';
 
 /** @param {{route: import('../lib/route.js').Route}} props */
@@ -20,13 +20,13 @@ export function Audiences({ route }) {
       back=${href('audiences')} onEnd=${() => {}} linkOf=${(/** @type {import('control').Audience} */ item) =>
         href('audiences', item.id)}
       row=${(/** @type {import('control').Audience} */ item) => html`<div class="line"><span
-        class="strong">${item.name}</span><${Time} at=${item.createdAt} /></div>`} />`;
+        class="strong" dir="auto">${item.name}</span><${Time} at=${item.createdAt} /></div>`} />`;
   return html`<${Head} title="Audiences"><${Button} kind="primary" icon="plus" onClick=${() =>
     setAdding(true)}>New audience<//><//>
     <${Split} open=${id} list=${list} detail=${id ? html`<${Contacts} key=${id} id=${id} cursor=${route.params.cursor}
       name=${found?.name ?? id} onDelete=${audiences.reload} />` : html`<${Empty} title="No audience is open"><//>`} />
     ${adding && html`<${FormDialog} title="New audience" action="Create" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ values) => {
       await api.documented('POST', '/api/v1/audiences', { name: values.name });
       audiences.reload();
     }}><${Field} label="Name"><input name="name" required autofocus /><//><//>`}`;
@@ -42,14 +42,13 @@ function Contacts({ id, cursor, name, onDelete }) {
       /\bcontacts\.(create|update|delete)$/.test(event.operation));
   const shown = contacts.data?.data ?? [];
   const next = contacts.data?.next;
-  return html`<div class="detail-head"><div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet"
-    icon="back" label="Back to the list" onClick=${() => go(href('audiences'))} /></span><span class="spacer"></span>
+  return html`<div class="detail-head"><${Bar} back=${href('audiences')}><span class="spacer"></span>
       <${Button} icon="plus" onClick=${() => setAdding(true)}>Add contact<//>
       <${Button} kind="quiet" icon="trash" label="Delete the audience" onClick=${() =>
         shell.ask({ title: `Delete ${name}?`, text: 'The audience and its contacts are deleted.', action: 'Delete',
           danger: true,
         run: async () => { await api.documented('DELETE', `/api/v1/audiences/${id}`); onDelete();
-          go(href('audiences')); } })} /></div><h2>${name}</h2></div>
+          go(href('audiences')); } })} /><//><h2 dir="auto">${name}</h2></div>
     <div class="detail-body"><div class="pad">
       ${contacts.error && html`<${Failure} error=${contacts.error} retry=${contacts.reload} />`}
       ${contacts.data && shown.length === 0 && html`<p class="muted">${cursor ? 'There are no more contacts.' :
@@ -57,7 +56,7 @@ function Contacts({ id, cursor, name, onDelete }) {
       ${shown.length > 0 && html`<div class="table-box"><table
         class="stacked"><thead><tr><th>Address</th><th>Name</th><th>Topics</th><th>Subscribed</th><th><span
           class="sr">Delete</span></th></tr></thead><tbody>
-        ${shown.map((one) => html`<tr key=${one.id}><td>${one.email}</td><td>${one.name}</td><td><div
+        ${shown.map((one) => html`<tr key=${one.id}><td>${one.email}</td><td dir="auto">${one.name}</td><td><div
           class="actions">${(one.topics ?? []).map((/** @type {string} */ topic) => html`<${Badge}
             value=${topic} />`)}</div></td>
           <td><span class="only-phone" aria-hidden="true">Subscribed </span><input type="checkbox"
@@ -73,8 +72,8 @@ function Contacts({ id, cursor, name, onDelete }) {
           { cursor: next }))}>Next page<//></div>`}
     </div></div>
     ${adding && html`<${FormDialog} title="Add contact" action="Add" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => {
-      /** @type {any} */
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ values) => {
+      /** @type {import('email').NewContact} */
       const body = { email: values.email };
       if (values.name) body.name = values.name;
       const topics = String(values.topics).split(',').map((one) => one.trim()).filter(Boolean);

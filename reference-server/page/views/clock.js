@@ -25,7 +25,7 @@ export function Clock() {
     const timer = setTimeout(clock.reload, 1000);
     return () => clearTimeout(timer);
   }, [data, due !== null && due <= 0]);
-  const set = async (/** @type {any} */ body, /** @type {string} */ done) => {
+  const set = async (/** @type {import('control').ClockChange} */ body, /** @type {string} */ done) => {
     setBusy(true);
     await action(() => api.post('/_sandbox/clock', body), done);
     setBusy(false);
@@ -47,7 +47,8 @@ export function Clock() {
         </div></section>
         <section class="card" aria-label="Due next"><header><h2>Due next</h2></header><div class="card-body">
           ${due === null ? html`<p class="muted">Nothing is due.</p>` : html`<p><${Time} at=${data.next_due} /> <span
-            class="muted">${due > 0 ? `in ${duration(due)}` : 'now'}</span></p>`}
+            class="muted">${due > 0 ? `in ${duration(due)}${data.frozen ? ', when the clock runs' : ''}` :
+              'now'}</span></p>`}
           ${due !== null && due > 0 && html`<div class="actions"><${Button} disabled=${busy} onClick=${() =>
             set({ advance: `${Math.ceil(due)}ms` }, 'The clock was advanced')}>Advance to it<//></div>`}
         </div></section>

@@ -4,7 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { text } from '../lib/api.js';
 import { check, read } from '../lib/compatibility.js';
 import { useResource } from '../lib/data.js';
-import { Badge, Failure, Section, html } from '../lib/ui.js';
+import { Badge, Failure, Section, html, valueOf } from '../lib/ui.js';
 
 /** @param {{content: string, embedded?: string[]}} props */
 export function Compatibility({ content, embedded = [] }) {
@@ -22,7 +22,7 @@ export function Compatibility({ content, embedded = [] }) {
   const supported = result.used.filter((one) => one.none.length + one.partial.length === 0);
   return html`<div class="pad">
     <div class="actions"><select aria-label="Mail program" style=${{ width: 'auto' }} value=${family}
-      onChange=${(/** @type {any} */ event) => setFamily(event.target.value)}>
+      onChange=${(/** @type {Event} */ event) => setFamily(valueOf(event))}>
       <option value="">All mail programs</option>${families.map((one) => html`<option
         value=${one}>${one}</option>`)}</select>
       <p class="muted">${result.used.length} features of the email were compared with <a

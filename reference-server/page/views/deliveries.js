@@ -5,35 +5,42 @@ import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
-  useAction } from '../lib/ui.js';
+import { Badge, Bar, Button, Code, Copy, Due, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
+  useAction, valueOf } from '../lib/ui.js';
 import { Headers } from './mailbox.js';
+import { EVENTS, Missing } from './webhooks.js';
 
 /** @typedef {import('control').Delivery} DeliveryData */
 
 const WORDS = ['event', 'webhook', 'state'];
+/** @param {string} event */
+const inFull = (event) => EVENTS.find((one) => one.split('.')[1] === event) ?? event;
 const STATES = ['pending', 'delivered', 'failed', 'dropped'];
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Deliveries({ route }) {
   const { id } = route;
   const { q = '', state = '' } = route.params;
-  const params = useMemo(() => ({ ...search(q, WORDS, q.trim().startsWith('whk_') ? 'webhook' : 'event'), ...(state &&
-    { state }) }), [q, state]);
-  const deliveries = useList('/_sandbox/deliveries', params, 'delivery');
+  const { params, problem } = useMemo(() => {
+    const { params, problem } = search(q, WORDS);
+    if (params.event) params.event = inFull(params.event);
+    if (state) params.state = state;
+    return { params, problem };
+  }, [q, state]);
+  const deliveries = useList('/_sandbox/deliveries', params, 'delivery', id);
+  const failed = problem ?? deliveries.error;
   const back = href('deliveries', '', { q, state });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Event, webhook:whk_…" onSearch=${(/** @type {string} */ text) =>
-      go(href('deliveries', id, { q: text, state }), true)} />
-      <select aria-label="State" value=${state} onChange=${(/** @type {any} */ event) => go(href('deliveries', id, { q,
-        state: event.target.value }), true)}>
+    <div class="filters"><${Search} value=${q} hint="Address, subject, event, webhook:, state:"
+      onSearch=${(/** @type {string} */ text) => go(href('deliveries', id, { q: text, state }), true)} />
+      <select aria-label="State" value=${state} onChange=${(/** @type {Event} */ event) =>
+        go(href('deliveries', id, { q, state: valueOf(event) }), true)}>
         <option value="">Any state</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
-    ${deliveries.error && html`<${Failure} error=${deliveries.error} retry=${deliveries.refresh} />`}
-    ${deliveries.loaded && deliveries.items.length === 0 && !deliveries.error
+    ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : deliveries.refresh} />`}
+    ${problem ? '' : deliveries.loaded && deliveries.items.length === 0 && !failed
       ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) &&
-        html`<p>A delivery appears when an event occurs that a webhook is subscribed to.</p><${Code} label="Command"
-          wrap text="svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks" />`}<//>`
+        html`<${Missing} />`}<//>`
       : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back}
         onEnd=${deliveries.more} linkOf=${(/** @type {DeliveryData} */ item) => href('deliveries', item.id, { q,
           state })}
@@ -102,18 +109,18 @@ function Delivery({ id, back }) {
   const { data: delivery, error, reload } = useResource(() => api.get(`/_sandbox/deliveries/${id}`), [id,
     api.selectedOrganization()],
     (event) => (event.type === 'delivery' && event.id === id) || (event.type === 'attempt' && event.delivery === id));
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
-    label="Back to the list" onClick=${() => go(back)} /></span>
+  const bar = html`<${Bar} back=${back}>
     <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${delivery &&
-      html`<${Replay} delivery=${delivery} done=${reload} />`}</div>`;
+      html`<${Replay} delivery=${delivery} done=${reload} />`}<//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!delivery) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const email = emailOf(delivery);
   return html`<div class="detail-head">${bar}<h2>${delivery.event}</h2>
       <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook',
-        html`<code>${delivery.webhook}</code>`], ['URL', html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`],
+        html`<a href=${href('webhooks', delivery.webhook)}>${delivery.webhook}</a>`], ['URL',
+          html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`],
           ['Created', html`<${Time} at=${delivery.createdAt} />`],
-        ['Next attempt', delivery.nextDueAt && html`<${Time} at=${delivery.nextDueAt} />`], ['Email', email && html`<a
+        ['Next attempt', delivery.nextDueAt && html`<${Due} at=${delivery.nextDueAt} />`], ['Email', email && html`<a
           href=${href('emails', email)}>${email}</a>`]]} /></div>
     <div class="detail-body"><div class="pad">
       <${Section} title="Attempts"><${Attempts} delivery=${delivery} /><//>
@@ -139,7 +146,8 @@ function Replay({ delivery, done }) {
 function Attempts({ delivery }) {
   const attempts = delivery.attempts ?? [];
   if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ?
-    html`The first attempt is due at <${Time} at=${delivery.nextDueAt} />.` : 'None was made.'}</p>`;
+    html`The first attempt is due at <${Due} at=${delivery.nextDueAt} />.` : delivery.state === 'dropped' ?
+      'None was made: the webhook was paused or deleted first.' : 'None was made yet.'}</p>`;
   return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt"
     key=${one.number} open=${n === 0}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'}
@@ -151,7 +159,7 @@ function Attempts({ delivery }) {
       ${one.responseBody && html`<h3>Response body</h3><${Code} label="Response body" wrap
         text=${pretty(one.responseBody)} />`}
     </div></details>`)}
-    ${delivery.nextDueAt && html`<p class="muted">The next attempt is due at <${Time}
+    ${delivery.nextDueAt && html`<p class="muted">The next attempt is due at <${Due}
       at=${delivery.nextDueAt} />.</p>`}
   </div>`;
 }

@@ -23,8 +23,10 @@ export function Domains() {
       ${domains.data?.map((domain) => html`<${Domain} key=${domain.id} domain=${domain} reload=${domains.reload} />`)}
     </div></div>
     ${adding && html`<${FormDialog} title="Add domain" action="Add" onClose=${() => setAdding(false)}
-      onSubmit=${async (/** @type {any} */ values) => { await api.documented('POST', '/api/v1/domains',
-        { name: values.name }); domains.reload(); }}>
+      onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ { name }) => {
+        await api.documented('POST', '/api/v1/domains', { name });
+        domains.reload();
+      }}>
       <${Field} label="Name" hint="A name under .test or .example can be published in the server's own zone."><input
         name="name" required placeholder="shop.test" autofocus /><//><//>`}`;
 }
@@ -33,16 +35,25 @@ export function Domains() {
 function Domain({ domain, reload }) {
   const action = useAction();
   const page = useContext(Page);
-  const run = async (/** @type {() => Promise<any>} */ work, /** @type {string} */ done) => {
+  const [checks, setChecks] = useState(/** @type {import('email').DnsCheck[]} */ ([]));
+  // Another check may have passed since.
+  const failed = checks.filter((check) => !check.verified && !domain[`${check.kind}_verified`]);
+  const run = async (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done) => {
     await action(work, done);
     reload();
   };
-  const verify = () => run(() => api.documented('POST', `/api/v1/domains/${domain.id}/verify`),
-    'The records were looked up');
+  const lookUp = async () => {
+    const found = (await api.documented('POST', `/api/v1/domains/${domain.id}/verify`)).checks ?? [];
+    setChecks(found);
+    const wrong = found.filter((check) => !check.verified).length;
+    page.toast(wrong ? `${wrong} of ${found.length} records failed the check` : `${domain.name} is verified`, wrong ?
+      'bad' : 'good');
+  };
+  const verify = () => run(lookUp, '');
   const publish = () => run(async () => {
     await api.post(`/_sandbox/dns/${domain.id}/publish`);
-    await api.documented('POST', `/api/v1/domains/${domain.id}/verify`);
-  }, 'The records are published');
+    await lookUp();
+  }, '');
   const withdraw = () => run(() => api.del(`/_sandbox/dns/${domain.id}`),
     'The records are withdrawn; verify looks them up again');
   const remove = () => page.ask({ title: `Delete ${domain.name}?`,
@@ -50,20 +61,27 @@ function Domain({ domain, reload }) {
     run: async () => { await api.documented('DELETE', `/api/v1/domains/${domain.id}`); reload(); } });
   const own = RESERVED.test(domain.name);
   return html`<section class="card" aria-label=${domain.name}>
-    <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : 'pending'}
-      label=${domain.verified ? 'verified' : 'not verified'} />
+    <header><h2>${domain.name}</h2><${Badge} value=${domain.verified ? 'verified' : failed.length > 0 ?
+      'failed' : 'pending'} label=${domain.verified ? 'verified' : 'not verified'} />
       <div class="actions">${own && html`<${Button} title="Publish the records in the server's own zone, and verify"
         onClick=${publish}>Publish<//><${Button} title="Remove the records from the server's own zone"
           onClick=${withdraw}>Withdraw<//>`}<${Button} title="Look up the records"
             onClick=${verify}>Verify<//><${Button} kind="quiet" icon="trash" label=${`Delete ${domain.name}`}
               onClick=${remove} /></div></header>
+    ${failed.length > 0 && html`<div class="failure" role="alert"><p>The check failed, so no email can be sent from
+      ${' '}${domain.name}.</p><dl class="checks">${failed.map((check) => html`<dt
+        key=${check.kind}>${check.kind.toUpperCase()} <code>${check.name}</code></dt>
+        <dd>Expected <code>${check.expected}</code></dd><dd>Found ${check.found.length > 0 ? check.found.map((one) =>
+          html`<code>${one}</code> `) : 'nothing'}${check.reason && html` <small>(${check.reason})</small>`}</dd>`)}
+      </dl></div>`}
     ${!own && html`<p class="card-body muted">Publish these records at the DNS provider of the domain, then
       verify.</p>`}
     <div class="table-box"><table
       class="records"><thead><tr><th>Record</th><th>Type</th><th>Name</th><th>Value</th><th><span
         class="sr">Copy</span></th></tr></thead><tbody>
       ${domain.records.map((record) => html`<tr key=${record.kind}>
-        <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' : 'none'}
+        <td><${Badge} value=${domain[`${record.kind}_verified`] ? 'pass' :
+          failed.some(({ kind }) => kind === record.kind) ? 'fail' : 'none'}
           label=${record.kind.toUpperCase()} /><span class="sr">${domain[`${record.kind}_verified`] ? 'found' :
             'not found'}</span></td>
         <td>${record.type}</td><td class="mono record-name">${record.name}</td><td

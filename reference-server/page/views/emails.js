@@ -1,48 +1,60 @@
 // Emails in every status, and the story of each.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { callsOf } from '../lib/calls.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
-import { SEND, addressOf, duration, search } from '../lib/text.js';
-import { Badge, Button, Choice, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Tabs, Time,
-  html, tone, useAction } from '../lib/ui.js';
+import { addressOf, duration, search } from '../lib/text.js';
+import { Badge, Bar, Button, Choice, Code, Copy, Due, Empty, Facts, Failure, Head, List, Search, Section, Split,
+  Subject, Tabs, Time, html, tone, useAction, valueOf } from '../lib/ui.js';
 import { DeliveryCard } from './deliveries.js';
+import { NewKeyButton, SendHint, useCaller } from './keys.js';
 import { Exchange } from './requests.js';
+import { Missing } from './webhooks.js';
 
 /** @typedef {import('control').EmailStory} EmailStory */
 /** @typedef {EmailStory['email']} EmailSummary */
 
 const WORDS = ['status', 'address', 'subject', 'tag', 'after', 'before'];
-const STATUSES = ['queued', 'sending', 'sent', 'delivered', 'bounced', 'failed', 'complained', 'cancelled'];
+const STATUSES = ['scheduled', 'queued', 'sending', 'sent', 'delivered', 'bounced', 'failed', 'complained',
+  'cancelled'];
 
 /** @param {{route: import('../lib/route.js').Route}} props */
 export function Emails({ route }) {
   const { id } = route;
   const { q = '', status = '' } = route.params;
-  const params = useMemo(() => ({ ...search(q, WORDS, /^\S+@\S+$/.test(q.trim()) ? 'address' : 'subject'),
-    ...(status && { status }) }), [q, status]);
-  const emails = useList('/_sandbox/emails', params, 'email');
+  const { params, problem } = useMemo(() => {
+    const { params, problem } = search(q, WORDS);
+    // Scheduled emails are those that are queued until their time.
+    if (status) params.status = status === 'scheduled' ? 'queued' : status;
+    return { params, problem };
+  }, [q, status]);
+  const emails = useList('/_sandbox/emails', params, 'email', id);
+  const items = useMemo(() => (status === 'scheduled' ? emails.items.filter(isScheduled) : emails.items),
+    [emails.items, status]);
+  useEffect(() => {
+    if (items.length === 0) emails.more();
+  }, [items, emails.next]);
+  const failed = problem ?? emails.error;
   const back = href('emails', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, address:, tag:, after:"
+    <div class="filters"><${Search} value=${q} hint="Address, subject, words, tag:, after:"
       onSearch=${(/** @type {string} */ text) => go(href('emails', id, { q: text, status }), true)} />
-      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('emails', id, { q,
-        status: event.target.value }), true)}>
+      <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) =>
+        go(href('emails', id, { q, status: valueOf(event) }), true)}>
         <option value="">Any status</option>${STATUSES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select></div>
-    ${emails.error && html`<${Failure} error=${emails.error} retry=${emails.refresh} />`}
-    ${emails.loaded && emails.items.length === 0 && !emails.error
+    ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : emails.refresh} />`}
+    ${problem ? '' : emails.loaded && items.length === 0 && !emails.next && !failed
       ? html`<${Empty} title=${q || status ? 'No email matches' : 'No email was sent yet'}>${!(q || status) &&
-        html`<${Code} label="Command" wrap
-          text=${SEND} />`}<//>`
-      : html`<${List} label="Emails" items=${emails.items} height=${58} selected=${id} back=${back}
+        html`<${SendHint} />`}<//>`
+      : html`<${List} label="Emails" items=${items} height=${58} selected=${id} back=${back}
         onEnd=${emails.more} linkOf=${(/** @type {EmailSummary} */ item) => href('emails', item.id, { q, status })}
-        row=${(/** @type {EmailSummary} */ item) => html`<div class="line"><span class="strong">${item.subject ||
-          '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
-          <div class="line second"><span>${item.to[0]}${item.to.length > 1 ? ` and ${item.to.length - 1} more` :
-            ''}</span><${Status} email=${item} /></div>`} />`}`;
+        row=${(/** @type {EmailSummary} */ item) => html`<div class="line"><span class="strong"
+          dir="auto">${item.subject || '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
+          <div class="line second"><span dir="auto">${item.to[0]}${item.to.length > 1 ?
+            ` and ${item.to.length - 1} more` : ''}</span><${Status} email=${item} /></div>`} />`}`;
   return html`<${Head} title="Emails" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${Story} key=${id} id=${id} tab=${route.params.tab}
       back=${back} keep=${{ q, status }} />`
@@ -50,22 +62,23 @@ export function Emails({ route }) {
       deliveries.<//>`} />`;
 }
 
+/** @param {EmailSummary} email */
+const isScheduled = ({ status, scheduledAt }) => status === 'queued' && scheduledAt !== null;
+
 /** @param {{email: EmailSummary}} props */
 function Status({ email }) {
-  const scheduled = email.status === 'queued' && email.scheduledAt;
-  return html`<${Badge} value=${email.status} label=${scheduled ? 'scheduled' : undefined} />`;
+  return html`<${Badge} value=${email.status} label=${isScheduled(email) ? 'scheduled' : undefined} />`;
 }
 
-/** @param {{id: string, tab?: string, back: string, keep: any}} props */
+/** @param {{id: string, tab?: string, back: string, keep: Record<string, string>}} props */
 function Story({ id, tab = 'story', back, keep }) {
   const { data: story, error } = useResource(() => api.get(`/_sandbox/emails/${id}/story`), [id,
     api.selectedOrganization()],
     (event) => (event.type === 'email' && event.id === id) || (event.type === 'message' && event.emailId === id) ||
       event.type === 'delivery' || event.type === 'attempt');
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
-    label="Back to the list" onClick=${() => go(back)} /></span>
+  const bar = html`<${Bar} back=${back}>
     <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${story &&
-      html`<${Status} email=${story.email} />`}</div>`;
+      html`<${Status} email=${story.email} />`}<//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!story) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   const { email } = story;
@@ -75,11 +88,13 @@ function Story({ id, tab = 'story', back, keep }) {
   const shown = tabs.some(([one]) => one === tab) ? tab : 'story';
   return html`
     <div class="detail-head">${bar}
-      <h2>${email.subject || '(no subject)'}</h2>
+      <${Subject} text=${email.subject} />
       <${Facts} rows=${[['From', email.from], ['To', email.to.join(', ')], ['Cc', email.cc?.join(', ')], ['Bcc',
         email.bcc?.join(', ')], ['Template', email.templateId && html`<a href=${href('templates',
           email.templateId)}>${email.templateId}</a>`],
-        ['Scheduled', email.scheduledAt && html`<${Time} at=${email.scheduledAt} />`],
+        ['Scheduled', email.scheduledAt && html`<span class="actions">${isScheduled(email) ?
+          html`<span><${Due} at=${email.scheduledAt} /></span><${Waiting} id=${id} />` :
+            html`<${Time} at=${email.scheduledAt} />`}</span>`],
         ['Tags', Object.keys(email.tags ?? {}).length > 0 && html`<span
           class="actions">${Object.entries(email.tags).map(([name, value]) => html`<${Badge}
             value=${`${name}=${value}`} />`)}</span>`]]} />
@@ -91,9 +106,8 @@ function Story({ id, tab = 'story', back, keep }) {
       ${shown === 'story' && html`<${Simulate} story=${story} />
         <${Section} title="Time line"><${Timeline} story=${story} /><//>
         <${Section} title="Recipients"><${Recipients} story=${story} /><//>`}
-      ${shown === 'deliveries' && (story.deliveries.length > 0 ? html`<div
-        class="stack">${story.deliveries.map((one) => html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`
-        : html`<p class="muted">No webhook of the organization is subscribed to the events of this email.</p>`)}
+      ${shown === 'deliveries' && html`<div class="stack">${story.deliveries.map((one) => html`<${DeliveryCard}
+        key=${one.id} delivery=${one} />`)}<${Missing} story=${story} /></div>`}
       ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p
         class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests
           since the server started.</p>`)}
@@ -101,6 +115,15 @@ function Story({ id, tab = 'story', back, keep }) {
     </div></div>`;
 }
 
+/** What can be done with an email that waits for its time. @param {{id: string}} props */
+function Waiting({ id }) {
+  const action = useAction();
+  return html`<${Button} kind="small" onClick=${() => action(() => api.post(`/_sandbox/emails/${id}/send`),
+    'The email is sent')}>Send now<//><${Button} kind="small" onClick=${() => action(() => api.documented('PATCH',
+      `/api/v1/emails/${id}/cancel`), 'The email is cancelled')}>Cancel it<//>`;
+}
+
+/** @type {[import('control').EmailEvent['event'], string][]} */
 const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Open'], ['clicked', 'Click'],
   ['complained', 'Complain'], ['failed', 'Fail']];
 
@@ -108,15 +131,15 @@ const EVENTS = [['delivered', 'Deliver'], ['bounced', 'Bounce'], ['opened', 'Ope
 function Simulate({ story }) {
   const action = useAction();
   const [recipient, setRecipient] = useState('');
-  const happen = (/** @type {string} */ event) => action(async () => {
-    /** @type {any} */
+  const happen = (/** @type {import('control').EmailEvent['event']} */ event) => action(async () => {
+    /** @type {import('control').EmailEvent} */
     const body = { event };
     if (recipient) body.recipient = recipient;
     await api.post(`/_sandbox/emails/${story.email.id}/events`, body);
   }, `The email is ${event} now`);
   return html`<${Section} title="Simulate" actions=${story.recipients.length > 1 && html`<select aria-label="Recipient"
-    style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {any} */ event) =>
-      setRecipient(event.target.value)}>
+    style=${{ width: 'auto' }} value=${recipient} onChange=${(/** @type {Event} */ event) =>
+      setRecipient(valueOf(event))}>
       <option value="">All recipients</option>${story.recipients.map((one) => html`<option
         value=${one.address}>${one.address}</option>`)}</select>`}>
     <div class="actions">${EVENTS.map(([event, label]) => html`<${Button} key=${event} onClick=${() =>
@@ -154,7 +177,8 @@ function Recipients({ story }) {
 
 /** @param {{story: EmailStory}} props */
 function Calls({ story }) {
-  const { complete, calls } = callsOf(story);
+  const { data: caller, error, reload } = useCaller();
+  const { complete, calls } = callsOf(story, caller);
   const [shown, setShown] = useState('svc');
   const call = calls.find((one) => one.id === shown) ?? calls[0];
   return html`<${Section} title="The same call">
@@ -162,6 +186,8 @@ function Calls({ story }) {
       before you run the call.</p>`}
     <div><${Choice} label="Language" options=${calls.map((one) => [one.id, one.name])} value=${call.id}
       onChange=${setShown} /></div>
+    ${error && html`<${Failure} error=${error} />`}
+    ${caller && !caller.key && html`<${NewKeyButton} done=${reload} />`}
     <${Code} label="Call" wrap text=${call.text} />
   <//>`;
 }

@@ -16,16 +16,16 @@ export function Faults() {
   const action = useAction();
   const faults = useResource(() => api.get('/_sandbox/faults'), [api.selectedOrganization()], (event) =>
     event.type === 'request' || (event.type === 'change' && event.resource === 'faults'));
-  const add = async (/** @type {any} */ values) => {
+  const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     /** @type {import('control').NewFault} */
     const fault = { times: Number(values.times) };
-    if (values.operation) fault.operation = values.operation;
+    if (values.operation) fault.operation = /** @type {typeof fault.operation} */ (values.operation);
     if (Number(values.skip) > 0) fault.skip = Number(values.skip);
     if (values.status) fault.status = Number(values.status);
     if (values.body) fault.body = values.body;
     if (values.retryAfter) fault.headers = { 'retry-after': values.retryAfter };
     if (values.latency) fault.latency = values.latency;
-    if (values.drop) fault.drop = values.drop;
+    if (values.drop) fault.drop = /** @type {typeof fault.drop} */ (values.drop);
     await api.post('/_sandbox/faults', fault);
     faults.reload();
   };

@@ -2,10 +2,42 @@
 
 import { useContext, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
-import { useResource } from '../lib/data.js';
-import { Badge, Button, Code, Dialog, Failure, Field, FormDialog, Head, Page, Time, html } from '../lib/ui.js';
+import { asCaller } from '../lib/calls.js';
+import { loadAll, useResource } from '../lib/data.js';
+import { sendCommand } from '../lib/text.js';
+import { Badge, Button, Code, Copy, Dialog, Failure, Field, FormDialog, Head, Page, Time, html,
+  useAction, valueOf } from '../lib/ui.js';
 
-const SCOPES = ['emails:send', 'emails:read', 'contacts:manage', 'domains:manage', 'webhooks:manage'];
+/** The key of a hint, if it is a seeded one. @param {string | null} [hint] */
+const seededOf = (hint) => Object.values(api.SEEDED).find((key) => hint === `${key.slice(0, 11)}…`);
+
+/** The key, its header and the sender with which the commands of this page work. */
+export const useCaller = () => useResource(async () => {
+  const [header, domains] = await Promise.all([api.findKeyHeader(), loadAll('/_sandbox/domains')]);
+  const domain = domains.find((one) => one.name === 'sandbox.test' || one.verified) ?? { name: 'sandbox.test' };
+  return { key: api.knownKey(), header, from: `hello@${domain.name}` };
+}, [api.selectedOrganization()], (event) => event.type === 'request' && /domains\./.test(event.operation));
+
+/** Creates the key that the commands need, as the server shows no key twice. @param {{done: () => void}} props */
+export function NewKeyButton({ done }) {
+  const action = useAction();
+  return html`<p>The command needs a key of this organization, and the server shows no key twice. <${Button}
+    kind="small" onClick=${() => action(async () => { await api.key(); done(); })}>Use a new key<//></p>`;
+}
+
+/**
+ * A command that works for the selected organization.
+ * @param {{text: string, command: (from: string) => string}} props
+ */
+export function Hint({ text, command }) {
+  const { data, reload } = useCaller();
+  return data && html`<p>${text}</p>${data.key ? html`<${Code} label="Command" wrap
+    text=${asCaller(command(data.from), data.key)} />` : html`<${NewKeyButton} done=${reload} />`}`;
+}
+
+/** How to send an email. */
+export const SendHint = () => html`<${Hint} text="Send an email, and it appears here at once:"
+  command=${sendCommand} />`;
 
 export function Keys() {
   const page = useContext(Page);
@@ -14,10 +46,10 @@ export function Keys() {
   const [created, setCreated] = useState(/** @type {import('control').Key | null} */ (null));
   const keys = useResource(() => api.get('/_sandbox/keys'), [api.selectedOrganization()], (event) =>
     event.type === 'change' && event.resource === 'keys');
-  const add = async (/** @type {any} */ values) => {
-    const body = service === 'email' ? { service, mode: values.mode, scopes: SCOPES.filter((scope) =>
+  const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
+    const body = service === 'email' ? { service, mode: values.mode, scopes: api.SCOPES.filter((scope) =>
       values[scope]) } : { service, mode: values.mode, scope: values.scope };
-    setCreated(await api.post('/_sandbox/keys', body));
+    setCreated(await api.post('/_sandbox/keys', /** @type {import('control').NewKey} */ (body)));
     keys.reload();
   };
   const revoke = (/** @type {import('control').Key} */ key) => page.ask({ title: `Revoke ${key.hint}?`,
@@ -31,7 +63,8 @@ export function Keys() {
         class="stacked"><thead><tr><th>Key</th><th>Service</th><th>Mode</th><th>Scopes</th><th>Created</th><th><span
           class="sr">Revoke</span></th></tr></thead><tbody>
         ${keys.data.map((/** @type {import('control').Key} */ key) => html`<tr key=${key.id}><td
-          class="nowrap"><code>${key.hint}</code></td><td>${key.service}</td><td>${key.mode}</td>
+          class="nowrap"><code>${seededOf(key.hint) ?? key.hint}</code>${seededOf(key.hint) && html`<${Copy}
+            text=${seededOf(key.hint)} label="Copy the key" />`}</td><td>${key.service}</td><td>${key.mode}</td>
           <td><div class="actions">${(key.scopes ?? [key.scope]).map((scope) => html`<${Badge}
             value=${scope} />`)}</div></td><td class="nowrap"><${Time} at=${key.createdAt} /></td>
           <td class="right"><${Button} kind="quiet" icon="trash" label=${`Revoke ${key.hint}`} onClick=${() =>
@@ -41,12 +74,11 @@ export function Keys() {
     ${adding && html`<${FormDialog} title="Create key" action="Create" onClose=${() => setAdding(false)}
       onSubmit=${add}>
       <div class="row-fields"><${Field} label="Service"><select value=${service}
-        onChange=${(/** @type {any} */ event) => setService(event.target.value)} autofocus><option
+        onChange=${(/** @type {Event} */ event) => setService(valueOf(event))} autofocus><option
           value="email">email</option><option value="extraction">extraction</option></select><//>
         <${Field} label="Mode"><select name="mode"><option>test</option><option>live</option></select><//></div>
-      ${service === 'email' ? html`<fieldset class="stack" style=${{ border: 0, padding: 0, margin: 0 }}><legend
-        class="field"><span>Scopes</span></legend>${SCOPES.map((scope) => html`<label class="check"><input
-          type="checkbox" name=${scope} defaultChecked />${scope}</label>`)}</fieldset>`
+      ${service === 'email' ? html`<fieldset class="stack"><legend>Scopes</legend>${api.SCOPES.map((scope) =>
+        html`<label class="check"><input type="checkbox" name=${scope} defaultChecked />${scope}</label>`)}</fieldset>`
         : html`<${Field} label="Scope"><select
           name="scope"><option>full</option><option>extract_only</option></select><//>`}
     <//>`}

@@ -1,14 +1,15 @@
 // Delivered and received messages.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
 import { HtmlView, parse, remoteContent } from '../lib/frame.js';
 import { isRead, markAllRead, markRead } from '../lib/read.js';
 import { go, href } from '../lib/route.js';
-import { SEND, addressOf, nameOf, search, size } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, List, Search, Section, Split, Tabs, Time, html,
-  useAction } from '../lib/ui.js';
+import { addressOf, nameOf, search, size } from '../lib/text.js';
+import { Badge, Bar, Button, Code, Copy, Empty, Facts, Failure, Head, Icon, Linked, List, Page, Search, Section, Split,
+  Subject, Tabs, Time, html, useAction } from '../lib/ui.js';
+import { SendHint } from './keys.js';
 
 /** @typedef {import('control').Message} Message */
 /** @typedef {import('control').MessageSummaryList['data'][number]} MessageSummary */
@@ -20,47 +21,80 @@ export function Mailbox({ route }) {
   const { id } = route;
   const q = route.params.q ?? '';
   const [, update] = useState(0);
-  const params = useMemo(() => search(q, WORDS, /^\S+@\S+$/.test(q.trim()) ? 'to' : 'subject'), [q]);
-  const messages = useList('/_sandbox/messages', params, 'message');
+  const { params, problem } = useMemo(() => search(q, WORDS), [q]);
+  const messages = useList('/_sandbox/messages', params, 'message', id);
   const { items } = messages;
+  const failed = problem ?? messages.error;
+  const page = useContext(Page);
+  const action = useAction();
+  const [picked, setPicked] = useState(/** @type {Set<string>} */ (new Set()));
+  useEffect(() => setPicked(new Set()), [q]);
+  const pick = (/** @type {string} */ one) => setPicked((old) => new Set(old.has(one) ? [...old].filter((other) =>
+    other !== one) : [...old, one]));
   const at = items.findIndex((item) => item.id === id);
   const link = (/** @type {MessageSummary} */ item) => href('mailbox', item.id, { q });
   const step = (/** @type {number} */ by) => (at >= 0 && items[at + by] ? () => go(link(items[at + by])) : undefined);
+  const remove = async (/** @type {string[]} */ ids) => {
+    for (const one of ids) await api.del(`/_sandbox/messages/${one}`);
+    setPicked(new Set());
+  };
+  const removeMany = () => page.ask({
+    title: picked.size > 0 ? `Delete ${picked.size} selected ${picked.size === 1 ? 'message' : 'messages'}?` : q ?
+      `Delete all messages that match ${q}?` : 'Delete all messages?',
+    text: `${picked.size > 0 ? 'They' : 'Those that are not in view, too. They'} cannot be restored. Emails with their `
+      + 'statuses, webhooks, deliveries, domains and templates stay.',
+    action: 'Delete', danger: true,
+    run: async () => {
+      if (picked.size > 0) await remove([...picked]);
+      else await api.del('/_sandbox/messages', params);
+      if (!q || picked.has(id)) go(href('mailbox', '', { q }));
+    },
+  });
+  const removeOne = () => action(async () => {
+    const other = items[at + 1] ?? items[at - 1];
+    await remove([id]);
+    go(at >= 0 && other ? link(other) : href('mailbox', '', { q }), true);
+  }, 'The message was deleted');
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Subject, to:, from:, after:"
+    <div class="filters"><${Search} value=${q} hint="Address, subject, words, code, to:, from:"
       onSearch=${(/** @type {string} */ text) => go(href('mailbox', id, { q: text }), true)} />
       <${Button} icon="check" label="Mark all as read" disabled=${items.length === 0} onClick=${() =>
-        { markAllRead(items[0].id); update((n) => n + 1); }} /></div>
-    ${messages.error && html`<${Failure} error=${messages.error} retry=${messages.refresh} />`}
-    ${messages.loaded && items.length === 0 && !messages.error ? html`<${Nothing} searched=${q} />`
-    : html`<${List} label="Messages" items=${items} height=${58} selected=${id} linkOf=${link} back=${href('mailbox',
-      '', { q })} onEnd=${messages.more}
+        { markAllRead(items[0].id); update((n) => n + 1); }} />
+      <${Button} icon="trash" label=${picked.size > 0 ? 'Delete the selected messages' : q ?
+        'Delete all messages that match' : 'Delete all messages'} disabled=${items.length === 0 || problem}
+        onClick=${removeMany}>${picked.size > 0 && String(picked.size)}<//></div>
+    ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : messages.refresh} />`}
+    ${problem ? '' : messages.loaded && items.length === 0 && !failed ? html`<${Nothing} searched=${q} />`
+    : html`<${List} label="Messages" items=${items} height=${76} selected=${id} linkOf=${link} back=${href('mailbox',
+      '', { q })} onEnd=${messages.more} picked=${picked} onPick=${pick}
       rowClass=${(/** @type {MessageSummary} */ item) => (isRead(item.id) ? '' : 'unread')}
-      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong">${item.subject ||
-        '(no subject)'}</span><${Time} at=${item.createdAt} /></div>
-        <div class="line second"><span>${item.direction === 'incoming' ? html`from ${nameOf(item.from)}, to ` :
-          ''}${item.recipient}</span>${item.direction === 'incoming' && html`<${Badge} value="received" />`}</div>
+      row=${(/** @type {MessageSummary} */ item) => html`<div class="line"><span class="strong"
+        dir="auto">${item.subject || '(no subject)'}</span>${item.attachments > 0 && html`<${Icon}
+          name="attachment" /><span class="sr">${item.attachments} attachments</span>`}<${Time}
+            at=${item.createdAt} /></div>
+        <div class="line"><span><bdi>${nameOf(item.from)}</bdi> to ${item.recipient}</span>${item.direction ===
+          'incoming' && html`<${Badge} value="received" />`}</div>
+        <div class="line second"><span dir="auto">${item.preview || '(no text)'}</span></div>
         ${!isRead(item.id) && html`<span class="sr">unread</span>`}`} />`}`;
   return html`
     <${Head} title="Mailbox" />
     <${Split} open=${id} list=${list} detail=${id ? html`<${MessageView} key=${id} id=${id} tab=${route.params.tab}
-      q=${q} previous=${step(-1)} next=${step(1)} onRead=${() => update((n) => n + 1)} />`
+      q=${q} previous=${step(-1)} next=${step(1)} onDelete=${removeOne} onRead=${() => update((n) => n + 1)} />`
     : html`<${Empty} title="No message is open">Use <kbd>j</kbd> and <kbd>k</kbd> to go through the list.<//>`} />`;
 }
 
 /** @param {{searched: string}} props */
 function Nothing({ searched }) {
-  if (searched) return html`<${Empty} title="No message matches">Search for a part of the subject, a complete address,
-    or use <code>to:</code>, <code>from:</code> and <code>after:</code>.<//>`;
-  return html`<${Empty} title="The mailbox is empty">Send an email, and it appears here at once:
-    <${Code} label="Command" wrap
-      text=${SEND} /><//>`;
+  if (searched) return html`<${Empty} title="No message matches">Search for a part of an address, a name, words or a
+    code, or use <code>to:</code>, <code>from:</code>, <code>subject:</code> and <code>after:</code>.<//>`;
+  return html`<${Empty} title="The mailbox is empty"><${SendHint} /><//>`;
 }
 
 /**
- * @param {{id: string, tab?: string, q: string, previous?: () => void, next?: () => void, onRead: () => void}} props
+ * @param {{id: string, tab?: string, q: string, previous?: () => void, next?: () => void, onDelete: () => void,
+ *   onRead: () => void}} props
  */
-function MessageView({ id, tab, q, previous, next, onRead }) {
+function MessageView({ id, tab, q, previous, next, onDelete, onRead }) {
   const { data: message, error } = useResource(() => api.get(`/_sandbox/messages/${id}`), [id,
     api.selectedOrganization()]);
   useEffect(() => {
@@ -69,18 +103,17 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
     onRead();
   }, [message?.id]);
   const action = useAction();
-  const bar = html`<div class="detail-bar">
-    <span class="only-narrow"><${Button} kind="quiet" icon="back" label="Back to the list" onClick=${() =>
-      go(href('mailbox', '', { q }))} /></span>
+  const bar = html`<${Bar} back=${href('mailbox', '', { q })}>
     <${Button} kind="quiet" icon="up" label="Previous message (k)" disabled=${!previous} onClick=${previous} />
     <${Button} kind="quiet" icon="down" label="Next message (j)" disabled=${!next} onClick=${next} />
     <span class="spacer"></span>
     <${Copy} text=${id} label="Copy ID" />
+    <${Button} kind="quiet" icon="trash" label="Delete the message" onClick=${onDelete} />
     <${Button} kind="quiet" icon="download" label="Download the source" onClick=${() => action(async () =>
       save(await api.blob(`/_sandbox/messages/${id}/raw`), `${id}.eml`))} />
     ${message?.emailId && html`<a class="button" href=${href('emails', message.emailId)}
       title="Requests, statuses and deliveries of the email">Story</a>`}
-  </div>`;
+  <//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!message) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   /** @type {[string, string, number?][]} */
@@ -97,7 +130,7 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
   const label = tabs.find(([one]) => one === shown)?.[1];
   return html`
     <div class="detail-head">${bar}
-      <h2>${message.subject || '(no subject)'}</h2>
+      <${Subject} text=${message.subject} />
       <${Facts} rows=${[['From', message.from], ['To', message.to.join(', ')], ['Cc', message.cc.join(', ')],
         ['Delivered to', message.to.length === 1 && message.cc.length === 0 &&
           addressOf(message.to[0]) === message.recipient ? null : message.recipient],
@@ -111,7 +144,8 @@ function MessageView({ id, tab, q, previous, next, onRead }) {
     <div class="detail-body" role="tabpanel" tabindex="0" aria-label=${label}>
       ${shown === 'html' && html`<${HtmlView} content=${message.html} title=${`HTML of ${message.subject}`}
         images=${() => embedded(message)} />`}
-      ${shown === 'text' && html`<div class="text-body" tabindex="0">${message.text}</div>`}
+      ${shown === 'text' && html`<div class="text-body" dir="auto" tabindex="0"><${Linked}
+        text=${message.text ?? ''} /></div>`}
       ${shown === 'links' && html`<${Links} message=${message} />`}
       ${shown === 'attachments' && html`<${Attachments} message=${message} />`}
       ${shown === 'headers' && html`<div class="pad"><${Headers} headers=${message.headers} /></div>`}
@@ -190,10 +224,11 @@ function Links({ message }) {
       class="actions">${message.codes.map((code) => html`<${Copy} text=${code} label=${`Copy ${code}`}><span
         class="mono">${code}</span><//>`)}</div><//>`}
     ${message.links.length > 0 && html`<${Section} title="Links"><div
-      class="table-box"><table><thead><tr><th>Text</th><th>URL</th><th><span class="sr">Copy</span></th></tr></thead>
-      <tbody>${message.links.map((link) => html`<tr><td>${link.text ?? html`<span class="muted">none</span>`}</td><td
-        class="mono">${/^https?:/i.test(link.url) ? html`<a href=${link.url} target="_blank"
-          rel="noopener noreferrer">${link.url}</a>` : link.url}</td><td class="right"><${Copy} text=${link.url}
+      class="table-box"><table><thead><tr><th>Text</th><th>Leads to</th><th><span
+        class="sr">Copy</span></th></tr></thead><tbody>${message.links.map((link) => html`<tr><td
+        dir="auto">${link.text ?? html`<span class="muted">none</span>`}</td><td class="mono"><${Linked}
+          text=${link.url} />${link.tracked_url && html`<div class="muted">tracked: <${Linked}
+          text=${link.tracked_url} /></div>`}</td><td class="right"><${Copy} text=${link.url}
             label="Copy URL" /></td></tr>`)}</tbody></table></div><//>`}
   </div>`;
 }
@@ -223,18 +258,18 @@ function Attachment({ message, one, n }) {
   return html`<div class="tile">
     <div class="tile-image">${picture ? html`<img src=${picture.url} alt=${name} />` : html`<${Icon}
       name="attachment" />`}</div>
-    <div class="tile-text"><div><div>${name}</div><small>${one.contentType} · ${size(one.size)}</small>${notice &&
-      html`<small>${notice}</small>`}</div>
+    <div class="tile-text"><div><div dir="auto">${name}</div><small>${one.contentType} · ${size(one.size)}</small>${
+      notice && html`<small>${notice}</small>`}</div>
       <${Button} kind="quiet" icon="download" label=${`Download ${name}`} onClick=${() => action(async () =>
         save(await api.blob(attachmentPath(message, n)), name))} /></div>
   </div>`;
 }
 
-/** @param {{headers: Record<string, any>}} props */
+/** @param {{headers: Record<string, unknown>}} props */
 export function Headers({ headers }) {
   return html`<div class="table-box" tabindex="0"><table><thead><tr><th>Name</th><th>Value</th></tr></thead><tbody>
     ${Object.entries(headers).flatMap(([name, value]) => String(value).split('\n').map((one) => html`<tr><td
-      class="nowrap">${name}</td><td class="mono">${one}</td></tr>`))}
+      class="nowrap">${name}</td><td class="mono" dir="auto">${one}</td></tr>`))}
   </tbody></table></div>`;
 }
 
@@ -261,7 +296,7 @@ function Checks({ message }) {
     return found ? String(found[1]) : '';
   };
   const domain = addressOf(message.from).split('@')[1]?.toLowerCase() ?? '';
-  /** @type {[string, string, any][]} */
+  /** @type {[string, string, import('../lib/ui.js').Children][]} */
   const rows = [];
   const verdicts = message.authentication;
   if (verdicts) {

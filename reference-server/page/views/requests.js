@@ -5,8 +5,8 @@ import * as api from '../lib/api.js';
 import { useList, useResource } from '../lib/data.js';
 import { go, href } from '../lib/route.js';
 import { duration, pretty, search, size } from '../lib/text.js';
-import { Badge, Button, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time,
-  html } from '../lib/ui.js';
+import { Badge, Bar, Code, Copy, Empty, Facts, Failure, Head, List, Search, Section, Split, Time, html,
+  valueOf } from '../lib/ui.js';
 
 /** @typedef {import('control').LoggedRequest} LoggedRequest */
 
@@ -16,20 +16,24 @@ const WORDS = ['operation', 'status', 'key', 'after'];
 export function Requests({ route }) {
   const { id } = route;
   const { q = '', status = '' } = route.params;
-  const params = useMemo(() => ({ ...search(q, WORDS, q.trim().startsWith('key_') ? 'key' : 'operation'), ...(status &&
-    { status }) }), [q, status]);
-  const requests = useList('/_sandbox/requests', params, 'request');
+  const { params, problem } = useMemo(() => {
+    const { params, problem } = search(q, WORDS);
+    if (status) params.status = status;
+    return { params, problem };
+  }, [q, status]);
+  const requests = useList('/_sandbox/requests', params, 'request', id);
+  const failed = problem ?? requests.error;
   const back = href('requests', '', { q, status });
   const list = html`
-    <div class="filters"><${Search} value=${q} hint="Operation, status:422, key:…"
+    <div class="filters"><${Search} value=${q} hint="Operation, address, words, status:, key:, after:"
       onSearch=${(/** @type {string} */ text) => go(href('requests', id, { q: text, status }), true)} />
-      <select aria-label="Status" value=${status} onChange=${(/** @type {any} */ event) => go(href('requests', id, { q,
-        status: event.target.value }), true)}>
+      <select aria-label="Status" value=${status} onChange=${(/** @type {Event} */ event) =>
+        go(href('requests', id, { q, status: valueOf(event) }), true)}>
         <option value="">Any status</option>${['2xx', '4xx', '5xx'].map((one) => html`<option
           value=${one}>${one}</option>`)}
       </select></div>
-    ${requests.error && html`<${Failure} error=${requests.error} retry=${requests.refresh} />`}
-    ${requests.loaded && requests.items.length === 0 && !requests.error
+    ${failed && html`<${Failure} error=${failed} retry=${problem ? undefined : requests.refresh} />`}
+    ${problem ? '' : requests.loaded && requests.items.length === 0 && !failed
       ? html`<${Empty} title=${q || status ? 'No request matches' : 'No request came in yet'}>The log holds the newest
         1000 requests since the server started.<//>`
       : html`<${List} label="Requests" items=${requests.items} height=${58} selected=${id} back=${back}
@@ -49,9 +53,7 @@ export function Requests({ route }) {
 function Detail({ id, back }) {
   const { data: request, error } = useResource(() => api.get(`/_sandbox/requests/${id}`), [id,
     api.selectedOrganization()]);
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
-    label="Back to the list" onClick=${() => go(back)} /></span>
-    <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /></div>`;
+  const bar = html`<${Bar} back=${back}><code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error.status === 404 ?
     { message: 'The log no longer has this request. It holds the newest 1000 requests since the server started.' } :
       error} />`;

@@ -5,8 +5,8 @@ import * as api from '../lib/api.js';
 import { loadAll, useResource } from '../lib/data.js';
 import { HtmlView } from '../lib/frame.js';
 import { go, href } from '../lib/route.js';
-import { Button, Code, Empty, Failure, Field, FormDialog, Head, List, Page, Section, Split, Tabs, Time,
-  html } from '../lib/ui.js';
+import { Bar, Button, Code, Empty, Failure, Field, FormDialog, Head, List, Page, Section, Split, Tabs, Time,
+  html, valueOf } from '../lib/ui.js';
 import { CompatibilityTab } from './mailbox.js';
 
 /** @param {{route: import('../lib/route.js').Route}} props */
@@ -16,11 +16,11 @@ export function Templates({ route }) {
   const templates = useResource(() => loadAll('/_sandbox/templates'), [api.selectedOrganization()], (event) =>
     event.type === 'change' && event.resource === 'templates');
   const [saved, setSaved] = useState(0);
-  const save = async (/** @type {any} */ values) => {
+  const save = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     const name = editing?.id ?? values.id;
-    /** @type {any} */
+    /** @type {import('control').NewTemplate} */
     const body = {};
-    for (const part of ['subject', 'html', 'text']) if (values[part]) body[part] = values[part];
+    for (const part of /** @type {const} */ (['subject', 'html', 'text'])) if (values[part]) body[part] = values[part];
     await api.put(`/_sandbox/templates/${encodeURIComponent(name)}`, body);
     await templates.reload();
     setSaved((n) => n + 1);
@@ -34,7 +34,7 @@ export function Templates({ route }) {
       onEnd=${() => {}} linkOf=${(/** @type {import('control').TemplateSummary} */ item) => href('templates', item.id)}
       row=${(/** @type {import('control').TemplateSummary} */ item) => html`<div class="line"><span
         class="strong">${item.id}</span><${Time} at=${item.updatedAt ?? item.createdAt} /></div><div
-          class="line second"><span>${item.subject ?? '(no subject)'}</span></div>`} />`;
+          class="line second"><span dir="auto">${item.subject ?? '(no subject)'}</span></div>`} />`;
   return html`<${Head} title="Templates"><${Button} kind="primary" icon="plus" onClick=${() =>
     setEditing({})}>New template<//><//>
     <${Split} open=${id} list=${list} detail=${id ? html`<${Template} key=${`${id} ${saved}`} id=${id}
@@ -60,12 +60,11 @@ function Template({ id, tab, onEdit, onDelete }) {
   const path = `/_sandbox/templates/${encodeURIComponent(id)}`;
   const { data: template, error } = useResource(() => api.get(path), [id, api.selectedOrganization()], (event) =>
     event.type === 'change' && event.resource === 'templates');
-  const bar = html`<div class="detail-bar"><span class="only-narrow"><${Button} kind="quiet" icon="back"
-    label="Back to the list" onClick=${() => go(href('templates'))} /></span><span class="spacer"></span>
+  const bar = html`<${Bar} back=${href('templates')}><span class="spacer"></span>
     ${template && html`<${Button} onClick=${() => onEdit(template)}>Edit<//><${Button} kind="quiet" icon="trash"
       label="Delete the template" onClick=${() => page.ask({ title: `Delete ${id}?`,
         text: 'Emails that name it are refused from now on.', action: 'Delete', danger: true,
-      run: async () => { await api.del(path); onDelete(); go(href('templates')); } })} />`}</div>`;
+      run: async () => { await api.del(path); onDelete(); go(href('templates')); } })} />`}<//>`;
   if (error) return html`<div class="detail-head">${bar}</div><${Failure} error=${error} />`;
   if (!template) return html`<div class="detail-head">${bar}</div><p class="loading">Loading…</p>`;
   return html`<${Rendered} key=${`${api.selectedOrganization()} ${id}`} id=${id} bar=${bar} path=${path}
@@ -73,8 +72,9 @@ function Template({ id, tab, onEdit, onDelete }) {
 }
 
 /**
- * The template with variables as an email would have it. @param {{id: string, bar: any, path: string, template:
- * import('control').Template, tab?: string}} props
+ * The template with variables as an email would have it.
+ * @param {{id: string, bar: import('../lib/ui.js').Children, path: string, template: import('control').Template,
+ *   tab?: string}} props
  */
 function Rendered({ id, bar, path, template, tab }) {
   const parts = [template.subject, template.html, template.text].filter(Boolean).join('\n');
@@ -88,7 +88,7 @@ function Rendered({ id, bar, path, template, tab }) {
   }, [variables]);
   const { data, error } = useResource(async () => api.post(`${path}/render`, { variables: parse(settled) }), [settled,
     parts]);
-  const [rendered, setRendered] = useState(/** @type {any} */ (null));
+  const [rendered, setRendered] = useState(/** @type {import('control').RenderedTemplate | null} */ (null));
   // What was rendered last stays, so that typing does not make the preview flicker.
   useEffect(() => {
     if (data) setRendered(data);
@@ -101,13 +101,13 @@ function Rendered({ id, bar, path, template, tab }) {
   if (template.html) tabs.push(['compatibility', 'Compatibility']);
   tabs.push(['source', 'Source']);
   const shown = tabs.some(([one]) => one === tab) ? tab : tabs[0][0];
-  return html`<div class="detail-head">${bar}<h2>${id}</h2><p
+  return html`<div class="detail-head">${bar}<h2>${id}</h2><p dir="auto"
     class="muted">${shownParts?.subject ?? template.subject ?? '(no subject)'}</p>
       ${/\{[{%]/.test(parts) && html`<${Field} label="Variables"
         hint="A JSON object. The preview is what an email with these variables contains."><textarea
           rows=${Math.min(variables.split('\n').length, 12)} spellcheck=${false} value=${variables}
-        onInput=${(/** @type {any} */ event) => { setVariables(event.target.value); sessionStorage.setItem(stored,
-          event.target.value); }}></textarea><//>`}
+        onInput=${(/** @type {Event} */ event) => { setVariables(valueOf(event)); sessionStorage.setItem(stored,
+          valueOf(event)); }}></textarea><//>`}
       ${error && html`<${Failure} error=${error} />`}</div>
     <${Tabs} label="Parts of the template" tabs=${tabs} value=${shown} onChange=${(/** @type {string} */ one) =>
       go(href('templates', id, { tab: one }), true)} />
@@ -115,7 +115,8 @@ function Rendered({ id, bar, path, template, tab }) {
       ${shown === 'source' ? html`<div class="pad">${/** @type {const} */ (['subject', 'html',
         'text']).filter((part) => template[part]).map((part) => html`<${Section} title=${NAMES[part]}><${Code}
           label=${NAMES[part]} wrap text=${template[part]} /><//>`)}</div>`
-        : shownParts && (shown === 'text' ? html`<div class="text-body" tabindex="0">${shownParts.text}</div>`
+        : shownParts && (shown === 'text' ? html`<div class="text-body" dir="auto"
+          tabindex="0">${shownParts.text}</div>`
         : shown === 'preview' ? html`<${HtmlView} content=${shownParts.html} title=${`Preview of ${id}`} />`
         : html`<${CompatibilityTab} content=${shownParts.html} />`)}
     </div>`;

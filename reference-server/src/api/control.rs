@@ -21,6 +21,7 @@ mod requests;
 mod reset;
 pub(crate) mod seed;
 mod templates;
+mod webhooks;
 
 use crate::api::framework::route::Routes;
 use crate::control::server;
@@ -46,6 +47,7 @@ pub(crate) fn routes(r: &mut Routes) {
     extractions::routes(r);
     requests::routes(r);
     notifications::routes(r);
+    webhooks::routes(r);
     deliveries::routes(r);
     faults::routes(r);
 }

@@ -204,5 +204,6 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "views/mailbox.js",
         "views/requests.js",
         "views/templates.js",
+        "views/webhooks.js",
     ]
 });

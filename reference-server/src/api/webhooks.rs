@@ -87,7 +87,7 @@ fn check_new(
 
 /// Validates a webhook URL. A public server accepts only `https` for the email service, as its
 /// reference says, and any absolute http(s) URL for the extraction service
-/// (`docs/undocumented/email-service.md#webhook-urls`). An address that the attempts would refuse is
+/// (`docs/undocumented/services.md#webhook-urls`). An address that the attempts would refuse is
 /// refused here, if the URL names it.
 pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Result<(), String> {
     let not_a_url = "must be an absolute http(s) URL";
@@ -113,7 +113,7 @@ pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Resul
 }
 
 /// Maximum number of event names of a webhook, repeated ones included
-/// (`docs/undocumented/both-services.md#bounds`).
+/// (`reference-server/LIMITS.md`).
 const MAX_EVENTS: usize = 100;
 
 /// Validates event names: at least one, all known. Duplicates are dropped.

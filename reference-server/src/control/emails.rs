@@ -23,6 +23,8 @@ pub(crate) const STORY: Endpoint<(), EmailStory> =
     Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
 pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> =
     Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
+pub(crate) const SEND: Endpoint<(), EmailRecord> =
+    Endpoint::new(POST, "/_sandbox/emails/{id}/send", "Send a scheduled email now");
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -200,6 +202,11 @@ impl Emails<'_> {
     /// deliveries with their attempts.
     pub fn story(&self, id: &str) -> Request<EmailStory> {
         self.0.call(&STORY, &[id])
+    }
+
+    /// Sends a scheduled email now.
+    pub fn send_now(&self, id: &str) -> Request<EmailRecord> {
+        self.0.call(&SEND, &[id])
     }
 
     /// Makes an event of an email happen, and notifies the webhooks.

@@ -46,7 +46,7 @@ pub(crate) enum KeyService {
 }
 
 /// Whether a key is a live or a test key
-/// (`docs/undocumented/both-services.md#live-and-test-keys`).
+/// (`docs/undocumented/README.md#live-and-test-keys`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

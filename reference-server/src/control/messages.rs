@@ -201,6 +201,10 @@ pub struct MessageSummary {
     pub recipient: String,
     /// The subject; empty if there is none.
     pub subject: String,
+    /// The first words of its text.
+    pub preview: String,
+    /// How many attachments it has.
+    pub attachments: usize,
     /// When it arrived.
     pub created_at: Timestamp,
 }

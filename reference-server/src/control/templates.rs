@@ -1,5 +1,5 @@
 //! Templates, which the `templateId` of an email refers to
-//! (`docs/undocumented/email-service.md#templates`).
+//! (`docs/undocumented/services.md#templates`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -93,8 +93,8 @@ impl Part {
     }
 }
 
-/// The body of a delivery (`docs/extraction-service/events.md`,
-/// `docs/undocumented/email-service.md#delivery-payload`).
+/// The body of a delivery (`docs/extraction-service/README.md#events`,
+/// `docs/undocumented/services.md#delivery-payload`).
 pub(crate) fn body(
     event: &str,
     id: &str,

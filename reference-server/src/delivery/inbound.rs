@@ -1,7 +1,7 @@
 //! Incoming mail: stored for each recipient in a verified domain, with one source for all,
 //! and announced to the owner's webhooks as `email.received`
-//! (`docs/undocumented/email-service.md#delivery-payload`,
-//! `docs/undocumented/email-service.md#mailboxes`).
+//! (`docs/undocumented/services.md#delivery-payload`,
+//! `docs/undocumented/services.md#mailboxes`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
 use crate::delivery::emit::{Part, emit};
 use crate::mail::mime::Incoming;
+use crate::mail::preview::preview;
 use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -78,6 +79,8 @@ pub(crate) struct AuthenticatedMessage {
     /// Empty if the source cannot be parsed as a message, like `subject`.
     from: String,
     subject: String,
+    preview: String,
+    attachments: usize,
     /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
     /// `message` without the closing brace.
     content: Part,
@@ -100,10 +103,22 @@ pub(crate) async fn parse(
         };
         json.pop();
         let has_content = message.is_some();
-        let (from, subject) =
-            message.map_or_else(Default::default, |content| (content.from, content.subject));
+        let (from, subject, preview, attachments) =
+            message.map_or_else(Default::default, |content| {
+                let preview = preview(content.html.as_deref(), content.text.as_deref());
+                (content.from, content.subject, preview, content.attachments.len())
+            });
         let (content, source) = (Part::new(json), NewBody::new(source));
-        Ok(AuthenticatedMessage { from, subject, content, has_content, results, source })
+        Ok(AuthenticatedMessage {
+            from,
+            subject,
+            preview,
+            attachments,
+            content,
+            has_content,
+            results,
+            source,
+        })
     };
     heavy::run(read).await
 }
@@ -137,6 +152,8 @@ fn insert(
         domain,
         sender: &message.from,
         subject: &message.subject,
+        preview: &message.preview,
+        attachments: message.attachments,
         authentication: results.as_deref(),
         source: bodies::put(tx, &message.source)?,
     };

@@ -1,7 +1,7 @@
 //! Bodies of webhook deliveries: the types that they are serialized from, which also
-//! describe them in `/openapi.json` (`docs/extraction-service/events.md`,
-//! `docs/undocumented/email-service.md#delivery-payload`,
-//! `docs/undocumented/extraction-service.md#extraction-error`).
+//! describe them in `/openapi.json` (`docs/extraction-service/README.md#events`,
+//! `docs/undocumented/services.md#delivery-payload`,
+//! `docs/undocumented/services.md#extraction-error`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

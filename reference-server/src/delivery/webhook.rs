@@ -1,7 +1,7 @@
 //! Attempts of deliveries to webhooks: the exact bytes that were stored, signed with the current
-//! secret (`docs/email-service/events.md#signature`, `docs/extraction-service/events.md#signature`,
-//! `docs/undocumented/email-service.md#retry-schedule`,
-//! `docs/undocumented/extraction-service.md#retry-schedule`).
+//! secret (`docs/email-service/webhooks.md#signature`, `docs/extraction-service/README.md#signature`,
+//! `docs/undocumented/services.md#retry-schedule`,
+//! `docs/undocumented/services.md#extraction-retries`).
 
 use std::sync::Arc;
 use std::time::Duration;

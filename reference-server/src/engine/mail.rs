@@ -82,7 +82,7 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     // Check again: the domain of a scheduled email may have been deleted since
-    // (`docs/undocumented/email-service.md#addresses`).
+    // (`docs/undocumented/services.md#addresses`).
     let verified = email.scheduled_at.is_none()
         || domains::is_verified(tx.reader(), email.organization, email.sender_domain())?;
     let mut relayed = false;

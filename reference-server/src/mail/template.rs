@@ -1,5 +1,5 @@
 //! Email templates: an undefined variable is an error
-//! (`docs/undocumented/email-service.md#templates`).
+//! (`docs/undocumented/services.md#templates`).
 
 use std::io;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! Email addresses, domain names and custom header fields in requests
-//! (`docs/undocumented/email-service.md#addresses`,
-//! `docs/undocumented/email-service.md#invalid-content`). Error messages never repeat
+//! (`docs/undocumented/services.md#addresses`,
+//! `docs/undocumented/services.md#invalid-content`). Error messages never repeat
 //! the input.
 
 use std::borrow::Cow;

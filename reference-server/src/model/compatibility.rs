@@ -11,27 +11,27 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Compatibility {
-    /// `docs/undocumented/both-services.md#create-status`
+    /// `docs/undocumented/README.md#create-status`
     pub(crate) create_status: CreateStatus,
-    /// `docs/undocumented/both-services.md#list-shape`
+    /// `docs/undocumented/README.md#list-shape`
     pub(crate) list_shape: Wrapping,
-    /// `docs/undocumented/both-services.md#error-format`
+    /// `docs/undocumented/README.md#error-format`
     pub(crate) error_format: ErrorFormat,
-    /// `docs/undocumented/both-services.md#idempotency`
+    /// `docs/undocumented/README.md#idempotency`
     pub(crate) idempotency: Idempotency,
-    /// `docs/undocumented/both-services.md#resource-shape`
+    /// `docs/undocumented/README.md#resource-shape`
     pub(crate) resource_shape: Wrapping,
-    /// `docs/undocumented/extraction-service.md#extraction-error`
+    /// `docs/undocumented/services.md#extraction-error`
     pub(crate) extraction_error: ExtractionErrorType,
-    /// `docs/undocumented/email-service.md#key-header`
+    /// `docs/undocumented/services.md#key-header`
     #[serde(deserialize_with = "header_name")]
     pub(crate) key_header: HeaderName,
-    /// `docs/undocumented/email-service.md#contact-pages`
+    /// `docs/undocumented/services.md#contact-pages`
     pub(crate) contact_pages: ContactPages,
-    /// `docs/undocumented/email-service.md#webhook-test`
+    /// `docs/undocumented/services.md#webhook-test`
     #[serde(deserialize_with = "field_name")]
     pub(crate) test_status_field: String,
-    /// `docs/undocumented/both-services.md#unknown-request-fields`
+    /// `docs/undocumented/README.md#unknown-request-fields`
     pub(crate) unknown_fields: UnknownFields,
     /// The settings so far, by name.
     #[serde(skip)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const INBOUND_HOST: &str = "inbound.sandbox.localhost";
 
 /// The records that a domain has to publish
-/// (`docs/undocumented/email-service.md#dns-records`), in the documented order: MX,
+/// (`docs/undocumented/services.md#dns-records`), in the documented order: MX,
 /// SPF, DKIM, DMARC.
 ///
 /// `public_key` is the value of `SigningKey::record`.

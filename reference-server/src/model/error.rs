@@ -1,5 +1,5 @@
 //! Errors of the HTTP APIs: codes, statuses, messages and details
-//! (`docs/undocumented/both-services.md#error-statuses`).
+//! (`docs/undocumented/README.md#error-statuses`).
 
 use std::borrow::Cow;
 
@@ -226,7 +226,7 @@ pub(crate) struct Problems {
 }
 
 /// Maximum number of invalid fields in an error
-/// (`docs/undocumented/both-services.md#size-limits`).
+/// (`docs/undocumented/README.md#size-limits`).
 const MAX_PROBLEMS: usize = 100;
 
 impl Problems {

@@ -16,8 +16,8 @@ macro_rules! events {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// When it occurs (`docs/email-service/events.md`,
-            /// `docs/extraction-service/events.md`).
+            /// When it occurs (`docs/email-service/webhooks.md#events`,
+            /// `docs/extraction-service/README.md#events`).
             #[cfg(feature = "server")]
             pub(crate) const fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)* }
@@ -55,7 +55,7 @@ events! {
 
 impl Event {
     /// Event name of the test operation. Webhooks cannot subscribe to it
-    /// (`docs/undocumented/email-service.md#webhook-test`).
+    /// (`docs/undocumented/services.md#webhook-test`).
     pub(crate) const TEST: &str = "webhook.test";
 
     pub(crate) fn parse(service: Service, name: &str) -> Option<Self> {

@@ -1,5 +1,5 @@
 //! Ids: UUIDv7 with a type prefix, so that they sort by creation and new rows go to the
-//! end of every index (`docs/undocumented/both-services.md#identifiers`).
+//! end of every index (`docs/undocumented/README.md#identifiers`).
 
 use std::sync::Mutex;
 

@@ -1,5 +1,5 @@
 //! Budgets of memory for what is large, in KiB each, of all servers of this process: what does not
-//! fit waits (`docs/undocumented/both-services.md#bounds`).
+//! fit waits (`reference-server/LIMITS.md`).
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 

@@ -1,4 +1,4 @@
-//! [`OneOrMany`]: a field of type `string | string[]` (`docs/email-service/emails.md`).
+//! [`OneOrMany`]: a field of type `string | string[]` (`docs/email-service/README.md#emails`).
 
 use std::borrow::Cow;
 

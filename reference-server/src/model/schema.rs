@@ -32,7 +32,7 @@ macro_rules! formats {
 pub(crate) use formats;
 
 formats! {
-    /// RFC 3339 in UTC with milliseconds (`docs/undocumented/both-services.md#timestamps`).
+    /// RFC 3339 in UTC with milliseconds (`docs/undocumented/README.md#timestamps`).
     Time => json_schema!({"type": "string", "format": "date-time"}),
 
     /// The time to send an email. The server also accepts other forms than `date-time`.
@@ -49,7 +49,7 @@ formats! {
         "examples": ["90s", "250ms"],
     }),
 
-    /// `a@b` or `Name <a@b>` (`docs/undocumented/email-service.md#addresses`).
+    /// `a@b` or `Name <a@b>` (`docs/undocumented/services.md#addresses`).
     Mailbox => json_schema!({
         "type": "string",
         "format": "mailbox",

@@ -1,7 +1,7 @@
 //! The lifecycle of an email: the status of each recipient, the transitions between
 //! statuses, and the status of the email as a whole
-//! (`docs/undocumented/email-service.md#status-transitions`,
-//! `docs/undocumented/email-service.md#several-recipients`).
+//! (`docs/undocumented/services.md#status-transitions`,
+//! `docs/undocumented/services.md#several-recipients`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! Timestamps: integer milliseconds internally, ISO 8601 in requests, RFC 3339 with
-//! milliseconds and `Z` in responses (`docs/undocumented/both-services.md#timestamps`).
+//! milliseconds and `Z` in responses (`docs/undocumented/README.md#timestamps`).
 
 use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
 

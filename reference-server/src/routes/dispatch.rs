@@ -125,7 +125,7 @@ async fn handle_documented(
     if key.is_err() {
         recording.not_authenticated().await;
     }
-    // The format of this error is documented (`docs/extraction-service/errors.md`), so no setting
+    // The format of this error is documented (`docs/extraction-service/README.md#authentication-and-scopes`), so no setting
     // changes it.
     let format_of = |status: StatusCode| match operation.service() {
         Service::Extraction if status == StatusCode::UNAUTHORIZED => ErrorFormat::Nested,
@@ -139,7 +139,7 @@ async fn handle_documented(
             recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
             faults::save(&app.store, updates).await;
             // These checks follow authentication, in the order of
-            // `docs/undocumented/both-services.md#order-of-checks`.
+            // `docs/undocumented/README.md#order-of-checks`.
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;

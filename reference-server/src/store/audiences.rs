@@ -20,7 +20,7 @@ pub(crate) struct Audience {
 }
 
 /// Maximum number of audiences of an organization: a list has all of them
-/// (`docs/undocumented/both-services.md#bounds`).
+/// (`reference-server/LIMITS.md`).
 const MAX_AUDIENCES: usize = 10_000;
 
 /// Inserts an audience, by default with a new ID.

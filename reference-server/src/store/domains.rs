@@ -51,7 +51,7 @@ pub(crate) struct NewDomain<'a> {
 }
 
 /// Maximum number of domains of an organization: a list has all of them
-/// (`docs/undocumented/both-services.md#bounds`).
+/// (`reference-server/LIMITS.md`).
 const MAX_DOMAINS: usize = 1_000;
 
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
@@ -172,7 +172,7 @@ pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, ApiErr
 }
 
 /// Whether an organization may send from this domain. A subdomain of a verified domain
-/// must be verified itself (`docs/undocumented/email-service.md#addresses`).
+/// must be verified itself (`docs/undocumented/services.md#addresses`).
 pub(crate) fn is_verified(
     reader: Reader<'_>,
     organization: i64,

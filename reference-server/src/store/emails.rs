@@ -33,6 +33,10 @@ pub(crate) struct EmailFields {
     pub(crate) domain: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
+    /// The first words.
+    pub(crate) preview: String,
+    /// How many there are.
+    pub(crate) attachments: usize,
 }
 
 #[derive(Debug)]
@@ -112,7 +116,7 @@ impl StoredEmail {
         }
     }
 
-    /// The JSON form of the email (`docs/undocumented/email-service.md#email-fields`).
+    /// The JSON form of the email (`docs/undocumented/services.md#email-fields`).
     pub(crate) fn view(&self) -> EmailJson<'_> {
         let fields = &self.fields;
         EmailJson {

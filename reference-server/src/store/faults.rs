@@ -37,7 +37,7 @@ impl Owned {
 pub(crate) struct Faults(Mutex<Vec<Owned>>);
 
 /// Maximum number of faults of an organization, and of the bytes of their definitions together:
-/// all of them are in memory (`docs/undocumented/both-services.md#bounds`).
+/// all of them are in memory (`reference-server/LIMITS.md`).
 const MAX_FAULTS: usize = 200;
 const MAX_DEFINITIONS: usize = 16 << 20;
 

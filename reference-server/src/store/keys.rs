@@ -73,7 +73,7 @@ impl Keys {
 }
 
 /// Maximum number of keys of an organization: all of them are in memory, and a list has all of
-/// them (`docs/undocumented/both-services.md#bounds`).
+/// them (`reference-server/LIMITS.md`).
 const MAX_KEYS: usize = 1_000;
 
 /// Stores a new key. It becomes valid when the transaction commits.

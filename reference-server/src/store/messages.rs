@@ -36,6 +36,8 @@ pub(crate) fn insert_outgoing(
             from: email.fields.from.clone(),
             recipient: recipient.to_owned(),
             subject: email.fields.subject.clone(),
+            preview: email.fields.preview.clone(),
+            attachments: email.fields.attachments,
             created_at: tx.now.into(),
         };
         Notification::Message(message.shortened())
@@ -51,6 +53,8 @@ pub(crate) struct NewIncoming<'a> {
     pub(crate) domain: Option<&'a str>,
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
+    pub(crate) preview: &'a str,
+    pub(crate) attachments: usize,
     /// The results of its authentication, as JSON, if it was checked.
     pub(crate) authentication: Option<&'a str>,
     /// The id of the source in the table `body`.
@@ -65,8 +69,8 @@ pub(crate) fn insert_incoming(
 ) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
-                              sender, subject, source)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                              sender, subject, source, preview, attachments)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         (
             organization,
             new.id,
@@ -77,6 +81,8 @@ pub(crate) fn insert_incoming(
             new.sender,
             new.subject,
             new.source,
+            new.preview,
+            new.attachments as i64,
         ),
     )?;
     tx.message_stored(organization, new.recipient);
@@ -88,6 +94,8 @@ pub(crate) fn insert_incoming(
             from: new.sender.to_owned(),
             recipient: new.recipient.to_owned(),
             subject: new.subject.to_owned(),
+            preview: new.preview.to_owned(),
+            attachments: new.attachments,
             created_at: tx.now.into(),
         };
         Notification::Message(message.shortened())
@@ -307,19 +315,22 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
 
 /// Reads the columns that [`summary`] does.
 const SELECT: &str =
-    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.organization
+    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.organization,
+            m.preview, m.attachments
      FROM message m LEFT JOIN email e ON e.id = m.email";
 
 fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
     let email_id: Option<String> = row.get(2)?;
-    let (from, subject) = match row.get::<_, Option<String>>(4)? {
+    let (from, subject, preview, attachments) = match row.get::<_, Option<String>>(4)? {
         Some(fields) => {
             let fields: EmailFields = serde_json::from_str(&fields).map_err(ApiError::internal)?;
-            (fields.from, fields.subject)
+            (fields.from, fields.subject, fields.preview, fields.attachments)
         }
         None => {
             let text = |column| row.get::<_, Option<String>>(column);
-            (text(5)?.unwrap_or_default(), text(6)?.unwrap_or_default())
+            let [from, subject, preview] =
+                [text(5)?, text(6)?, text(8)?].map(Option::unwrap_or_default);
+            (from, subject, preview, row.get::<_, i64>(9)? as usize)
         }
     };
     Ok(MessageSummary {
@@ -329,6 +340,8 @@ fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
         from,
         recipient: row.get(1)?,
         subject,
+        preview,
+        attachments,
         created_at: row.get::<_, Millis>(3)?.into(),
     })
 }

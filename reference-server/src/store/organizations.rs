@@ -16,7 +16,7 @@ pub(crate) struct Organization {
 }
 
 /// Maximum number of organizations: a list has all of them
-/// (`docs/undocumented/both-services.md#bounds`).
+/// (`reference-server/LIMITS.md`).
 const MAX_ORGANIZATIONS: i64 = 100_000;
 
 fn count(tx: &Tx<'_>) -> Result<i64, ApiError> {

@@ -148,6 +148,8 @@ CREATE TABLE message (
     authentication TEXT,
     sender TEXT,
     subject TEXT,
+    preview TEXT,
+    attachments INTEGER,
     source INTEGER REFERENCES body
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_organization ON message (organization, id);

@@ -1,5 +1,5 @@
 //! The table `webhook`: webhooks of both services. Every attempt uses the current URL and secret
-//! (`docs/undocumented/email-service.md#retry-schedule`).
+//! (`docs/undocumented/services.md#retry-schedule`).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -48,7 +48,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
 }
 
 /// Maximum number of webhooks of an organization, of both services: each event is written
-/// once for each of them (`docs/undocumented/both-services.md#bounds`).
+/// once for each of them (`reference-server/LIMITS.md`).
 const MAX_WEBHOOKS: usize = 200;
 
 /// Inserts a new webhook with a random signing secret.

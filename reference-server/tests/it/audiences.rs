@@ -1,4 +1,4 @@
-//! Audiences (`docs/email-service/audiences.md`).
+//! Audiences (`docs/email-service/contacts-and-domains.md`).
 
 use crate::harness::Sandbox;
 
@@ -47,7 +47,7 @@ async fn rejects_a_missing_or_invalid_name() {
     }
 }
 
-/// `docs/undocumented/email-service.md#audience-deletion`.
+/// `docs/undocumented/services.md#audience-deletion`.
 #[tokio::test]
 async fn deleting_an_audience_deletes_its_contacts() {
     let sandbox = Sandbox::start().await;

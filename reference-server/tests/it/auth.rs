@@ -1,5 +1,5 @@
-//! API keys, scopes and the order of checks (`docs/email-service/scopes.md`,
-//! `docs/extraction-service/scopes.md`).
+//! API keys, scopes and the order of checks (`docs/email-service/README.md#authentication-and-scopes`,
+//! `docs/extraction-service/README.md#authentication-and-scopes`).
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 
@@ -143,7 +143,7 @@ async fn an_extract_only_key_may_only_call_me() {
 }
 
 /// 401, then 403, then 404, then errors of the body
-/// (`docs/undocumented/both-services.md#order-of-checks`).
+/// (`docs/undocumented/README.md#order-of-checks`).
 #[tokio::test]
 async fn checks_run_in_the_specified_order() {
     let sandbox = Sandbox::start().await;

@@ -1,5 +1,5 @@
-//! Batches of emails (`docs/email-service/emails.md#batch`,
-//! `docs/undocumented/email-service.md#batch-result`).
+//! Batches of emails (`docs/email-service/README.md#batch`,
+//! `docs/undocumented/services.md#batch-result`).
 
 use crate::harness::Sandbox;
 

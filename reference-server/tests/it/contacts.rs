@@ -1,4 +1,4 @@
-//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
+//! Contacts of an audience (`docs/email-service/contacts-and-domains.md#contacts`).
 
 use crate::harness::Sandbox;
 
@@ -21,7 +21,7 @@ async fn creates_updates_and_deletes_contacts() {
     assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
 
     // An update without changes keeps `updatedAt`
-    // (`docs/undocumented/both-services.md#empty-updates`).
+    // (`docs/undocumented/README.md#empty-updates`).
     sandbox.advance("1s").await;
     let line = format!("PATCH /api/v1/contacts/{id}");
     for body in ["{}", r#"{"name":"Ada","email":"Ada@Example.test","metadata":{"plan":"pro"}}"#] {

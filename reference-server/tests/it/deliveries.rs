@@ -1,7 +1,7 @@
 //! Webhook deliveries: requests, signatures, retries, and when a delivery is dropped
-//! (`docs/email-service/events.md`, `docs/extraction-service/events.md`,
-//! `docs/undocumented/email-service.md#retry-schedule`,
-//! `docs/undocumented/extraction-service.md#retry-schedule`).
+//! (`docs/email-service/webhooks.md#events`, `docs/extraction-service/README.md#events`,
+//! `docs/undocumented/services.md#retry-schedule`,
+//! `docs/undocumented/services.md#extraction-retries`).
 
 use futures_util::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
@@ -127,7 +127,7 @@ async fn delivers_large_bodies() {
 }
 
 /// Retries are 2, 8 and 32 s after the previous attempt
-/// (`docs/undocumented/email-service.md#retry-schedule`).
+/// (`docs/undocumented/services.md#retry-schedule`).
 #[tokio::test]
 async fn the_email_service_retries_three_times() {
     let sandbox = Sandbox::start().await;
@@ -156,7 +156,7 @@ async fn the_email_service_retries_three_times() {
 }
 
 /// Retries are 2, 4, 8, 16 and 32 s after the previous attempt
-/// (`docs/undocumented/extraction-service.md#retry-schedule`).
+/// (`docs/undocumented/services.md#extraction-retries`).
 #[tokio::test]
 async fn the_extraction_service_retries_five_times() {
     let sandbox = Sandbox::start().await;
@@ -198,7 +198,7 @@ async fn the_extraction_service_retries_five_times() {
 }
 
 /// Every attempt uses the current URL and secret
-/// (`docs/undocumented/email-service.md#retry-schedule`).
+/// (`docs/undocumented/services.md#retry-schedule`).
 #[tokio::test]
 async fn a_retry_uses_the_updated_url() {
     let sandbox = Sandbox::start().await;

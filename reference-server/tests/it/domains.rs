@@ -1,4 +1,4 @@
-//! Sending domains (`docs/email-service/domains.md`).
+//! Sending domains (`docs/email-service/contacts-and-domains.md#sending-domains`).
 
 use crate::harness::Sandbox;
 
@@ -60,7 +60,7 @@ async fn rejects_invalid_domain_names() {
 }
 
 /// After a domain is deleted, its scheduled emails are not sent either
-/// (`docs/undocumented/email-service.md#addresses`).
+/// (`docs/undocumented/services.md#addresses`).
 #[tokio::test]
 async fn a_scheduled_email_of_a_deleted_domain_fails() {
     let sandbox = Sandbox::start().await;

@@ -1,4 +1,4 @@
-//! Sending, getting and cancelling emails (`docs/email-service/emails.md`).
+//! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`).
 
 use crate::harness::Sandbox;
 
@@ -66,7 +66,7 @@ async fn magic_recipients_determine_the_status() {
     assert_eq!(found.between(r#""status":""#), "delivered");
 }
 
-/// `docs/undocumented/email-service.md#several-recipients`.
+/// `docs/undocumented/services.md#several-recipients`.
 #[tokio::test]
 async fn each_recipient_has_its_own_status() {
     let sandbox = Sandbox::start().await;
@@ -124,7 +124,7 @@ async fn the_date_of_a_scheduled_email_is_the_scheduled_time() {
 async fn only_a_waiting_email_can_be_cancelled() {
     let sandbox = Sandbox::start().await;
     // An email with a time in the past is sent immediately
-    // (`docs/undocumented/email-service.md#past-schedule`).
+    // (`docs/undocumented/services.md#past-schedule`).
     let body =
         r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2001-02-03"}"#;
     let sent = sandbox.call(SEND, body).await;
@@ -138,7 +138,7 @@ async fn only_a_waiting_email_can_be_cancelled() {
 }
 
 /// Verification does not extend to subdomains; domains are case-insensitive
-/// (`docs/undocumented/email-service.md#addresses`).
+/// (`docs/undocumented/services.md#addresses`).
 #[tokio::test]
 async fn the_senders_domain_must_be_verified_itself() {
     let sandbox = Sandbox::start().await;
@@ -216,4 +216,26 @@ async fn simulates_events_of_an_email() {
     }
     let other = sandbox.control(&line, r#"{"event":"opened","recipient":"nobody@x.test"}"#).await;
     assert_eq!(other.status, 422);
+}
+
+/// `docs/control-interface.md#events`.
+#[tokio::test]
+async fn a_scheduled_email_is_sent_now() {
+    let sandbox = Sandbox::start().await;
+    sandbox.freeze().await;
+    let body =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let id = sandbox.call("POST /api/v1/emails", body).await.id();
+    let line = format!("POST /_sandbox/emails/{id}/send");
+    let sent = sandbox.control(&line, "").await;
+    assert_eq!((sent.status, sent.id()), (200, id.clone()), "{sent:?}");
+    let message = sandbox.control("GET /_sandbox/messages/wait?to=b@x.test", "").await;
+    assert_eq!(message.between(r#""emailId":""#), id);
+    sandbox.advance("1ms").await;
+    let refused = sandbox.control(&line, "").await;
+    let text = "the email is not waiting to be sent: its status is delivered";
+    assert_eq!((refused.status, refused.between(r#""message":""#).as_str()), (409, text));
+    let line = format!("{line}?organization=Other");
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    assert_eq!(sandbox.control(&line, "").await.status, 404);
 }

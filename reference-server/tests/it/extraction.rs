@@ -42,7 +42,7 @@ async fn registers_lists_and_removes_endpoints() {
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/webhooks", "").await.body, "[]");
 }
 
-/// `docs/undocumented/extraction-service.md#webhook-registration`.
+/// `docs/undocumented/services.md#webhook-registration`.
 #[tokio::test]
 async fn requires_a_valid_url_and_events() {
     let sandbox = Sandbox::start().await;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` (`docs/undocumented/both-services.md#idempotency`).
+//! `Idempotency-Key` (`docs/undocumented/README.md#idempotency`).
 
 use crate::harness::{KEY, Sandbox};
 

@@ -1,4 +1,4 @@
-//! Every documented limit, at the limit and one above it (`docs/email-service/limits.md`).
+//! Every documented limit, at the limit and one above it (`docs/email-service/README.md#limits`).
 
 use crate::harness::Sandbox;
 
@@ -17,7 +17,7 @@ async fn limits_to_to_50_recipients() {
     assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "to"));
     assert_eq!(sandbox.call(SEND, &body("to", 0)).await.status, 422);
     // No limit is documented for `cc` and `bcc`
-    // (`docs/undocumented/email-service.md#other-limits`).
+    // (`docs/undocumented/services.md#other-limits`).
     assert_eq!(sandbox.call(SEND, &body("cc", 51)).await.status, 202);
     assert_eq!(sandbox.call(SEND, &body("bcc", 200)).await.status, 202);
 }
@@ -54,7 +54,7 @@ async fn limits_attachments_to_20() {
     assert_eq!((rejected.status, rejected.between(r#""field":""#).as_str()), (422, "attachments"));
 }
 
-/// `docs/undocumented/both-services.md#size-limits`.
+/// `docs/undocumented/README.md#size-limits`.
 #[tokio::test]
 async fn limits_the_body_to_64_mib() {
     const LIMIT: usize = 64 << 20;

@@ -54,6 +54,7 @@ async fn webhooks(s: &Sandbox) {
     let new = r#"{"url":"http://127.0.0.1:9/","events":["email.delivered","email.opened"]}"#;
     let webhook = s.call("POST /api/v1/webhooks", new).await.id();
     s.call("GET /api/v1/webhooks", "").await;
+    s.control("GET /_sandbox/webhooks", "").await;
     s.call(&format!("PATCH /api/v1/webhooks/{webhook}"), r#"{"active":true}"#).await;
     s.call(&format!("POST /api/v1/webhooks/{webhook}/test"), "").await;
 
@@ -85,6 +86,10 @@ async fn emails(s: &Sandbox) {
     s.call(&format!("PATCH /api/v1/emails/{later}/cancel"), "").await;
     s.settle().await;
     s.call(&format!("GET /api/v1/emails/{sent}"), "").await;
+    let later =
+        r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduledAt":"2999-12-31"}"#;
+    let later = s.call("POST /api/v1/emails", later).await.id();
+    s.control(&format!("POST /_sandbox/emails/{later}/send"), "").await;
     s.control(&format!("POST /_sandbox/emails/{sent}/events"), r#"{"event":"complained"}"#).await;
     s.control(&format!("GET /_sandbox/emails/{sent}/story"), "").await;
 

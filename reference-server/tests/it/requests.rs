@@ -1,5 +1,5 @@
 //! Request handling in general: paths, methods, bodies, hosts and request IDs
-//! (`docs/undocumented/both-services.md#error-statuses`).
+//! (`docs/undocumented/README.md#error-statuses`).
 
 use std::time::Duration;
 

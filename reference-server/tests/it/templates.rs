@@ -1,4 +1,4 @@
-//! Email templates (`docs/undocumented/email-service.md#templates`).
+//! Email templates (`docs/undocumented/services.md#templates`).
 
 use crate::harness::Sandbox;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Sandbox;
+use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
 
 const CREATE: &str = "POST /api/v1/webhooks";
@@ -99,7 +99,7 @@ async fn rejects_invalid_urls_and_events() {
 }
 
 /// A single signed attempt, even to an inactive webhook
-/// (`docs/undocumented/email-service.md#webhook-test`).
+/// (`docs/undocumented/services.md#webhook-test`).
 #[tokio::test]
 async fn the_test_operation_returns_the_status_of_the_endpoint() {
     let sandbox = Sandbox::start().await;
@@ -139,4 +139,34 @@ async fn the_test_operation_returns_the_status_of_the_endpoint() {
 pub(crate) fn hmac(secret: &str, body: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     hex::encode(ring::hmac::sign(&key, body.as_bytes()))
+}
+
+/// `docs/control-interface.md#webhooks`.
+#[tokio::test]
+async fn the_control_interface_lists_those_of_both_services_with_their_secrets() {
+    let sandbox = Sandbox::start().await;
+    let new = r#"{"url":"https://app.test/mail","events":["email.bounced"]}"#;
+    let created = sandbox.call("POST /api/v1/webhooks", new).await;
+    let (id, secret) = (created.id(), created.between(r#""signingSecret":""#).to_owned());
+    let paused = sandbox.call(&format!("PATCH /api/v1/webhooks/{id}"), r#"{"active":false}"#).await;
+    let (created_at, updated_at) =
+        (paused.between(r#""createdAt":""#), paused.between(r#""updatedAt":""#));
+    let new = r#"{"url":"https://app.test/docs","events":["extraction.failed"]}"#;
+    let other = sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", new).await;
+    let requests = sandbox.control("GET /_sandbox/requests?limit=100", "").await.body;
+
+    let listed = sandbox.control("GET /_sandbox/webhooks", "").await;
+    let first = format!(
+        r#"[{{"id":"{id}","service":"email","url":"https://app.test/mail","events":["email.bounced"],"active":false,"secret":"{secret}","createdAt":"{created_at}","updatedAt":"{updated_at}"}},{{"id":"{}","service":"extraction","url":"https://app.test/docs","events":["extraction.failed"],"active":true,"secret":"{}","#,
+        other.id(),
+        other.between(r#""secret":""#),
+    );
+    assert_eq!(listed.status, 200);
+    assert!(listed.body.starts_with(&first), "{listed:?}");
+    // Looking is not in the log of requests.
+    assert_eq!(sandbox.control("GET /_sandbox/requests?limit=100", "").await.body, requests);
+
+    sandbox.control("POST /_sandbox/organizations", r#"{"name":"Other"}"#).await;
+    let others = sandbox.control("GET /_sandbox/webhooks?organization=Other", "").await;
+    assert_eq!(others.body, "[]");
 }

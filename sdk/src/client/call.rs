@@ -204,7 +204,7 @@ impl<T> Call<T> {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a parameter is
     /// invalid.
     pub fn to_request(self) -> Result<RequestPreview, Error> {
-        Ok(RequestPreview::new(&self.shared, self.request?, &self.options))
+        Ok(RequestPreview::new(&self.shared, &self.request?, &self.options))
     }
 
     /// The operation. `None` for a raw request that matches no documented operation.

@@ -1,10 +1,14 @@
 //! What an application can see and change of every attempt.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
+use super::payload::{Options, Request};
+use super::preview::RequestPreview;
+use super::shared::Shared;
 use crate::error::ErrorKind;
 use crate::operation::Operation;
 
@@ -14,7 +18,8 @@ pub(super) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
 /// A finished attempt, as passed to the callback of
 /// [`on_attempt`](crate::ClientBuilder::on_attempt).
 ///
-/// It contains neither the API key nor a body. The URL includes ids and query parameters.
+/// Its `Debug` output contains neither the API key nor a body. The URL includes ids and query
+/// parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt<'a> {
@@ -36,4 +41,43 @@ pub struct Attempt<'a> {
     pub elapsed: Duration,
     /// Pause before the next attempt. `None` if there is none.
     pub retry_in: Option<Duration>,
+    pub(super) exchange: Exchange<'a>,
+}
+
+/// # Headers and bodies
+///
+/// They contain what users write, and secrets, such as that of a new webhook.
+impl<'a> Attempt<'a> {
+    /// Returns the request that was sent, as a dry run shows it. This allocates.
+    pub fn request(&self) -> RequestPreview {
+        let Exchange { shared, request, options, .. } = self.exchange;
+        RequestPreview::new(shared, request, options)
+    }
+
+    /// The response's headers. `None` if there was no response.
+    pub fn response_headers(&self) -> Option<&'a HeaderMap> {
+        self.status.map(|_| self.exchange.headers)
+    }
+
+    /// The response's body. Of an error response, its first 64 KiB; of a successful one that was
+    /// not read to its end, nothing.
+    pub fn response_body(&self) -> &'a [u8] {
+        self.exchange.body
+    }
+}
+
+/// What was sent and received.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) request: &'a Request,
+    pub(super) options: &'a Options,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+}
+
+impl fmt::Debug for Exchange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }

@@ -1,4 +1,4 @@
-//! Dry runs: the request that a call would send.
+//! Dry runs, and logs of requests: the request that a call would send or has sent.
 
 use std::io;
 
@@ -10,8 +10,9 @@ use super::payload::{Options, Payload, Request};
 use super::shared::Shared;
 use crate::names::debug_fields;
 
-/// The request that a call would send, with secrets masked. Returned by
-/// [`Call::to_request`](crate::Call::to_request).
+/// The request of a call, with secrets in its headers masked. Returned by
+/// [`Call::to_request`](crate::Call::to_request), and by
+/// [`Attempt::request`](crate::Attempt::request).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RequestPreview {
@@ -28,12 +29,12 @@ pub struct RequestPreview {
 }
 
 impl RequestPreview {
-    pub(super) fn new(shared: &Shared, request: Request, options: &Options) -> Self {
+    pub(super) fn new(shared: &Shared, request: &Request, options: &Options) -> Self {
         let url = shared.url(&request.path);
         let host = url[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
         let mut headers = vec![("host".to_owned(), host)];
         let has_body = !matches!(request.payload, Payload::Empty);
-        for (name, value) in &attempt::headers(shared, &request, options) {
+        for (name, value) in &attempt::headers(shared, request, options) {
             if *name != CONTENT_LENGTH || !has_body {
                 headers.push((name.as_str().to_owned(), shown(value)));
             }
@@ -46,7 +47,7 @@ impl RequestPreview {
             method: request.method.as_str().to_owned(),
             url: url.as_str().to_owned(),
             headers,
-            payload: request.payload,
+            payload: request.payload.clone(),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant, sleep};
 use url::Url;
 
 use super::attempt::{Failed, Failure, Success, attempt};
-use super::observer::Attempt;
+use super::observer::{Attempt, Exchange};
 use super::payload::{Confirmation, Options, Request};
 use super::response::Received;
 use super::shared::Shared;
@@ -35,6 +35,7 @@ pub(super) async fn send(
     let mut call = Progress {
         shared,
         request,
+        options,
         url: shared.url(&request.path),
         retry_safe: request.idempotent || honors_key,
         retries: options.retries.unwrap_or(shared.settings.retries),
@@ -45,7 +46,7 @@ pub(super) async fn send(
         limited: 0,
         may_be_processed: false,
     };
-    match call.run(options).await {
+    match call.run().await {
         Ok((success, already_gone)) => Ok(Received {
             operation: request.operation,
             is_read: request.method == Method::GET,
@@ -79,6 +80,7 @@ fn held_back(end: Instant) -> Error {
 struct Progress<'a> {
     shared: &'a Shared,
     request: &'a Request,
+    options: &'a Options,
     url: Url,
     retry_safe: bool,
     retries: u32,
@@ -93,8 +95,8 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     /// Returns the response, and whether it says that an earlier attempt has deleted the resource.
-    async fn run(&mut self, options: &Options) -> Result<(Success, bool), Error> {
-        let Self { shared, request, .. } = *self;
+    async fn run(&mut self) -> Result<(Success, bool), Error> {
+        let Self { shared, request, options, .. } = *self;
         let limit = options.attempt_timeout.or(shared.settings.attempt_timeout);
         let mut last_error = None;
         loop {
@@ -141,7 +143,7 @@ impl Progress<'_> {
                 (None, Some(confirmation))
                     if self.may_be_processed && *error.kind() == ErrorKind::Conflict =>
                 {
-                    return match self.confirm(confirmation, options).await {
+                    return match self.confirm(confirmation).await {
                         Some(success) => Ok((success, false)),
                         None => Err(error),
                     };
@@ -201,11 +203,11 @@ impl Progress<'_> {
 
     /// Returns the response to the confirming request, if it says that an earlier attempt has done
     /// what was asked for.
-    async fn confirm(&mut self, confirmation: &Confirmation, options: &Options) -> Option<Success> {
+    async fn confirm(&mut self, confirmation: &Confirmation) -> Option<Success> {
         let Confirmation { request, is_done } = confirmation;
         let (key, url) = (self.shared.current_key().ok()?, self.shared.url(&request.path));
         self.attempts += 1;
-        let attempt = attempt(self.shared, request, options, &url, &key, self.deadline);
+        let attempt = attempt(self.shared, request, self.options, &url, &key, self.deadline);
         let response = attempt.await.ok()?;
         is_done(&response.body).then_some(response)
     }
@@ -214,23 +216,25 @@ impl Progress<'_> {
         if self.shared.observers.is_empty() {
             return;
         }
-        let (status, id, failure, retry_in) = match result {
-            Ok(success) => (Some(success.status), request_id(&success.headers), None, None),
+        let (status, headers, body, failure, retry_in) = match result {
+            Ok(success) => (Some(success.status), &success.headers, &*success.body, None, None),
             Err((error, wait)) => {
                 let wait = wait.map(|wait| wait.max(error.retry_after().unwrap_or_default()));
-                (error.status(), error.request_id(), Some(error.kind()), wait)
+                (error.status(), error.headers(), error.body(), Some(error.kind()), wait)
             }
         };
+        let Self { shared, request, options, .. } = *self;
         let attempt = Attempt {
-            operation: self.request.operation,
-            method: self.request.method.as_str(),
+            operation: request.operation,
+            method: request.method.as_str(),
             url: self.url.as_str(),
             number: self.attempts,
             status,
-            request_id: id,
+            request_id: request_id(headers),
             failure,
             elapsed,
             retry_in,
+            exchange: Exchange { shared, request, options, headers, body },
         };
         self.shared.observers.iter().for_each(|observe| observe(&attempt));
     }

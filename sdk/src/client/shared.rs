@@ -150,7 +150,7 @@ pub(super) fn key_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Error
 }
 
 /// The JSON shape of a batch request, which the service's reference
-/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#batch-body).
+/// [does not specify](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#batch-body).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchShape {

@@ -1,5 +1,5 @@
 //! Attachments from memory or from a file, see
-//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#attachments>.
+//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#attachments>.
 
 use std::fmt;
 use std::io;

@@ -73,7 +73,7 @@ impl Domain {
 }
 
 /// A DNS record to publish. Its
-/// [shape](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#dns-records)
+/// [shape](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#dns-records)
 /// is not documented.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

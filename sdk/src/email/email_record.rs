@@ -10,10 +10,10 @@ use crate::names::{debug_fields, text_enum};
 /// An email as returned by the service.
 ///
 /// The service's reference documents only the
-/// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#statuses).
+/// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses).
 /// The other fields have the names that the request has, and are empty if the response does not
 /// contain them
-/// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#email-fields)).
+/// ([details](https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#email-fields)).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ debug_fields!(EmailRecord: id, status, scheduled_at, created_at, updated_at, ext
 
 text_enum! {
     /// The delivery
-    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#statuses)
+    /// [status](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#statuses)
     /// of an email.
     pub enum EmailStatus {
         /// Accepted, waiting to be sent.

@@ -1,5 +1,5 @@
 //! Operations on emails: send, fetch, await and cancel, see
-//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md>.
+//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#emails>.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Emails {
     /// Sends 1 to 100 emails in one request. Requires the scope `emails:send`.
     ///
     /// Each email is accepted or refused on its own, so check the response even if the call
-    /// succeeds (<https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md#batch>).
+    /// succeeds (<https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#batch>).
     /// Emails that exceed a documented limit are not sent: they are [refused](super::BatchOutcome::Refused) in the response, with
     /// the code `invalid_input` and the field. The indices are those of `emails`.
     ///
@@ -143,7 +143,7 @@ impl Emails {
     }
 
     /// Cancels a scheduled email. The required scope is not documented, see
-    /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/email-service.md#scope-of-cancel>.
+    /// <https://github.com/svc-tools/svc/blob/main/docs/undocumented/services.md#scope-of-cancel>.
     ///
     /// If the response to an attempt was lost and its retry gets a conflict (409), the client
     /// fetches the email: if it is cancelled, the call succeeds with it.

@@ -1,5 +1,5 @@
 //! An email to send, see
-//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md>.
+//! <https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#emails>.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::error::InvalidInput;
 /// [`Email::new`] takes the required fields; chain the other methods, or set the public
 /// fields, for the rest. The content is `html`, `text` or both, or a
 /// [`template`](Self::template). See the descriptions of the
-/// [fields](https://github.com/svc-tools/svc/blob/main/docs/email-service/emails.md) and the
-/// [limits](https://github.com/svc-tools/svc/blob/main/docs/email-service/limits.md), which
+/// [fields](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#emails) and the
+/// [limits](https://github.com/svc-tools/svc/blob/main/docs/email-service/README.md#limits), which
 /// [`check`](Self::check) checks.
 ///
 /// ```

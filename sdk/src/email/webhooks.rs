@@ -46,7 +46,7 @@ resource!(Webhook, "a webhook");
 debug_fields!(Webhook: id, events, active, extra);
 
 text_enum! {
-    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/email-service/events.md) that a
+    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/email-service/webhooks.md#events) that a
     /// webhook can subscribe to.
     pub enum Event {
         /// The email was sent to the recipient's mail server.

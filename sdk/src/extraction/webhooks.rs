@@ -43,7 +43,7 @@ resource!(Webhook, "a webhook");
 debug_fields!(Webhook: id, events, status, extra);
 
 text_enum! {
-    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/events.md)
+    /// An [event](https://github.com/svc-tools/svc/blob/main/docs/extraction-service/README.md#events)
     /// that an endpoint can subscribe to.
     pub enum Event {
         /// An extraction succeeded.

@@ -1,4 +1,4 @@
-//! Requests and responses of the audience operations (`docs/email-service/audiences.md`).
+//! Requests and responses of the audience operations (`docs/email-service/contacts-and-domains.md`).
 
 use crate::mock_server::MockServer;
 

@@ -1,5 +1,5 @@
 //! Requests and responses of the contact operations
-//! (`docs/email-service/audiences.md#contacts`).
+//! (`docs/email-service/contacts-and-domains.md#contacts`).
 
 use futures_util::TryStreamExt;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Requests and responses of the domain operations (`docs/email-service/domains.md`).
+//! Requests and responses of the domain operations (`docs/email-service/contacts-and-domains.md#sending-domains`).
 
 use crate::mock_server::MockServer;
 

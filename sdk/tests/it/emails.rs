@@ -1,4 +1,4 @@
-//! Requests and responses of the email operations (`docs/email-service/emails.md`).
+//! Requests and responses of the email operations (`docs/email-service/README.md#emails`).
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! Error responses in every format that the services may use
-//! (`docs/undocumented/both-services.md#error-format`,
-//! `docs/undocumented/both-services.md#missing-scope`,
-//! `docs/undocumented/both-services.md#error-statuses`).
+//! (`docs/undocumented/README.md#error-format`,
+//! `docs/undocumented/README.md#missing-scope`,
+//! `docs/undocumented/README.md#error-statuses`).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Requests and responses of the extraction service
-//! (`docs/extraction-service/webhooks.md`).
+//! (`docs/extraction-service/README.md#webhook-endpoints`).
 
 use svc_sdk::extraction::{Event, NewWebhook};
 use svc_sdk::{ErrorKind, Operation, Outcome, Scope};

@@ -1,5 +1,5 @@
 //! A response with a success status that is not the success of the operation
-//! (`docs/undocumented/both-services.md#a-success-without-an-id`).
+//! (`docs/undocumented/README.md#a-success-without-an-id`).
 
 use svc_sdk::email::{ContactUpdate, Email, NewWebhook, WebhookUpdate};
 use svc_sdk::{Error, ErrorKind, Operation, Outcome};

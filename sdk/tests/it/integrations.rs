@@ -40,6 +40,41 @@ async fn on_attempt_runs_after_every_attempt() {
     );
 }
 
+/// Neither is in `Debug`, and the key is masked.
+#[tokio::test]
+async fn on_attempt_sees_headers_and_bodies() {
+    let server = MockServer::start([
+        response_with_headers(429, "X-A: 1\r\nRetry-After: 0\r\n", "busy"),
+        response_with_headers(200, "X-A: 2\r\n", r#"{"id":"a1","name":"News"}"#),
+    ])
+    .await;
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&recorded);
+    let observe = move |attempt: &Attempt<'_>| {
+        let debug = format!("{attempt:?}");
+        assert!(!debug.contains("News") && !debug.contains("secret"), "{debug}");
+        let (request, headers) = (attempt.request(), attempt.response_headers().unwrap());
+        let key = request.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+        sink.lock().unwrap().push(format!(
+            "{} {} {:?} {}",
+            key.1,
+            String::from_utf8(request.body().unwrap()).unwrap(),
+            headers["x-a"],
+            std::str::from_utf8(attempt.response_body()).unwrap(),
+        ));
+    };
+    let client = EmailClient::builder(server.url(), "mk_secret").no_proxy();
+    let client = client.back_off(Duration::ZERO, Duration::ZERO).on_attempt(observe);
+    client.build().unwrap().audiences().create("News").await.unwrap();
+    assert_eq!(
+        *recorded.lock().unwrap(),
+        [
+            r#"Bearer *** {"name":"News"} "1" busy"#,
+            r#"Bearer *** {"name":"News"} "2" {"id":"a1","name":"News"}"#,
+        ]
+    );
+}
+
 /// The callback receives the duration of the attempt, the response that of the whole call.
 #[tokio::test]
 async fn reports_durations_of_attempts_and_calls() {

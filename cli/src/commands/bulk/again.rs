@@ -14,8 +14,9 @@ use crate::failure::Failure;
 /// How long a job that has ended keeps its addresses from another one.
 const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 
-/// Refuses to send to people of whom another job has half or more: one that is not complete, or
-/// ended within the last hours, or is newer than the job that is `continued`.
+/// Refuses to send to people of whom another job has half or more, or any if it sends the same email:
+/// one that is not complete, or ended within the last hours, or is newer than the job that is
+/// `continued`.
 pub async fn refuse(
     context: &Context,
     queue: Option<&RedisQueue>,
@@ -36,18 +37,24 @@ pub async fn refuse(
             continue;
         }
         let same = job.addresses().await?.intersection(addresses).count();
-        if same * 2 >= addresses.len() && same > found.as_ref().map_or(0, |it| it.0) {
+        let is_too_many = same * 2 >= addresses.len() || job.plan.message.is_same(&plan.message);
+        if is_too_many && same > found.as_ref().map_or(0, |it| it.0) {
             found = Some((same, job));
         }
     }
     let Some((same, job)) = found else { return Ok(()) };
     let (id, of) = (&job.info.job, addresses.len());
     let when = context.out.local_time(&job.info.at.to_rfc3339());
+    let svc = |command: &str| context.svc(&format!("bulk {command} {id}"));
     let (what, next) = match job.state {
         JobState::Running | JobState::Paused => ("is being sent", String::new()),
         JobState::Incomplete => {
-            let resume = context.svc(&format!("bulk resume {id}"));
-            ("is not complete", format!("go on with that job: {resume}\n"))
+            let (resume, cancel) = (svc("resume"), svc("cancel"));
+            ("is not complete", format!("go on with that job: {resume}, or give it up: {cancel}\n"))
+        }
+        state if job.plan.message.is_same(&plan.message) && continued.is_none() => {
+            let was = if state == JobState::Cancelled { "was cancelled" } else { "has been sent" };
+            (was, format!("send this email only to those who have not got it: --limit {of}\n"))
         }
         _ => ("has been sent", String::new()),
     };

@@ -10,6 +10,7 @@ use serde::Serialize;
 use svc_bulk::QueueState;
 use svc_sdk::Operation::EmailsCancel;
 
+use super::outcomes::FinalStatus;
 use super::plan::hash_of;
 use super::store::{
     self, DamagedJob, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
@@ -176,41 +177,70 @@ impl Cancel {
             context.out.note(&format!("job {} would be cancelled", job.info.job));
             return Ok(());
         }
-        job.set(QueueState::Cancelled).await?;
-        if is_scheduled {
-            cancel_scheduled(context, &job).await?;
+        if job.state != JobState::Complete {
+            job.set(QueueState::Cancelled).await?;
         }
-        show(context, &job)
+        let late = if is_scheduled { cancel_scheduled(context, &mut job).await? } else { None };
+        show(context, &job)?;
+        late.map_or(Ok(()), Err)
     }
 }
 
-/// Cancels the emails that the service keeps until their time.
-async fn cancel_scheduled(context: &Context, job: &StoredJob) -> Result<(), Failure> {
-    let mut ids = Vec::new();
+/// Cancels the emails that the service keeps until their time. Returns the failure if some were sent
+/// already. Those of a job of this machine that are cancelled are recorded in its folder.
+async fn cancel_scheduled(
+    context: &Context,
+    job: &mut StoredJob,
+) -> Result<Option<Failure>, Failure> {
+    let (mut ids, mut count) = (Vec::new(), 0);
     job.report(|row| {
-        ids.extend(row.accepted_id());
+        count += u64::from(row.status == "cancelled");
+        let number = row.row;
+        ids.extend(row.accepted_id().map(|id| (number, id)));
         Ok(())
     })
     .await?;
-    let (client, total) = (context.email_client().await?, ids.len());
+    let (client, total) = (context.email_client().await?, count + ids.len() as u64);
+    let mut record = match &job.place {
+        Place::Here { folder, .. } => Some(FinalStatus::append(folder)?),
+        Place::Redis { .. } => None,
+    };
     let progress = context.out.progress(format!("cancelling {total} scheduled emails"));
-    let cancelled = stream::iter(ids)
-        .map(async |id| context.run(client.emails().cancel(&id)).await)
-        .buffer_unordered(4)
-        .collect::<Vec<_>>()
-        .await;
-    drop(progress);
-    let mut count = 0;
-    for result in cancelled {
+    let mut cancelled = stream::iter(ids)
+        .map(async |(row, id)| (row, context.run(client.emails().cancel(&id)).await))
+        .buffer_unordered(4);
+    let mut failed = None;
+    while let Some((row, result)) = cancelled.next().await {
         match result {
-            Ok(_) => count += 1,
+            Ok(_) => {
+                count += 1;
+                let status = FinalStatus { row, status: "cancelled".to_owned(), reason: None };
+                record.as_mut().map_or(Ok(()), |file| status.write(file))?;
+            }
             // It was sent already.
             Err(failure) if matches!(failure.kind(), Kind::Refused | Kind::NotFound) => {}
-            Err(failure) => return Err(failure.hint("cancel the job again")),
+            Err(failure) => failed = Some(failure),
         }
     }
-    context.out.note(&format!("{count} of {total} scheduled emails were cancelled"));
-    Ok(())
+    drop(progress);
+    let said = format!("{count} of {total} scheduled emails are cancelled");
+    if let Some(mut failure) = failed {
+        let message = &mut failure.details_mut().message;
+        *message = format!("{said}: {message}");
+        return Err(failure.hint("cancel the job again"));
+    }
+    if count > 0 {
+        job.set(QueueState::Cancelled).await?;
+    }
+    context.out.note(&said);
+    let kind = if count == 0 { Kind::Refused } else { Kind::PartlyRefused };
+    Ok((count < total).then(|| {
+        Failure::new(
+            kind,
+            format!("{} emails were sent before they could be cancelled", total - count),
+        )
+        .code("sent_already")
+    }))
 }
 
 /// Delete a job with the addresses that it holds
@@ -243,8 +273,15 @@ impl Remove {
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
         }
+        let waits = match &job.plan.message.scheduled_at {
+            Some(at) if job.state != JobState::Cancelled => {
+                let at = context.out.local_time(at);
+                format!(" Emails that wait until {at} can then no longer be cancelled.")
+            }
+            _ => String::new(),
+        };
         let question = format!(
-            "Delete job {id} ({}), its addresses and the record of what was sent?",
+            "Delete job {id} ({}), its addresses and the record of what was sent?{waits}",
             job.summary().summary
         );
         confirm(context, &question).await?;
@@ -336,11 +373,16 @@ fn entries(context: &Context, option: &str, name: &str) -> Result<Vec<String>, F
     list(context, option, Path::new(name))
 }
 
-/// The entries of a file: those of its column of addresses, or else its first values.
+/// The entries of a file: those of its column of addresses, or else its only column.
 pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = context.inputs.bytes(&context.out, option, path)?;
     let mut records = Records::new(Box::new(std::io::Cursor::new(bytes)), path)?;
     let mut entries = Vec::new();
+    let several = |records: &Records, line: u64| {
+        let problem = format!("line {line} has several values, and no column is named `email`");
+        let failure = Failure::input(format!("{option}: {problem}"));
+        records.in_file(failure.hint("write one entry per line, or name the columns"))
+    };
     let at = match records.columns() {
         None => None,
         Some(columns) => {
@@ -349,11 +391,18 @@ pub fn list(context: &Context, option: &str, path: &Path) -> Result<Vec<String>,
             if at.is_none() {
                 // The first line is an entry, not a header.
                 entries.push(columns[0].to_string());
+                if columns.len() > 1 {
+                    return Err(several(&records, 1));
+                }
             }
             Some(at.unwrap_or_default())
         }
     };
+    let is_headed = entries.is_empty();
     while let Some(record) = records.next()? {
+        if record.problem.is_some() && !is_headed {
+            return Err(several(&records, record.number));
+        }
         let names = record.fields.iter().map(|(name, _)| name.as_ref());
         let of_keys = || ColumnOptions::default().address(&names).ok().flatten();
         let value = at.or_else(of_keys).and_then(|at| record.fields.get(at)?.1.as_str());

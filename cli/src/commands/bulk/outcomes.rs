@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +13,7 @@ use svc_bulk::{JournalEntry, RowOutcome};
 use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
 use crate::output::timestamp;
+use crate::private;
 
 /// A row of the report.
 #[derive(Serialize, JsonSchema)]
@@ -179,7 +180,7 @@ pub fn left_out(
 }
 
 /// The final statuses of a job's emails, in its folder, so that a later run asks only for others.
-pub const FINAL_STATUSES: &str = "deliveries.ndjson";
+const FINAL_STATUSES: &str = "deliveries.ndjson";
 
 /// The final status of an email.
 #[derive(Serialize, Deserialize)]
@@ -191,6 +192,19 @@ pub struct FinalStatus {
 }
 
 impl FinalStatus {
+    /// The file in the folder of a job, to add to.
+    pub fn append(folder: &Path) -> Result<File, Failure> {
+        let mut file = private::append(&folder.join(FINAL_STATUSES))?;
+        // Ends a line that a killed process did not complete.
+        file.write_all(b"\n")?;
+        Ok(file)
+    }
+
+    pub fn write(&self, file: &mut File) -> Result<(), Failure> {
+        let line = serde_json::to_string(self).map_err(std::io::Error::from)?;
+        Ok(file.write_all(format!("{line}\n").as_bytes())?)
+    }
+
     /// The final statuses of a job's emails, by row.
     pub fn read(folder: &Path) -> Result<HashMap<u64, FinalStatus>, Failure> {
         let file = match File::open(folder.join(FINAL_STATUSES)) {

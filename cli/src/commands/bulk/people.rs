@@ -95,6 +95,8 @@ pub struct Checked {
     pub first: Vec<Email>,
     /// The first reasons why rows are invalid.
     pub problems: Vec<(String, String)>,
+    /// Whether they all have the same one.
+    pub is_same_problem: bool,
     /// The hash of each address.
     pub addresses: HashSet<u64>,
 }
@@ -239,8 +241,13 @@ impl People {
                 }
                 Err((code, message)) => {
                     plan.left_out.count(&code);
-                    if code == "invalid" && checked.problems.len() < 10 {
-                        checked.problems.push((format!("row {row}"), message.clone()));
+                    if code == "invalid" {
+                        let first = checked.problems.first();
+                        checked.is_same_problem = first
+                            .is_none_or(|(_, first)| checked.is_same_problem && *first == message);
+                        if checked.problems.len() < 10 {
+                            checked.problems.push((format!("row {row}"), message.clone()));
+                        }
                     }
                     left_out.write(&LeftOutRow { row, address, code, message })?;
                 }

@@ -248,8 +248,15 @@ pub fn report(
     let refused_rows = refused + invalid;
     Err(match () {
         () if interrupted && not_sent > 0 => {
-            let message = format!("interrupted: {not_sent} emails are not sent");
-            Failure::new(Kind::Interrupted, message).hint(resume)
+            let (unclear, next) = match unknown {
+                0 => (String::new(), resume),
+                _ => {
+                    let unclear = format!(", and the outcome of {unknown} is unknown");
+                    (unclear, format!("{resume}\n{list}"))
+                }
+            };
+            let message = format!("interrupted: {not_sent} emails are not sent{unclear}");
+            Failure::new(Kind::Interrupted, message).hint(next)
         }
         () if unknown > 0 => {
             let message = format!(

@@ -30,7 +30,6 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
@@ -38,6 +37,7 @@ use crate::input::pairs;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::names::{self, Names};
+use crate::output::one_line;
 use crate::output_schema::of;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
@@ -213,17 +213,27 @@ impl Send {
         self.copy_attachments(context, &mut plan, draft.folder())?;
         let people = self.read(context, &client, &plan, draft.folder(), &mut stop).await?;
         people.opt_outs.ask_about_unknown_words(context).await?;
+        if self.audience.is_none() {
+            context.out.note(&people.opt_outs.describe());
+        }
         for column in &people.unused_columns {
             context.out.warning(&format!(
                 "the column `{column}` is not used: only placeholders read columns"
             ));
         }
         let selection = self.selection(context, &client, &plan).await?;
-        let (checked, plan) = in_background(context, &mut stop, move |stop| {
+        let (mut checked, plan) = in_background(context, &mut stop, move |stop| {
             Ok((people.check(&mut plan, &selection, stop)?, plan))
         })
         .await?;
         let problem = match plan.left_out.of("invalid") {
+            // A mistake in an option, such as a placeholder that no column has.
+            invalid @ 2.. if checked.is_same_problem && invalid == plan.left_out.total() => {
+                let problem = checked.problems.pop().map(|(_, problem)| problem);
+                checked.problems.clear();
+                let problem = problem.unwrap_or_default();
+                Some(Failure::input(format!("each of the {invalid} rows is invalid: {problem}")))
+            }
             _ if checked.count == 0 => {
                 let why = plan.left_out.describe().map(|why| format!(": {why}"));
                 let message = format!("no row can be sent{}", why.unwrap_or_default());
@@ -250,6 +260,9 @@ impl Send {
             context.out.note(&format!("{count} to send{left_out}"));
         }
         note_problems(context, &plan, &checked);
+        if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {
+            context.out.warning("--suppress leaves out nobody: no row has one of its addresses");
+        }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first[..1]).to_request()?;
             return dry_run::show(&context.out, &first);
@@ -322,7 +335,7 @@ impl Send {
         pairs::object("--tag", self.tag.clone())?;
         let scheduled_at = match &self.at {
             Some(at) => {
-                let (instant, _) = times::read(context, "--at", at, Direction::Future).await?;
+                let (instant, _) = times::read_schedule(context, at).await?;
                 Some(instant.to_rfc3339_opts(SecondsFormat::Secs, true))
             }
             None => None,
@@ -427,12 +440,12 @@ impl Send {
         let mut suppressed = HashSet::new();
         for path in &self.suppress {
             for address in list(context, "--suppress", path)? {
-                suppressed.insert(hash_of(&address).ok_or_else(|| {
-                    Failure::input(format!(
-                        "--suppress: {}: an entry is not an address",
-                        path.display()
-                    ))
-                    .hint("write one address per line, or name the column `email`")
+                let hash = hash_of(&address).filter(|_| !address.contains('*'));
+                suppressed.insert(hash.ok_or_else(|| {
+                    let shown = one_line(&address).chars().take(80).collect::<String>();
+                    let problem = format!("`{shown}` is not an address");
+                    Failure::input(format!("--suppress: {}: {problem}", path.display()))
+                        .hint("write one address per line, or name the column `email`")
                 })?);
             }
         }

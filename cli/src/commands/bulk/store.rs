@@ -204,9 +204,12 @@ impl StoredJob {
         let state = match (is_running, wish, not_sent(&info, totals)) {
             (true, QueueState::Paused, _) => JobState::Paused,
             (true, ..) => JobState::Running,
+            (_, QueueState::Cancelled, 1..) => JobState::Cancelled,
+            (_, QueueState::Cancelled, _) if plan.message.scheduled_at.is_some() => {
+                JobState::Cancelled
+            }
             (.., 0) if totals.unknown > 0 => JobState::Unknown,
             (.., 0) => JobState::Complete,
-            (_, QueueState::Cancelled, _) => JobState::Cancelled,
             _ => JobState::Incomplete,
         };
         let changed = std::fs::metadata(&path).and_then(|found| found.modified());
@@ -357,7 +360,7 @@ impl StoredJob {
             return Ok(addresses);
         }
         self.report(|row| {
-            if !["refused", "invalid", "left_out"].contains(&row.status.as_str()) {
+            if !["refused", "invalid", "left_out", "cancelled"].contains(&row.status.as_str()) {
                 addresses.extend(hash_of(&row.address));
             }
             Ok(())

@@ -1,7 +1,6 @@
 //! `--wait` of `svc bulk send` and `svc bulk resume`: follows the delivery of accepted emails.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,12 +11,11 @@ use svc_sdk::email::EmailStatus;
 use tokio::time::{Instant, sleep};
 
 use super::jobs;
-use super::outcomes::{FINAL_STATUSES, FinalStatus, Outcome};
+use super::outcomes::{FinalStatus, Outcome};
 use super::run::is_result;
 use super::store::StoredJob;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::private;
 use crate::stop::StopSignal;
 use crate::wait::{self, FailureBudget};
 
@@ -90,9 +88,7 @@ impl Wait {
         };
         StoredJob::here(folder)?.report(accepted).await?;
         let mut known = FinalStatus::read(folder)?;
-        let mut file = private::append(&folder.join(FINAL_STATUSES))?;
-        // Ends a line that a killed process did not complete.
-        file.write_all(b"\n")?;
+        let mut file = FinalStatus::append(folder)?;
         let deadline = Instant::now() + LIMIT;
         let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
         let progress = context.out.progress("waiting for delivery");
@@ -127,8 +123,7 @@ impl Wait {
                     true => {
                         let (status, reason) = (status.to_string(), wait::reason(&email));
                         let known_now = FinalStatus { row, status, reason };
-                        let line = serde_json::to_string(&known_now).map_err(io::Error::from)?;
-                        file.write_all(format!("{line}\n").as_bytes())?;
+                        known_now.write(&mut file)?;
                         known.insert(row, known_now);
                     }
                     false => still_open.push((row, id)),

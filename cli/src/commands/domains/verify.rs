@@ -97,7 +97,7 @@ impl Verify {
             live = compare::all(&dns, &records).await;
             drop(progress);
         }
-        // Not documented (`docs/undocumented/email-service.md#dns-records`).
+        // Not documented (`docs/undocumented/services.md#dns-records`).
         let reported = |kind: &str, key: &str| {
             let checks = result.extra.get("checks")?.as_array()?;
             checks.iter().find(|check| check["kind"] == kind)?.get(key).cloned()

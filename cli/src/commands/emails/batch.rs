@@ -24,7 +24,7 @@ use crate::sent::SentEmails;
 use crate::times;
 use crate::zone::Zone;
 
-/// Maximum number of emails in one request (`docs/email-service/emails.md#batch`).
+/// Maximum number of emails in one request (`docs/email-service/README.md#batch`).
 const LIMIT: usize = 100;
 
 const VIEW: View = View(&[

@@ -7,7 +7,7 @@ use svc_sdk::email::Email;
 use crate::context::Context;
 use crate::suggest::nearest;
 
-/// The fields of an email (`docs/email-service/emails.md`).
+/// The fields of an email (`docs/email-service/README.md#emails`).
 const FIELDS: [&str; 14] = [
     "from",
     "to",

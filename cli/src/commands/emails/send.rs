@@ -12,7 +12,6 @@ use crate::command_spec::creates;
 use crate::complete::{at_file, sender};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::at::Direction;
 use crate::input::attach::{self, Attach, Source};
 use crate::input::{file_name, html, json_problem, lossy_json, pairs};
 use crate::output::Format;
@@ -346,17 +345,12 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
 
 /// Parses the time and prints it, so that a misunderstanding is noticed.
 async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
-    let (instant, now) = times::read(context, "--at", words, Direction::Future).await?;
-    let at = ScheduledAt::at(&instant);
-    times::check_schedule(&at, &now).map_err(|problem| {
-        Failure::usage(format!("--at: {problem}"))
-            .hint("give a later time, or omit --at to send now")
-    })?;
+    let (instant, now) = times::read_schedule(context, words).await?;
     let shown = context.out.local_time(&instant.to_rfc3339());
     let note = match instant <= now {
         true => format!("sending now: {shown} is not in the future"),
         false => format!("scheduled for {shown}"),
     };
     context.out.note(&note);
-    Ok(at)
+    Ok(ScheduledAt::at(&instant))
 }

@@ -270,7 +270,7 @@ impl Receiver {
     }
 
     /// The event, from the signed body if it has one, else from a header
-    /// (`docs/undocumented/email-service.md#delivery-payload`).
+    /// (`docs/undocumented/services.md#delivery-payload`).
     fn event(&self, headers: &HeaderMap, body: &[u8]) -> Option<String> {
         let payload = serde_json::from_slice::<Value>(body).ok();
         let in_body = payload.as_ref().and_then(|payload| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use svc_reference_server::client::{Client, Clock};
 
 use crate::command_spec::{changes, reads};
@@ -51,6 +51,25 @@ Examples:
 Examples:
   svc sandbox clock resume")]
     Resume,
+}
+
+/// Wait until all that is due has happened
+///
+/// Emails are delivered, and their events and webhook deliveries are done, as far as they are due at
+/// the time of the sandbox. --timeout bounds the wait [default: 30s]; then the exit code is 8.
+#[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Clock>).of_sandbox())]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox settle
+  svc sandbox settle --timeout 5s --jq .next_due")]
+pub struct Settle {}
+
+impl Settle {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let request = |client: &Client| client.clock().settle(context.settings.timeout.value);
+        OfOrganization::default().show(context, VIEW, request).await
+    }
 }
 
 impl Command {

@@ -5,15 +5,16 @@ pub mod attachments;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use svc_reference_server::client::{Client, Message, MessageLinks, MessageSummary, Page, Request};
+use svc_reference_server::client::{Client, Message, MessageLinks, MessageSummary};
 
 use super::messages::attachments::Saved;
 use super::open;
 use super::open::Output;
-use crate::command_spec::{local, reads};
+use crate::command_spec::{local, reads, removes};
 use crate::complete::Values;
+use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization, Paging, Text};
+use crate::control::{Done, Given as _, OfOrganization, Paging, Text};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{any_of, of};
@@ -45,6 +46,17 @@ pub struct Filters {
     /// TIME is RFC 3339, a day, or a duration before the time of the sandbox.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     after: Option<String>,
+}
+
+/// Applies the filters to a request.
+macro_rules! selected {
+    ($request:expr, $filters:ident, $after:ident) => {
+        $request
+            .given($filters.to.as_ref(), |request, to| request.to(to))
+            .given($filters.from.as_ref(), |request, from| request.from(from))
+            .given($filters.subject.as_ref(), |request, subject| request.subject(subject))
+            .given($after.as_ref(), |request, after| request.after(after))
+    };
 }
 
 #[derive(Subcommand, Debug)]
@@ -106,6 +118,24 @@ Examples:
         #[command(flatten)]
         organization: OfOrganization,
     },
+    /// Delete messages: by their ids, those that match the filters, or all
+    ///
+    /// Emails, webhooks, domains and templates stay.
+    #[command(add = removes(&[], of::<Done>).of_sandbox())]
+    #[command(after_long_help = "\
+Examples:
+  svc sandbox messages delete msg_019a --yes
+  svc sandbox messages delete --to ada@example.test --yes
+  svc sandbox messages delete --organization Sandbox --yes")]
+    Delete {
+        /// Message ids
+        #[arg(value_name = "ID", conflicts_with_all = ["to", "from", "subject", "after"], add = Values::Message.candidates())]
+        ids: Vec<String>,
+        #[command(flatten)]
+        filters: Filters,
+        #[command(flatten)]
+        organization: OfOrganization,
+    },
     /// Open a message on the page of the sandbox, in a browser
     ///
     /// The server must be running. The browser is chosen as for `svc sandbox open`.
@@ -129,26 +159,15 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { filters, paging, organization } => {
-                type Messages = Request<Page<MessageSummary>>;
-
                 let after = times::after(context, filters.after.as_deref()).await?;
-                let request = |client: &Client| {
-                    let list = client.messages().list();
-                    list.given(filters.to.as_ref(), Messages::to)
-                        .given(filters.from.as_ref(), Messages::from)
-                        .given(filters.subject.as_ref(), Messages::subject)
-                        .given(after.as_ref(), Messages::after)
-                };
+                let request = |client: &Client| selected!(client.messages().list(), filters, after);
                 organization.pages(context, &paging, VIEW, "no messages", request).await
             }
             Self::Wait { filters, organization } => {
                 let after = times::after(context, filters.after.as_deref()).await?;
                 let request = |client: &Client| {
                     let wait = client.messages().wait().timeout(context.settings.timeout.value);
-                    wait.given(filters.to.as_ref(), Request::<Message>::to)
-                        .given(filters.from.as_ref(), Request::<Message>::from)
-                        .given(filters.subject.as_ref(), Request::<Message>::subject)
-                        .given(after.as_ref(), Request::<Message>::after)
+                    selected!(wait, filters, after)
                 };
                 let shown = organization.show(context, VIEW, request).await;
                 shown.map_err(|mut failure| {
@@ -181,6 +200,31 @@ impl Command {
                     }
                     _ => of.show(context, VIEW, |client| client.messages().get(&id)).await,
                 }
+            }
+            Self::Delete { ids, filters, organization } => {
+                let after = times::after(context, filters.after.as_deref()).await?;
+                let Filters { to, from, subject, .. } = &filters;
+                let is_selected = [to, from, subject, &filters.after].iter().any(|it| it.is_some());
+                let what = match (&ids[..], is_selected) {
+                    ([id], _) => format!("message {id}"),
+                    ([_, ..], _) => format!("{} messages", ids.len()),
+                    ([], true) => "the messages that match".to_owned(),
+                    ([], false) => {
+                        format!("all messages of {}", organization.name().unwrap_or("Sandbox"))
+                    }
+                };
+                confirm(context, &format!("Delete {what}?")).await?;
+                let sentence = format!("deleted {what}");
+                let Some((last, others)) = ids.split_last() else {
+                    let request =
+                        |client: &Client| selected!(client.messages().delete_all(), filters, after);
+                    let Some(_) = organization.send(context, request).await? else { return Ok(()) };
+                    return context.out.done(&sentence, &Done { ok: true });
+                };
+                for id in others {
+                    organization.send(context, |client| client.messages().delete(id)).await?;
+                }
+                organization.done(context, &sentence, |client| client.messages().delete(last)).await
             }
             Self::Open { id, print, organization } => {
                 let page = open::url(context)?;

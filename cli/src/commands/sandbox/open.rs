@@ -44,7 +44,7 @@ impl Open {
 /// The URL of the page of the server that is running.
 pub(super) fn url(context: &Context) -> Result<String, Failure> {
     let dir = &context.settings.sandbox_dir;
-    let url = Sandbox::running_url(dir).ok_or_else(|| {
+    let url = Sandbox::running_url(&context.settings)?.ok_or_else(|| {
         Failure::other(format!("no sandbox uses {}", dir.display()))
             .hint("start one in another terminal: svc sandbox serve")
     })?;

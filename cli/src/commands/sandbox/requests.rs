@@ -85,7 +85,7 @@ impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List { operation, status, key_id, after, paging, organization } => {
-                note_without_server(context);
+                note_without_server(context)?;
                 type Requests = Request<Page<LoggedRequest>>;
 
                 let after = times::after(context, after.as_deref()).await?;
@@ -103,21 +103,22 @@ impl Command {
                 follow(context, organization.name(), is_request).await
             }
             Self::Get { id, organization } => {
-                note_without_server(context);
+                note_without_server(context)?;
                 organization.show(context, VIEW, |client| client.requests().get(&id)).await
             }
         }
     }
 }
 
-fn note_without_server(context: &Context) {
+fn note_without_server(context: &Context) -> Result<(), Failure> {
     // A server that this command starts for itself has seen no request.
-    if Sandbox::running_url(&context.settings.sandbox_dir).is_none() {
+    if Sandbox::running_url(&context.settings)?.is_none() {
         context.out.note(
             "no sandbox is running, and only a running one keeps requests: \
              start it with `svc sandbox serve`",
         );
     }
+    Ok(())
 }
 
 fn operation(text: &str) -> Result<Operation, &'static str> {

@@ -10,17 +10,17 @@ use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_reference_server::client::RequestHandled;
-use svc_reference_server::{Builder, InvalidSeed, Network};
+use svc_reference_server::{Builder, InvalidSeed, Network, Server, StartError};
 
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::control::Given as _;
-use crate::failure::Failure;
+use crate::failure::{Failure, with_causes};
 use crate::input::{address, switch};
 use crate::output::Stdin;
 use crate::output_schema::of;
 use crate::sandbox::{cannot_start, in_memory_dir, seeded};
-use crate::settings::{GlobalFlags, Sourced, table};
+use crate::settings::{GlobalFlags, Source, Sourced, table};
 
 /// Run the sandbox in the foreground
 ///
@@ -249,14 +249,16 @@ impl Serve {
     }
 
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        if let Some(Sourced { source: source @ Source::Option(_), .. }) =
+            &context.settings.ca_bundle
+        {
+            return Err(Failure::usage(format!("{source}: the sandbox does not use it"))
+                .hint("set SSL_CERT_FILE: webhook attempts and the relay trust its certificates"));
+        }
         Self::with_variables(context)?.serve(context).await
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        use svc_reference_server::{Server, StartError};
-
-        use crate::failure::with_causes;
-
         context.out.show_log(self.log_format == Some(LogFormat::Json));
         let settings = &context.settings;
         let dir = self.data.as_ref();
@@ -287,12 +289,7 @@ impl Serve {
         if let Some(relay) = self.relay(context)? {
             builder = builder.relay(&relay).map_err(refused("--relay"))?;
         }
-        if let Some(path) = &self.seed {
-            let toml = context.inputs.bytes(&context.out, "--seed", path)?;
-            let toml = String::from_utf8(toml)
-                .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
-            builder = builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))?;
-        }
+        builder = with_seed_file(builder, context, self.seed.as_deref())?;
         for setting in &self.set {
             let option = format!("--set {setting}");
             builder = builder.compatibility(setting).map_err(refused(&option))?;
@@ -302,21 +299,8 @@ impl Serve {
             Some(print) => builder.on_request(move |request| print(line(request))),
             None => builder.on_request(log),
         };
-        let server = builder.start().await.map_err(|error| match &error {
-            StartError::Seed(mistake) => {
-                in_seed_file(self.seed.as_deref().unwrap_or(Path::new("")), mistake)
-            }
-            StartError::InUse { .. } => Failure::other(error.to_string())
-                .code("data_directory_in_use")
-                .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
-            StartError::BeyondLoopback { .. } => {
-                Failure::usage(error.to_string()).hint("add --network trusted or --network public")
-            }
-            StartError::Listen { .. } => Failure::other(with_causes(&error)).hint(
-                "choose another address, such as --addr 127.0.0.1:0, or stop the other program",
-            ),
-            _ => cannot_start(&dir, &error),
-        })?;
+        let server = builder.start().await;
+        let server = server.map_err(|error| not_started(&error, &dir, self.seed.as_deref()))?;
         let addresses = server.addresses();
         let ready = Ready {
             http: server.public_url(),
@@ -383,6 +367,35 @@ fn refused<E: std::fmt::Display>(option: &str) -> impl FnOnce(E) -> Failure {
     move |error| Failure::usage(format!("{option}: {error}"))
 }
 
+/// A server with what the file of `--seed` says.
+pub(super) fn with_seed_file(
+    builder: Builder,
+    context: &Context,
+    path: Option<&Path>,
+) -> Result<Builder, Failure> {
+    let Some(path) = path else { return Ok(builder) };
+    let toml = context.inputs.bytes(&context.out, "--seed", path)?;
+    let toml = String::from_utf8(toml)
+        .map_err(|_| Failure::input(format!("{}: is not UTF-8", path.display())))?;
+    builder.seed_file(&toml).map_err(|mistake| in_seed_file(path, &mistake))
+}
+
+/// Why a server with this data directory and seed file has not started.
+pub(super) fn not_started(error: &StartError, dir: &Path, seed: Option<&Path>) -> Failure {
+    match error {
+        StartError::Seed(mistake) => in_seed_file(seed.unwrap_or(Path::new("")), mistake),
+        StartError::InUse { .. } => Failure::other(error.to_string())
+            .code("data_directory_in_use")
+            .hint("use that server, stop it with `svc sandbox stop`, or choose another --data"),
+        StartError::BeyondLoopback { .. } => {
+            Failure::usage(error.to_string()).hint("add --network trusted or --network public")
+        }
+        StartError::Listen { .. } => Failure::other(with_causes(error))
+            .hint("choose another address, such as --addr 127.0.0.1:0, or stop the other program"),
+        _ => cannot_start(dir, error),
+    }
+}
+
 fn in_seed_file(path: &Path, mistake: &InvalidSeed) -> Failure {
     let InvalidSeed { line, field, message, .. } = mistake;
     let field = if field.is_empty() { String::new() } else { format!("{field}: ") };
@@ -409,5 +422,4 @@ fn line(request: &RequestHandled) -> String {
 pub const PORT: u16 = 4080;
 
 /// How long a stop may take. The server itself needs less, unless the disk is slow.
-#[cfg(feature = "sandbox")]
-const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1900);
+pub(super) const STOP_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1900);

@@ -42,7 +42,7 @@ Examples:
   svc sandbox status
   svc sandbox status --jq .addresses.http")]
 pub struct Status {
-    /// Base URL of the server [default: search]
+    /// Base URL of the server [env: SVC_SANDBOX_URL]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
@@ -50,17 +50,19 @@ pub struct Status {
 impl Status {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let dir = &context.settings.sandbox_dir;
+        let elsewhere = context.settings.variable("SVC_SANDBOX_URL")?.map(|url| url.value);
+        let elsewhere = self.url.or(elsewhere);
         let found = sandbox::find(dir);
-        let url = match (&self.url, &found) {
+        let url = match (&elsewhere, &found) {
             (Some(url), _) => url.clone(),
             (None, Some(found)) => found.base_url(),
             (None, None) => usual_url(context)?,
         };
-        let uses_dir = self.url.is_none() && svc_reference_server::find_running(dir).is_some();
+        let uses_dir = elsewhere.is_none() && svc_reference_server::find_running(dir).is_some();
         let data = uses_dir.then_some(dir.as_path());
         let http = EmailClient::builder(&url, "none").no_proxy().build()?;
         let request = Client::from_http(http).health();
-        let is_given = self.url.is_some() || found.is_some();
+        let is_given = elsewhere.is_some() || found.is_some();
         if !is_given && !context.settings.dry_run && !listens(&url).await {
             return not_running(context, dir, &url);
         }

@@ -46,6 +46,8 @@ fn a_value_about_opting_out_that_cannot_be_read_sends_nothing() {
         ("unsubscribed", "perhaps", [1, 1, 1]),
         ("unsubscribed_at", "2026-01-02", [1, 1, 0]),
         ("status", "cleaned", [1, 1, 0]),
+        ("abgemeldet", "ja", [1, 1, 0]),
+        ("unsubscribed", "-1", [1, 1, 1]),
     ] {
         for header in [format!("email,subscribed,{column}"), format!("email,plan,{column}")] {
             let rows = format!("{header}\na@example.test,yes,{value}\nb@example.test,yes,\n");
@@ -66,6 +68,7 @@ fn options_say_who_gets_no_email() {
     let rows = "email,gone\na@example.test,yes\nb@example.test,no\nc@example.test,\n";
     let run = send(&home, rows, &["--opt-out", "gone"]);
     assert_eq!((run.code, counts(&run)), (0, [2, 1, 0]), "{run:?}");
+    assert!(run.stderr.contains("who has opted out is read from `gone`"), "{run:?}");
     for content in ["B@example.test\n\nx@example.test\n", "name,email\nBob,b@example.test\n"] {
         let file = home.file("suppress", content);
         let run = send(&home, rows, &["--suppress", &file]);
@@ -76,7 +79,18 @@ fn options_say_who_gets_no_email() {
     }
     let file = home.file("suppress", "name\nBob\n");
     let run = send(&home, rows, &["--suppress", &file]);
-    assert!(run.code == 2 && run.stderr.contains("an entry is not an address"), "{run:?}");
+    assert!(run.code == 2 && run.stderr.contains("`name` is not an address"), "{run:?}");
+    for content in ["a@example.test,b@example.test\n", "a@example.test\nx;b@example.test\n"] {
+        let file = home.file("suppress", content.replace(';', ","));
+        let run = send(&home, rows, &["--suppress", &file]);
+        assert!(run.code == 2 && run.stderr.contains("has several values"), "{run:?}");
+    }
+    let file = home.file("suppress", "*@example.test\n");
+    let run = send(&home, rows, &["--suppress", &file]);
+    assert!(run.code == 2 && run.stderr.contains("`*@example.test` is not an address"), "{run:?}");
+    let file = home.file("suppress", "nobody@example.test\n");
+    let run = send(&home, rows, &["--suppress", &file]);
+    assert!(run.code == 0 && run.stderr.contains("--suppress leaves out nobody"), "{run:?}");
     let run = send(&home, rows, &["--opt-out", "Gone"]);
     assert!(run.code == 2 && run.stderr.contains("did you mean `gone`?"), "{run:?}");
 }

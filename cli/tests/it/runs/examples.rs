@@ -172,6 +172,7 @@ const FILES: &[(&str, &str)] = &[
     ("subscribers.csv", "email,first_name,token\nada@example.test,Ada,k7\n"),
     ("news.html", "<p>Hello</p>"),
     ("news.txt", "Hello"),
+    ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
     ("variables.json", r#"{"name":"Ada"}"#),
     ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_1a2b\n"),
@@ -182,8 +183,14 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Stand-ins for other programs that examples use.
-const PROGRAMS: &[(&str, &str)] =
-    &[("curl", "true"), ("jq", "cat"), ("man", "cat"), ("../to-emails", "cat emails.ndjson")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("curl", "true"),
+    ("jq", "cat"),
+    ("man", "cat"),
+    ("pytest", "true"),
+    ("npm", "true"),
+    ("../to-emails", "cat emails.ndjson"),
+];
 
 #[test]
 fn every_help_example_runs() {

@@ -24,6 +24,10 @@ pub fn server_rows() -> Vec<Row> {
             .when("\"http\"", Act::Run("sandbox stop"))
             .also("a data directory in use", 1, "sandbox serve --addr 127.0.0.1:0")
             .also("an unknown switch value", 2, "sandbox serve --set create-status=201"),
+        Row::control("sandbox exec", "sandbox exec -- true")
+            .wrong("sandbox exec")
+            .never(NotFound, "it takes no id")
+            .also("a command that does not exist", 2, "sandbox exec -- no-such-program"),
         Row::control("sandbox status", "sandbox status")
             .wrong("sandbox status now")
             .never(NotFound, "it takes no id")
@@ -63,6 +67,9 @@ pub fn server_rows() -> Vec<Row> {
             .never(NotFound, "it takes no id"),
         Row::control("sandbox clock resume", "sandbox clock resume")
             .wrong("sandbox clock resume now")
+            .never(NotFound, "it takes no id"),
+        Row::control("sandbox settle", "sandbox settle")
+            .wrong("sandbox settle down")
             .never(NotFound, "it takes no id"),
         Row::control(
             "sandbox faults add",
@@ -182,6 +189,17 @@ pub fn mail_rows() -> Vec<Row> {
             .also("the links", 0, "sandbox messages get $message --links")
             .also("the HTML body", 0, "sandbox messages get $message --html")
             .also("without attachments", 0, "sandbox messages get $message --attachments saved"),
+        Row::control("sandbox messages delete", "sandbox messages delete $message --yes")
+            .given(SENT)
+            .given(SETTLED)
+            .given(MESSAGE)
+            .wrong("sandbox messages delete $message --to ada@example.test")
+            .not_found("sandbox messages delete msg_missing --yes")
+            .also("all messages", 0, "sandbox messages delete")
+            .when("[y/N] ", YES)
+            .also("not confirmed", 2, "sandbox messages delete --to ada@example.test")
+            .when("[y/N] ", NO)
+            .also("a dry run", 0, "sandbox messages delete --to ada@example.test --dry-run"),
         Row::control("sandbox messages open", "sandbox messages open $message")
             .given(SENT)
             .given(SETTLED)

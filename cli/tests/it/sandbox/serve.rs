@@ -83,6 +83,15 @@ fn options_come_from_the_file_of_env_file_below_the_environment_and_the_command_
 }
 
 #[test]
+fn an_option_without_effect_is_refused() {
+    let home = Home::new();
+    let bundle = home.file("ca.pem", "");
+    let run = home.run(&["sandbox", "serve", "--addr", "127.0.0.1:0", "--ca-bundle", &bundle]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("set SSL_CERT_FILE"), "{run:?}");
+}
+
+#[test]
 fn options_come_from_the_environment() {
     let home = Home::new();
     let seed = home.file(
@@ -142,7 +151,8 @@ fn a_mistake_in_the_seed_file_names_file_line_and_field() {
     let home = Home::new();
     let webhook = "[[organizations]]\nname = \"Sandbox\"\n[[organizations.webhooks]]\nurl = \"x\"\nevents = [\"email.sent\"]\n";
     let seed = home.file("seed.toml", webhook);
-    let run = home.run(&["sandbox", "serve", "--in-memory", "--addr", "127.0.0.1:0", "--seed", &seed]);
+    let run =
+        home.run(&["sandbox", "serve", "--in-memory", "--addr", "127.0.0.1:0", "--seed", &seed]);
     assert_eq!((run.code, run.error()["code"].as_str()), (2, Some("invalid_seed_file")), "{run:?}");
     let message = run.error()["message"].as_str().expect("a message").to_owned();
     let expected = format!("{seed}:4: organizations[0].webhooks[0].url: must be");

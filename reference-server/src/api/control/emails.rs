@@ -16,16 +16,18 @@ use crate::control::endpoint::Page;
 use crate::control::query::{Id, Position};
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
+use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
 use crate::model::terms::Terms;
 use crate::store::Reader;
 use crate::store::emails::{self, Range, StoredEmail, Wanted};
-use crate::store::messages;
+use crate::store::{jobs, messages};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
     r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/emails/{");
     r.control(control::STORY, story);
+    r.control(control::SEND, send_now).errors(&[Code::Conflict]);
     r.control(control::EVENT, simulate);
 }
 
@@ -109,6 +111,24 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
         recipient: step.recipient.and_then(address),
     });
     [accepted].into_iter().chain(changes).collect()
+}
+
+/// Makes a scheduled email due now.
+pub(crate) async fn send_now(
+    call: ControlCall,
+) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
+    let id = call.id();
+    let email = call.data.write(move |tx, _, organization| {
+        let email = find(tx.reader(), organization, &id)?;
+        if email.status != Status::Queued {
+            let status = email.status.as_str();
+            let message = format!("the email is not waiting to be sent: its status is {status}");
+            return Err(ApiError::new(Code::Conflict, message));
+        }
+        jobs::add(tx, organization, &Job::new(Queue::Mail, id), tx.now, 0, None)?;
+        Ok(email)
+    });
+    Json::of(&email.await?.view())
 }
 
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.

@@ -1,6 +1,6 @@
 //! `POST /_sandbox/extractions`: simulates a completed or failed extraction and delivers
 //! the event to webhooks
-//! (`docs/undocumented/extraction-service.md#operations-not-covered`).
+//! (`docs/undocumented/services.md#operations-not-covered`).
 
 use serde_json::{Value, json};
 use svc_sdk::Service;

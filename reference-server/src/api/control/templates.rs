@@ -1,5 +1,5 @@
 //! `/_sandbox/templates`: the templates that the `templateId` of an email refers to
-//! (`docs/undocumented/email-service.md#templates`).
+//! (`docs/undocumented/services.md#templates`).
 
 use serde_json::Value;
 

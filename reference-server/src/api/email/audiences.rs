@@ -1,4 +1,4 @@
-//! Audiences (`docs/email-service/audiences.md`).
+//! Audiences (`docs/email-service/contacts-and-domains.md`).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
 }
 
 /// Deletes an audience with its contacts
-/// (`docs/undocumented/email-service.md#audience-deletion`).
+/// (`docs/undocumented/services.md#audience-deletion`).
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     call.app()

@@ -1,5 +1,5 @@
 //! `POST /api/v1/emails/batch`: every email is accepted or rejected on its own
-//! (`docs/undocumented/email-service.md#batch-result`).
+//! (`docs/undocumented/services.md#batch-result`).
 
 use std::sync::Arc;
 

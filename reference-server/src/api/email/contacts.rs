@@ -1,4 +1,4 @@
-//! Contacts of an audience (`docs/email-service/audiences.md#contacts`).
+//! Contacts of an audience (`docs/email-service/contacts-and-domains.md#contacts`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -26,7 +26,7 @@ pub(crate) struct New {
 #[schemars(rename = "ContactUpdate")]
 pub(crate) struct Update {
     /// Read-only: accepted only with the current value
-    /// (`docs/undocumented/both-services.md#unknown-request-fields`).
+    /// (`docs/undocumented/README.md#unknown-request-fields`).
     #[schemars(skip)]
     email: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -69,7 +69,7 @@ pub(crate) async fn create(
 }
 
 /// Maximum size of the name, in bytes, and of `metadata` and `topics` as JSON: a page contains those
-/// of many contacts (`docs/undocumented/both-services.md#bounds`).
+/// of many contacts (`reference-server/LIMITS.md`).
 const MAX_NAME: usize = 1_000;
 const MAX_METADATA: usize = 64 << 10;
 const MAX_TOPICS: usize = 16 << 10;
@@ -101,7 +101,7 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
     let (audience, organization) = (call.input.id().to_owned(), call.organization());
     let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.app().store.read(move |reader| {
-        // Check for 404 before 422 (`docs/undocumented/both-services.md#order-of-checks`).
+        // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
         audiences::find(reader, &audience, organization)?;
         let page = page?;
         let total = audiences::count(reader, &audience)?;
@@ -135,7 +135,7 @@ pub(crate) async fn update(
 
 impl Update {
     /// Updates the contact and returns whether anything changed
-    /// (`docs/undocumented/both-services.md#empty-updates`).
+    /// (`docs/undocumented/README.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
         let mut problems = Problems::default();
         if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
@@ -150,7 +150,7 @@ impl Update {
         if let Some(name) = self.name {
             contact.name = name;
         }
-        // The merge is shallow (`docs/undocumented/email-service.md#metadata-merge`).
+        // The merge is shallow (`docs/undocumented/services.md#metadata-merge`).
         for (key, value) in self.metadata.unwrap_or_default() {
             if value.is_null() {
                 // Keeps the order of the others, whether or not `serde_json` does.

@@ -1,4 +1,4 @@
-//! Sending domains and their verification (`docs/email-service/domains.md`).
+//! Sending domains and their verification (`docs/email-service/contacts-and-domains.md#sending-domains`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiErr
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
-/// (`docs/undocumented/email-service.md#repeated-verification`).
+/// (`docs/undocumented/services.md#repeated-verification`).
 pub(crate) async fn verify(
     mut call: Call,
     body: IgnoredBody,
@@ -141,7 +141,7 @@ pub(crate) async fn verify(
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
-/// (`docs/undocumented/email-service.md#mailboxes`). Published DNS records stay, because
+/// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
 pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());

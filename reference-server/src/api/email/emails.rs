@@ -1,4 +1,4 @@
-//! Sending, getting and cancelling emails (`docs/email-service/emails.md`). Batches are in
+//! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`). Batches are in
 //! `batch`.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
 use crate::api::tracking;
 use crate::app::Shared;
+use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
 use crate::model::heavy;
@@ -45,7 +46,7 @@ pub(crate) async fn send(
 }
 
 /// Renders the template of the email into each part that the request does not contain
-/// (`docs/undocumented/email-service.md#templates`).
+/// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(
     app: &Shared,
     organization: i64,
@@ -107,6 +108,8 @@ pub(super) fn accept(
         let base_url = origin.base_url.as_deref();
         fields.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
     }
+    let Content { html, text, .. } = &checked.content;
+    fields.preview = preview(html.as_deref(), text.as_deref());
     let due_at = checked.scheduled_at.unwrap_or(tx.now).max(tx.now);
     let email = StoredEmail {
         id: id::new(Prefix::Email),
@@ -164,7 +167,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
 }
 
 /// Cancels an email that is still waiting for its scheduled time
-/// (`docs/undocumented/email-service.md#status-after-cancel`).
+/// (`docs/undocumented/services.md#status-after-cancel`).
 pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let compatibility = call.compatibility().clone();

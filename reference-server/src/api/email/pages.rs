@@ -1,4 +1,4 @@
-//! Pagination with `page` and `pageSize` (`docs/undocumented/email-service.md#contact-pages`).
+//! Pagination with `page` and `pageSize` (`docs/undocumented/services.md#contact-pages`).
 
 use std::collections::HashMap;
 
@@ -128,7 +128,7 @@ impl<T> From<PageReply<T>> for Response<Body> {
     }
 }
 
-/// The number of the first page (`docs/undocumented/email-service.md#contact-pages`).
+/// The number of the first page (`docs/undocumented/services.md#contact-pages`).
 fn first(compatibility: &Compatibility) -> i64 {
     i64::from(compatibility.contact_pages != ContactPages::ZeroBased)
 }

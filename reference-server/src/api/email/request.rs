@@ -1,5 +1,5 @@
 //! [`NewEmail`]: the email in a request, checked against every documented limit
-//! (`docs/email-service/limits.md`).
+//! (`docs/email-service/README.md#limits`).
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::store::emails::{Attachment, Content, EmailFields};
 /// Maximum number of recipients in `to`.
 const MAX_RECIPIENTS: usize = 50;
 /// Maximum number of recipients in `to`, `cc` and `bcc` together
-/// (`docs/undocumented/email-service.md#other-limits`).
+/// (`docs/undocumented/services.md#other-limits`).
 const MAX_ALL_RECIPIENTS: usize = 1_000;
 /// Maximum number of addresses in `replyTo`.
 const MAX_REPLY_TO: usize = 100;
@@ -195,6 +195,8 @@ impl NewEmail {
                 template_id: self.template_id,
                 domain,
                 tracking: None,
+                preview: String::new(),
+                attachments: attachments.len(),
             },
             recipients: recipients.states,
             content: Content { html: self.html, text: self.text, headers, attachments },

@@ -134,7 +134,7 @@ pub(crate) async fn update(
 }
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
-/// (`docs/undocumented/email-service.md#webhook-test`). The attempt is recorded as a delivery.
+/// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
 pub(crate) async fn test(mut call: Call, body: IgnoredBody) -> Result<TestResult, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let find = move |reader: Reader<'_>| webhooks::find(reader, &id, organization, Service::Email);

@@ -1,5 +1,5 @@
 //! `GET /v1/me`: the organization and the API key of the request
-//! (`docs/extraction-service/organization.md`).
+//! (`docs/extraction-service/README.md#organization`).
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Webhook endpoints of the extraction service (`docs/extraction-service/webhooks.md`).
+//! Webhook endpoints of the extraction service (`docs/extraction-service/README.md#webhook-endpoints`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

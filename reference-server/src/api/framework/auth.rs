@@ -1,7 +1,7 @@
 //! Authentication, scopes and rate limits of the documented operations.
 //!
 //! Scopes are checked only here, based on the operation table of the SDK
-//! (`docs/undocumented/both-services.md#missing-scope`).
+//! (`docs/undocumented/README.md#missing-scope`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ pub(crate) const fn required_scope(operation: Operation) -> Option<Scope> {
     match operation.scope_rule() {
         ScopeRule::Needs(scope) => Some(scope),
         ScopeRule::AnyKey => None,
-        // Only cancel: it undoes a send (`docs/undocumented/email-service.md#scope-of-cancel`).
+        // Only cancel: it undoes a send (`docs/undocumented/services.md#scope-of-cancel`).
         _ => Some(Scope::EmailsSend),
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn authorize(operation: Operation, key: &Key) -> Result<(), ApiError>
 }
 
 /// Returns 429 if the key exceeds the rate limit: a token bucket that holds one second
-/// of requests (`docs/undocumented/both-services.md#rate-limits`).
+/// of requests (`docs/undocumented/README.md#rate-limits`).
 pub(crate) fn check_rate_limit(app: &App, key: &Key) -> Result<(), ApiError> {
     let Some(rate) = app.settings.rate_limit.map(f64::from) else { return Ok(()) };
     let now = Instant::now();

@@ -1,5 +1,5 @@
 //! `Idempotency-Key`: the first response is stored for 24 hours and returned again for
-//! a repeated request (`docs/undocumented/both-services.md#idempotency`).
+//! a repeated request (`docs/undocumented/README.md#idempotency`).
 
 use http::StatusCode;
 use sha2::{Digest, Sha256};

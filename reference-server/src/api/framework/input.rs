@@ -165,7 +165,7 @@ fn check_syntax(bytes: &[u8], is_object: bool) -> Result<(), ApiError> {
 }
 
 /// Maximum number of values in a JSON body: strings, numbers, lists and objects
-/// (`docs/undocumented/both-services.md#size-limits`). Each takes more memory than text.
+/// (`docs/undocumented/README.md#size-limits`). Each takes more memory than text.
 const MAX_VALUES: usize = 250_000;
 
 /// Counts what separates values, before they are parsed.

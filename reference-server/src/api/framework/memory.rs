@@ -1,5 +1,5 @@
 //! The memory that a response takes, reserved by its handler until it is sent
-//! (`docs/undocumented/both-services.md#bounds`).
+//! (`reference-server/LIMITS.md`).
 
 use std::cell::RefCell;
 use std::sync::Arc;

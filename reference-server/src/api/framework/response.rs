@@ -77,14 +77,14 @@ impl<const STATUS: u16> Shape for Fixed<STATUS> {
     }
 }
 
-/// `docs/undocumented/both-services.md#resource-shape`
+/// `docs/undocumented/README.md#resource-shape`
 impl Shape for OneResource {
     fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
         (200, compatibility.resource_shape)
     }
 }
 
-/// `docs/undocumented/both-services.md#create-status`
+/// `docs/undocumented/README.md#create-status`
 impl<const STATUS: u16> Shape for NewResource<STATUS> {
     fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
         let is_ok = compatibility.create_status == CreateStatus::Ok;
@@ -92,7 +92,7 @@ impl<const STATUS: u16> Shape for NewResource<STATUS> {
     }
 }
 
-/// `docs/undocumented/both-services.md#list-shape`
+/// `docs/undocumented/README.md#list-shape`
 impl Shape for AllResources {
     fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
         (200, compatibility.list_shape)
@@ -215,7 +215,7 @@ pub(crate) struct Problem<'a> {
 }
 
 /// The content type and the body of an error response
-/// (`docs/undocumented/both-services.md#error-format`).
+/// (`docs/undocumented/README.md#error-format`).
 pub(crate) fn error_body(error: &ApiError, format: ErrorFormat) -> (&'static str, String) {
     let object = error.object();
     let (content_type, body) = match format {

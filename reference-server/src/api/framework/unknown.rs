@@ -1,5 +1,5 @@
 //! The fields of a request that its type does not have
-//! (`docs/undocumented/both-services.md#unknown-request-fields`).
+//! (`docs/undocumented/README.md#unknown-request-fields`).
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

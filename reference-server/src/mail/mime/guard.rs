@@ -1,5 +1,5 @@
 //! Keeps the message parser within bounds, whatever a message contains
-//! (`docs/undocumented/both-services.md#bounds`).
+//! (`reference-server/LIMITS.md`).
 //!
 //! Some of the parser's work is recursive (attached messages, which it also decodes and
 //! reads) or quadratic (pieces of a parameter, multiparts without their boundary). In the copy that

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::guard::{guarded, restored};
 
 /// A received message with the fields of `email.received`
-/// (`docs/undocumented/email-service.md#delivery-payload`).
+/// (`docs/undocumented/services.md#delivery-payload`).
 #[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) from: Option<String>,

@@ -1,0 +1,45 @@
+//! The first words of a message, for lists.
+
+use mail_parser::decoders::html::html_to_text;
+
+/// How many characters a preview has at most.
+const LENGTH: usize = 140;
+/// How much of a part is read, in characters. Style sheets come before the first words of HTML.
+const MAX_READ: usize = 65_536;
+
+/// The first words of the text part, or those of the HTML part.
+pub(crate) fn preview(html: Option<&str>, text: Option<&str>) -> String {
+    match (text.filter(|text| !text.trim().is_empty()), html) {
+        (Some(text), _) => first_words(text),
+        (None, Some(html)) => {
+            // Words of different elements stay apart.
+            let apart = start_of(html).replace('<', " <");
+            first_words(&html_to_text(&apart))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+fn first_words(text: &str) -> String {
+    let words = start_of(text).split_whitespace().flat_map(|word| [" ", word]).skip(1);
+    words.flat_map(str::chars).take(LENGTH).collect()
+}
+
+fn start_of(text: &str) -> &str {
+    let end = text.char_indices().map(|(at, _)| at).nth(MAX_READ);
+    &text[..end.unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preview;
+
+    #[test]
+    fn has_the_first_words() {
+        assert_eq!(preview(Some("<p>x"), Some(" Hello\r\n\r\n Ada\t! ")), "Hello Ada !");
+        let html = "<style>p { color: red }</style><h1>Your&nbsp;order</h1><p>is <b>here</b></p>";
+        assert_eq!(preview(Some(html), Some(" ")), "Your order is here");
+        assert_eq!(preview(None, Some(&"é".repeat(70_000))), "é".repeat(140));
+        assert_eq!(preview(None, None), "");
+    }
+}
