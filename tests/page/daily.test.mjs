@@ -442,7 +442,7 @@ test('one search finds a person in every view: a part of an address, a word of t
   // The same from anywhere.
   await page.keyboard.press('Escape');
   await page.keyboard.press('Control+k');
-  await page.getByRole('combobox').fill('lovelace');
+  await page.getByRole('combobox', { name: 'Command or ID' }).fill('lovelace');
   await page.getByRole('option', { name: 'Deliveries: “lovelace”' }).click();
   await page.waitForURL(/#\/deliveries\?q=lovelace/);
   await page.locator('.list-item').getByText('ada.lovelace@example.test').waitFor();

@@ -89,7 +89,7 @@ const VIEWS = {
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
   clock: () => ['clock', 'Due next'],
-  keys: () => ['keys', 'mk_test_san…'],
+  keys: () => ['keys', 'mk_test_sandbox'],
 };
 
 for (const [width, scheme] of [[1280, 'light'], [360, 'dark']]) {
