@@ -14,8 +14,8 @@ impl Terms {
         Self(text.to_lowercase().split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Whether each word is part of one of the texts; of an ID, a word of at least eight characters,
-    /// because short numbers are in many IDs.
+    /// Whether each word is part of one of the texts. Short numbers are in many IDs, so of an ID it has
+    /// to be the prefix, or at least eight characters.
     pub(crate) fn are_in<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> bool {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
         let is_in =
@@ -39,6 +39,7 @@ mod tests {
         let id = "msg_01a21408-e387-70f9-9a66-c71fb3dd4f01";
         let is_in = |words: &str| Terms::new(words).are_in([id, "Order 1042"]);
         assert!(is_in("ORDER 1042") && is_in("order 01a21408") && is_in(id));
+        assert!(is_in("msg_ order"));
         assert!(!is_in("order 387") && !is_in("71f"));
     }
 }
