@@ -1,8 +1,10 @@
 //! Finds the one-time codes of a message (`docs/control-interface.md#one-time-codes`).
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use mail_parser::decoders::html::html_to_text;
+use serde::Deserialize;
 
 use super::links::{MAX_SEARCHED, start_of};
 
@@ -55,8 +57,8 @@ impl<'a> Word<'a> {
         Self { raw, text, lower: text.to_lowercase(), line }
     }
 
-    fn is_in(&self, list: &[&str]) -> bool {
-        list.contains(&self.lower.as_str())
+    fn is_in(&self, list: &HashSet<String>) -> bool {
+        list.contains(&self.lower)
     }
 
     fn ends_sentence(&self) -> bool {
@@ -70,13 +72,13 @@ impl<'a> Word<'a> {
 
     fn names_a_code(&self) -> bool {
         let last = self.lower.rsplit('-').next().unwrap_or_default();
-        CODE_WORDS.contains(&last)
-            || CODE_ENDINGS.iter().any(|end| last.ends_with(end))
-            || UNSPACED_CODE_WORDS.iter().any(|part| self.lower.contains(part))
+        WORDS.code_words.contains(last)
+            || WORDS.endings.iter().any(|end| last.ends_with(end))
+            || WORDS.unspaced.iter().any(|part| self.lower.contains(part))
     }
 
     fn has_currency(&self) -> bool {
-        self.raw.contains(['$', '€', '£', '¥', '₹', '₽', '₺', '%']) || self.is_in(CURRENCIES)
+        self.raw.contains(['$', '€', '£', '¥', '₹', '₽', '₺', '%']) || self.is_in(&WORDS.currencies)
     }
 }
 
@@ -149,10 +151,10 @@ impl Text<'_> {
         let word = &self.0[at];
         let beside = [at.wrapping_sub(1), at + 1].map(|at| self.0.get(at));
         let is_part =
-            |other: &&str| word.lower.strip_prefix(other).is_some_and(|rest| !rest.is_empty());
+            |other: &String| word.lower.strip_prefix(other).is_some_and(|rest| !rest.is_empty());
         word.names_a_code()
-            && (beside.into_iter().flatten().any(|word| word.is_in(OTHER_CODES))
-                || OTHER_CODES.iter().any(is_part))
+            && (beside.into_iter().flatten().any(|word| word.is_in(&WORDS.other_codes))
+                || WORDS.other_codes.iter().any(is_part))
     }
 
     /// The code that begins with this word, if it can be one.
@@ -190,8 +192,8 @@ impl Text<'_> {
             return None;
         }
         let mut before = (at.saturating_sub(3)..at).rev();
-        let labelled = before.find(|at| !self.0[*at].is_in(FILLERS));
-        if labelled.is_some_and(|at| self.0[at].is_in(LABELS) || self.is_other_code(at)) {
+        let labelled = before.find(|at| !self.0[*at].is_in(&WORDS.fillers));
+        if labelled.is_some_and(|at| self.0[at].is_in(&WORDS.labels) || self.is_other_code(at)) {
             return None;
         }
         let is_year = code.len() == 4 && (code.starts_with("19") || code.starts_with("20"));
@@ -231,209 +233,24 @@ fn is_code(word: &str) -> bool {
     }
 }
 
-const CODE_WORDS: &[&str] = &[
-    "code",
-    "codes",
-    "pin",
-    "otp",
-    "totp",
-    "tan",
-    "2fa",
-    "mfa",
-    "token",
-    "password",
-    "passwort",
-    "kennwort",
-    "verify",
-    "verification",
-    "login",
-    "clave",
-    "código",
-    "codigo",
-    "códigos",
-    "contraseña",
-    "codice",
-    "codici",
-    "senha",
-    "wachtwoord",
-    "kod",
-    "kodu",
-    "kodem",
-    "kodunuz",
-    "kodunu",
-    "şifre",
-    "şifreniz",
-    "kód",
-    "kódu",
-    "kódja",
-    "kode",
-    "koodi",
-    "koodisi",
-    "cod",
-    "codul",
-    "mã",
-    "код",
-    "кода",
-    "кодом",
-    "пароль",
-    "κωδικός",
-    "κωδικό",
-    "קוד",
-    "הקוד",
-    "סיסמה",
-    "رمز",
-    "الرمز",
-    "رمزك",
-    "كود",
-    "कोड",
-    "ओटीपी",
-];
-/// Languages that join words: Bestätigungscode, verificatiecode, engångskod.
-const CODE_ENDINGS: &[&str] =
-    &["code", "codes", "passwort", "kennwort", "kod", "koden", "kode", "kód", "koodi", "koodisi"];
-/// Languages without spaces.
-const UNSPACED_CODE_WORDS: &[&str] = &[
-    "验证码",
-    "驗證碼",
-    "校验码",
-    "动态码",
-    "認証番号",
-    "暗証番号",
-    "コード",
-    "인증번호",
-    "코드",
-    "비밀번호",
-    "รหัส",
-];
-/// What stands beside or before `code` if it is not one for once.
-const OTHER_CODES: &[&str] = &[
-    "promo",
-    "promotion",
-    "promotional",
-    "promocional",
-    "discount",
-    "coupon",
-    "voucher",
-    "gift",
-    "referral",
-    "gutschein",
-    "rabatt",
-    "aktions",
-    "réduction",
-    "descuento",
-    "sconto",
-    "zip",
-    "postal",
-    "post",
-    "area",
-    "country",
-    "dress",
-    "error",
-    "status",
-    "source",
-    "qr",
-    "bar",
-    "strich",
-    "uni",
-    "tracking",
-    "product",
-    "item",
-    "tax",
-    "sort",
-    "swift",
-    "booking",
-    "of",
-    "review",
-];
-/// What a number that is not a code is the number of.
-const LABELS: &[&str] = &[
-    "order",
-    "invoice",
-    "receipt",
-    "ticket",
-    "case",
-    "reference",
-    "ref",
-    "booking",
-    "reservation",
-    "tracking",
-    "customer",
-    "account",
-    "iban",
-    "phone",
-    "tel",
-    "telephone",
-    "call",
-    "fax",
-    "flight",
-    "room",
-    "tax",
-    "bestellung",
-    "bestellnummer",
-    "auftrag",
-    "auftragsnummer",
-    "rechnung",
-    "rechnungsnummer",
-    "kunde",
-    "kundennummer",
-    "buchung",
-    "buchungsnummer",
-    "sendungsnummer",
-    "telefon",
-    "konto",
-    "commande",
-    "facture",
-    "client",
-    "téléphone",
-    "pedido",
-    "factura",
-    "cliente",
-    "teléfono",
-    "ordine",
-    "fattura",
-    "fatura",
-    "encomenda",
-    "bestelling",
-    "factuur",
-    "zamówienie",
-    "zamówienia",
-    "faktura",
-    "beställning",
-    "ordernummer",
-    "заказ",
-    "заказа",
-    "счёт",
-    "订单号",
-    "订单",
-    "注文番号",
-    "주문번호",
-    "zip",
-    "postal",
-    "plz",
-];
-const FILLERS: &[&str] = &[
-    "",
-    "number",
-    "no",
-    "nr",
-    "num",
-    "id",
-    "is",
-    "ist",
-    "est",
-    "es",
-    "nummer",
-    "numéro",
-    "número",
-    "numero",
-    "n°",
-    "nº",
-    "номер",
-];
-const CURRENCIES: &[&str] = &[
-    "eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "sek", "nok", "dkk", "pln", "zł", "kr", "kč",
-    "dollars", "euro", "euros", "pounds", "руб", "元", "円", "원",
-];
+/// The words that decide, by language in `codes.json`.
+#[derive(Deserialize)]
+struct Words {
+    code_words: HashSet<String>,
+    /// Ends of code words in languages that join words: Bestätigungscode, engångskod.
+    endings: Vec<String>,
+    /// Parts of code words in languages without spaces.
+    unspaced: Vec<String>,
+    /// What stands beside or before `code` if it is that of a country, of a discount, …
+    other_codes: HashSet<String>,
+    /// What a number that is not a code is the number of.
+    labels: HashSet<String>,
+    fillers: HashSet<String>,
+    currencies: HashSet<String>,
+}
+
+static WORDS: LazyLock<Words> =
+    LazyLock::new(|| serde_json::from_str(include_str!("codes.json")).expect("JSON"));
 
 #[cfg(test)]
 mod tests {

@@ -220,7 +220,7 @@ mod tests {
             "test-status-field=code",
             "CREATE-STATUS=200",
             "unknown-fields=refused",
-            "B15=refused",
+            "b15=refused",
         ] {
             compatibility.set(setting).unwrap_or_else(|error| panic!("{setting}: {error}"));
         }

@@ -10,7 +10,7 @@ use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::emails::{EmailFields, StoredEmail};
-use crate::store::{Reader, Tx, bodies};
+use crate::store::{Reader, Tx, bodies, organizations};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -216,6 +216,8 @@ pub(crate) struct Wanted {
     pub(crate) subject: Option<String>,
     /// Words of the message.
     pub(crate) terms: Option<Terms>,
+    /// Whether it looks at the other organizations instead.
+    pub(crate) elsewhere: bool,
 }
 
 impl Wanted {
@@ -260,8 +262,9 @@ pub(crate) fn each(
 ) -> Result<(), ApiError> {
     // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
     let to = if recipient.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
+    let of = if wanted.elsewhere { "<>" } else { "=" };
     let sql = format!(
-        "{} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC LIMIT ?5",
+        "{} WHERE m.organization {of} ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC LIMIT ?5",
         wanted.select()
     );
     let limit = wanted.terms.as_ref().map_or(i64::MAX, |_| MAX_SEARCHED as i64);
@@ -276,30 +279,11 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// The organization of the newest message that matches and that another one has, among the newest
-/// 5 000 of the server.
-pub(crate) fn elsewhere(
-    reader: Reader<'_>,
-    organization: i64,
-    range: &Range<'_>,
-    recipient: Option<&str>,
-    wanted: &Wanted,
-) -> Result<Option<(i64, MessageSummary)>, ApiError> {
-    let sql = format!(
-        "{} WHERE m.organization <> ?1 AND m.id > ?2 AND (?3 IS NULL OR m.recipient = ?3)
-         AND m.id >= coalesce((SELECT id FROM message ORDER BY id DESC LIMIT 1 OFFSET {MAX_SEARCHED}), '')
-         ORDER BY m.id DESC",
-        wanted.select()
-    );
-    let mut statement = reader.statement(&sql)?;
-    let mut rows = statement.query((organization, range.after, recipient))?;
-    while let Some(row) = rows.next()? {
-        let message = summary(row)?;
-        if wanted.matches(&message, row)? {
-            return Ok(Some((row.get("organization")?, message)));
-        }
-    }
-    Ok(None)
+/// The end of an error message about a message that another organization has.
+pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, ApiError> {
+    let sql = "SELECT organization FROM message WHERE id = ?1";
+    let owner: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
 }
 
 /// The messages of an email, in the order of its recipients.
@@ -315,8 +299,7 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
 
 /// Reads the columns that [`summary`] does.
 const SELECT: &str =
-    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.organization,
-            m.preview, m.attachments
+    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.preview, m.attachments
      FROM message m LEFT JOIN email e ON e.id = m.email";
 
 fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
@@ -329,8 +312,8 @@ fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
         None => {
             let text = |column| row.get::<_, Option<String>>(column);
             let [from, subject, preview] =
-                [text(5)?, text(6)?, text(8)?].map(Option::unwrap_or_default);
-            (from, subject, preview, row.get::<_, i64>(9)? as usize)
+                [text(5)?, text(6)?, text(7)?].map(Option::unwrap_or_default);
+            (from, subject, preview, row.get::<_, i64>(8)? as usize)
         }
     };
     Ok(MessageSummary {

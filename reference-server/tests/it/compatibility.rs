@@ -222,7 +222,7 @@ async fn test_status_field_is_selectable() {
 
 #[tokio::test]
 async fn unknown_fields_are_refused() {
-    for setting in ["unknown-fields=refused", "B15=refused"] {
+    for setting in ["unknown-fields=refused", "b15=refused"] {
         let sandbox = with(setting).await;
         let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduled_at":"2999-01-01","colour":1,"a b":1,"tags":{"any":1},
             "attachments":[{"filename":"a","content":"","contenttype":"text/plain"}]}"#;

@@ -246,6 +246,8 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
         }
         Value::Object(object) => {
             let is_map = path.ends_with("/properties") || path.ends_with("/schemas");
+            // Of a parameter, or the response with any other status.
+            let is_elsewhere = path.contains("/parameters/") || path.ends_with("/responses");
             let unions =
                 ["oneOf", "anyOf", "allOf"].into_iter().filter(|name| object.contains_key(*name));
             if !is_map && object.contains_key("properties") {
@@ -255,7 +257,7 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
                 problems.push(format!("{path}: const"));
             }
             // A generator may take a property with a default for one that is required.
-            if !is_map && object.contains_key("default") && !path.contains("/parameters/") {
+            if !is_map && object.contains_key("default") && !is_elsewhere {
                 problems.push(format!("{path}: a default"));
             }
             let is_array =
@@ -275,10 +277,10 @@ fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
 /// and each error has a schema.
 fn check_operation(document: &Value, operation: &Value, name: &str, problems: &mut Vec<String>) {
     let mut bodies = vec![operation["requestBody"].clone()];
-    for (status, response) in operation["responses"].as_object().unwrap() {
+    for (status, response) in operation["responses"].as_object().expect("responses") {
         if let Some(reference) = response["$ref"].as_str() {
-            let response = document.pointer(&reference[1..]).unwrap();
-            let mut content = response["content"].as_object().unwrap().values();
+            let response = document.pointer(&reference[1..]).expect("a response");
+            let mut content = response["content"].as_object().expect("a content").values();
             if !content.all(|content| content["schema"].is_object()) {
                 problems.push(format!("{name}: {status} has no schema"));
             }
@@ -289,7 +291,8 @@ fn check_operation(document: &Value, operation: &Value, name: &str, problems: &m
     for (kind, content) in bodies.iter().filter_map(|body| body["content"].as_object()).flatten() {
         let mut schema = content["schema"].clone();
         schema["components"] = document["components"].clone();
-        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+        let validator =
+            jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
         if let Err(error) = validator.validate(&content["example"]) {
             problems.push(format!("{name}: {kind}: {error} at {}", error.instance_path()));
         }

@@ -9,7 +9,7 @@ async fn subjects(sandbox: &Sandbox, list: &str, search: &str) -> String {
     let found = sandbox.control(&line, "").await;
     assert_eq!(found.status, 200, "{found:?}");
     let subjects = found.body.split(r#""subject":""#).skip(1);
-    subjects.map(|rest| rest.split('"').next().unwrap()).collect::<Vec<_>>().join(", ")
+    subjects.map(|rest| rest.split('"').next().expect("a subject")).collect::<Vec<_>>().join(", ")
 }
 
 async fn sandbox() -> Sandbox {

@@ -147,7 +147,7 @@ async fn the_control_interface_lists_those_of_both_services_with_their_secrets()
     let sandbox = Sandbox::start().await;
     let new = r#"{"url":"https://app.test/mail","events":["email.bounced"]}"#;
     let created = sandbox.call("POST /api/v1/webhooks", new).await;
-    let (id, secret) = (created.id(), created.between(r#""signingSecret":""#).to_owned());
+    let (id, secret) = (created.id(), created.between(r#""signingSecret":""#));
     let paused = sandbox.call(&format!("PATCH /api/v1/webhooks/{id}"), r#"{"active":false}"#).await;
     let (created_at, updated_at) =
         (paused.between(r#""createdAt":""#), paused.between(r#""updatedAt":""#));

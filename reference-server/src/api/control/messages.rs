@@ -116,13 +116,16 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
 /// The error at the end of a wait, which says what is in the mailbox instead.
 async fn none_arrived(
     app: &Shared,
-    search: Search,
+    mut search: Search,
     organization: i64,
     timeout: Duration,
 ) -> Result<ApiError, ApiError> {
     let read = move |reader: Reader<'_>| {
         let newest = Search::default().find(reader, organization, SHOWN_INSTEAD + 1)?;
-        Ok((newest, search.elsewhere(reader, organization)?))
+        (search.wanted.elsewhere, search.since) = (true, None);
+        let found = search.find(reader, organization, 1)?;
+        let elsewhere = found.first().map(|found| messages::has_it(reader, &found.id));
+        Ok((newest, elsewhere.transpose()?.unwrap_or_default()))
     };
     let (newest, elsewhere) = app.store.read(read).await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {

@@ -1,6 +1,8 @@
 //! Makes a description one that generators of clients read well: plain enumerations, no null as a
 //! default, and an example of each body.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 /// Simplifies all schemas of a document.
@@ -142,9 +144,11 @@ impl Examples<'_> {
     }
 }
 
-/// An example of a text.
+/// An example of a text; `examples.json` has those of properties, and what IDs begin with.
 fn text(schema: &Value, owner: &str, name: &str) -> String {
     const ID: &str = "0193b2c4-5d6e-7f80-9a1b-2c3d4e5f6071";
+    static KNOWN: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).expect("JSON"));
     let text = match (schema["format"].as_str(), name) {
         (Some("date-time"), _) => "2026-12-01T09:00:00.000Z",
         (Some("uuid"), _) => ID,
@@ -152,55 +156,11 @@ fn text(schema: &Value, owner: &str, name: &str) -> String {
         (Some("ipv4" | "ipv6"), _) => "192.0.2.1",
         (Some("uri"), _) | (_, "url") => "https://app.example.com/webhooks",
         (_, "id") => {
-            let prefix = PREFIXES.iter().find(|(known, _)| owner.contains(known));
-            return format!("{}{ID}", prefix.map_or("", |(_, prefix)| prefix));
+            let mut prefixes = KNOWN["prefixes"].as_object().into_iter().flatten();
+            let prefix = prefixes.find(|(known, _)| owner.contains(known.as_str()));
+            return format!("{}{ID}", prefix.and_then(|(_, it)| it.as_str()).unwrap_or_default());
         }
-        _ => {
-            let known = TEXTS.iter().find(|(known, _)| *known == name);
-            known.map_or("text", |(_, text)| text)
-        }
+        _ => KNOWN["texts"][name].as_str().unwrap_or("text"),
     };
     text.to_owned()
 }
-
-/// What the IDs of a resource begin with, by a part of the name of its schema.
-const PREFIXES: &[(&str, &str)] = &[
-    ("Message", "msg_"),
-    ("Fault", "flt_"),
-    ("Key", "key_"),
-    ("Organization", "org_"),
-    ("Email", "eml_"),
-    ("Audience", "aud_"),
-    ("Contact", "con_"),
-    ("Domain", "dom_"),
-    ("Webhook", "whk_"),
-    ("Request", "req_"),
-];
-
-const TEXTS: &[(&str, &str)] = &[
-    ("organization", "Sandbox"),
-    ("name", "Ada"),
-    ("email", "ada@example.test"),
-    ("from", "hello@sandbox.test"),
-    ("to", "ada@example.test"),
-    ("recipient", "ada@example.test"),
-    ("address", "ada@example.test"),
-    ("subject", "Your code"),
-    ("text", "Your code is 482913."),
-    ("html", "<p>Your code is <b>482913</b>.</p>"),
-    ("codes", "482913"),
-    ("domain", "shop.test"),
-    ("operation", "emails.send"),
-    ("event", "email.delivered"),
-    ("events", "email.delivered"),
-    ("service", "email"),
-    ("secret", "whsec_example"),
-    ("signingSecret", "whsec_example"),
-    ("key", "mk_test_example"),
-    ("email_key", "mk_test_example"),
-    ("extraction_key", "sk_test_example"),
-    ("method", "POST"),
-    ("path", "/api/v1/emails"),
-    ("version", env!("CARGO_PKG_VERSION")),
-    ("http", "127.0.0.1:4080"),
-];

@@ -5,8 +5,8 @@ use crate::control::messages::MessageSummary;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::error::ApiError;
 use crate::model::terms::Terms;
+use crate::store::Reader;
 use crate::store::messages::{self, Range, Wanted};
-use crate::store::{Reader, organizations};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
@@ -36,7 +36,7 @@ impl Search {
         after: Option<Position<MessageSummary>>,
     ) -> Self {
         let (from, subject) = (from.map(|from| from.0), subject.map(|text| text.to_lowercase()));
-        let wanted = Wanted { from, subject, terms: search.map(Terms::new) };
+        let wanted = Wanted { from, subject, terms: search.map(Terms::new), elsewhere: false };
         Self { to: to.map(|to| to.0), wanted, after, cursor: None, since: None }
     }
 
@@ -58,25 +58,6 @@ impl Search {
         let find = move |reader: Reader<'_>| search.find(reader, organization, count);
         let messages = app.store.read(find).await?;
         Ok(Found { newest, messages })
-    }
-
-    /// Which other organization has a matching message, as the end of an error message.
-    pub(super) fn elsewhere(
-        &self,
-        reader: Reader<'_>,
-        organization: i64,
-    ) -> Result<String, ApiError> {
-        let (to, wanted) = (self.to.as_deref(), &self.wanted);
-        let (after, since) = match &self.after {
-            Some(Position::Id(id, _)) => (id.as_str(), None),
-            Some(Position::Time(time)) => ("", Some((*time).into())),
-            None => ("", None),
-        };
-        let range = Range { after, before: messages::PAST_EVERY_ID };
-        let found = messages::elsewhere(reader, organization, &range, to, wanted)?;
-        let found =
-            found.filter(|(_, message)| since.is_none_or(|since| message.created_at > since));
-        found.map_or_else(|| Ok(String::new()), |(owner, _)| organizations::has_it(reader, owner))
     }
 
     pub(super) fn find(
