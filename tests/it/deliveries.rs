@@ -105,10 +105,7 @@ async fn retries_end_after_the_documented_number() {
     for _ in 0..5 {
         assert_eq!(extraction.next().await.body, first.body);
     }
-    assert!(
-        extraction.is_empty(),
-        "5 retries (docs/undocumented/services.md#extraction-retries)"
-    );
+    assert!(extraction.is_empty(), "5 retries (docs/undocumented/services.md#extraction-retries)");
 }
 
 #[tokio::test]

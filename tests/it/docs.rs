@@ -494,7 +494,9 @@ fn markdown_files() -> Vec<PathBuf> {
     let book = root().join("docs");
     let others = source_files().into_iter().filter(|file| {
         let name = file.file_name().unwrap_or_default();
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].iter().any(|other| name == *other)
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+            .iter()
+            .any(|other| name == *other)
     });
     let all = files_below(&book, &["md"]).into_iter().chain(others);
     all.collect::<BTreeSet<_>>().into_iter().collect()

@@ -158,7 +158,8 @@ fn section(command: &Command) -> String {
     let shared = counts.into_iter().filter(|(_, count)| *count > 1).map(|(described, _)| described);
     let shared = shared.collect::<Vec<_>>();
     if !shared.is_empty() {
-        writeln!(text, "\nSeveral of its commands take these:\n\n{}", shared.join("\n")).expect("written");
+        writeln!(text, "\nSeveral of its commands take these:\n\n{}", shared.join("\n"))
+            .expect("written");
     }
     for (_, command) in leaves {
         leaf(&mut text, "###", command, &shared);
@@ -187,7 +188,8 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     // The usage says enough of what is only an ID.
     let is_id = |arg: &Arg| arg.get_id() == "id";
     let arguments = own(command).filter(|arg| !is_id(arg)).map(argument);
-    let mut arguments = arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
+    let mut arguments =
+        arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
     if !also.is_empty() {
         arguments.push(format!("- also {}", also.join(", ")));
     }
