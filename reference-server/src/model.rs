@@ -35,10 +35,14 @@ pub(crate) mod memory;
 #[cfg(feature = "server")]
 pub(crate) mod metrics;
 #[cfg(feature = "server")]
+pub(crate) mod nearest;
+#[cfg(feature = "server")]
 pub(crate) mod network;
 #[cfg(feature = "server")]
 pub(crate) mod redact;
 #[cfg(feature = "server")]
 pub(crate) mod stop;
+#[cfg(feature = "server")]
+pub(crate) mod terms;
 #[cfg(feature = "server")]
 pub(crate) mod tracking;

@@ -121,6 +121,18 @@ fn links_are_found_outside_code_only() {
     assert_eq!(links(page), ["a.md#b", "d.md"]);
 }
 
+/// The book's search looks for words of the text.
+#[test]
+fn the_search_finds_what_people_look_for() {
+    let book = files_below(&root().join("docs"), &["md"]);
+    let book: String = book.iter().map(|page| prose(&read(page)).to_lowercase()).collect();
+    for word in
+        ["docker", "kubernetes", "mailpit", "mailhog", "node", "pytest", "python", "smtp", "vitest"]
+    {
+        assert!(words(&book).any(|found| found == word), "{word}");
+    }
+}
+
 /// The blocks of the guides are parts of the applications in `examples/`, which `.ci/peers` tests.
 #[test]
 fn guides_show_parts_of_the_examples() {

@@ -376,6 +376,10 @@ test('a long subject is folded, widths are exact, and the list can be hidden', a
   await page.getByRole('button', { name: 'Hide the list' }).click();
   assert.ok(!(await page.locator('.list').isVisible()));
   assert.equal(await width(), 768);
+  // Without an item, the list is there.
+  await page.getByRole('link', { name: 'Emails', exact: true }).click();
+  await page.locator('.list-item').waitFor();
+  await page.goto(`${own.url}/#/mailbox/${message}`);
   await page.getByRole('button', { name: 'Show the list' }).click();
   assert.ok(await page.locator('.list').isVisible());
   await close(page);

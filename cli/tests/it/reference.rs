@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueHint};
 use serde_json::{Map, Value, json};
 use svc_cli::commands;
 
@@ -40,9 +40,7 @@ fn the_book_has_every_command_and_stays_short() {
             small.push_str(&section);
         }
     }
-    let mut links = String::from("\n");
     for (name, text) in schemas() {
-        writeln!(links, "[{name}](schemas/{name})").expect("written");
         files.insert(format!("schemas/{name}"), text);
     }
     let temporary = tempfile::tempdir().expect("a directory");
@@ -58,7 +56,7 @@ fn the_book_has_every_command_and_stays_short() {
         let text = fs::read_to_string(path).expect("a page");
         fs::write(path, change(text)).expect("written");
     };
-    change(&commands.join("reference.md"), &|text| text + &links + &small);
+    change(&commands.join("reference.md"), &|text| text + &small);
     change(&book.join("SUMMARY.md"), &|text| {
         let entry = |name| format!("    - [svc {name}](commands/reference/{name}.md)\n");
         let entries = LARGE.map(entry).concat();
@@ -185,9 +183,9 @@ fn leaf(text: &mut String, level: &str, command: &Command, shared: &[String]) {
     writeln!(text, "\n{level} `{usage}`\n\n{}", about(command)).expect("written");
     let is_shared = |arg: &&Arg| shared.contains(&argument(arg));
     let also = own(command).filter(is_shared).map(|arg| format!("`{arg}`")).collect::<Vec<_>>();
-    // The usage says enough of what is only an ID.
-    let is_id = |arg: &Arg| arg.get_id() == "id";
-    let arguments = own(command).filter(|arg| !is_id(arg)).map(argument);
+    // The usage says enough of what is a name or an ID.
+    let is_named = |arg: &Arg| arg.is_positional() && arg.get_value_hint() != ValueHint::FilePath;
+    let arguments = own(command).filter(|arg| !is_named(arg)).map(argument);
     let mut arguments =
         arguments.filter(|described| !shared.contains(described)).collect::<Vec<_>>();
     if !also.is_empty() {

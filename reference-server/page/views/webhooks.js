@@ -135,6 +135,8 @@ export function Missing({ story }) {
   const of = story ? data.filter(({ service }) => service === 'email') : data;
   if (of.length === 0) return html`<div class="stack"><p>${story ? 'No webhook of the email service exists.' :
     'No webhook exists.'}</p><${Listen} /></div>`;
+  // A story has at most 100 deliveries.
+  if (story && story.deliveries.length >= 100) return null;
   const silent = of.filter(({ id }) => !story?.deliveries.some(({ webhook }) => webhook === id));
   return silent.length > 0 && html`<ul class="reasons">${silent.map((one) => html`<li key=${one.id}><a
     href=${href('webhooks', one.id)}>${one.url}</a> ${reason(one, story)}</li>`)}</ul>`;

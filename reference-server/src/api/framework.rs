@@ -11,6 +11,7 @@ pub(crate) mod listen;
 pub(crate) mod memory;
 pub(crate) mod response;
 pub(crate) mod route;
+mod unknown;
 
 pub(crate) use body::{IgnoredBody, JsonBody};
 pub(crate) use call::Call;

@@ -8,6 +8,7 @@ mod document;
 mod errors;
 mod operation;
 mod part;
+mod tidy;
 mod webhooks;
 
 use axum::Router;
@@ -47,7 +48,10 @@ pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Ro
 fn describe(mut document: Document<'_>, routes: &[Route]) -> Value {
     add_operations(&mut document, routes);
     let webhooks = webhooks::describe(&mut document);
-    document.into_value(&webhooks)
+    let mut value = document.into_value(&webhooks);
+    tidy::simplify(&mut value);
+    tidy::add_examples(&mut value);
+    value
 }
 
 fn add_operations(document: &mut Document<'_>, routes: &[Route]) {

@@ -15,10 +15,11 @@ use crate::model::timestamp::Timestamp;
 pub(crate) const CLOCK: Endpoint<(), Clock> =
     Endpoint::new(GET, "/_sandbox/clock", "Get the clock").of_server();
 pub(crate) const CHANGE: Endpoint<ClockChange, Clock> =
-    Endpoint::new(POST, "/_sandbox/clock", "Freeze, advance or resume the clock").of_server();
+    Endpoint::new(POST, "/_sandbox/clock", "Change the clock: freeze, advance or resume it")
+        .of_server();
 
 pub(crate) const SETTLE: Endpoint<Settle, Clock> =
-    Endpoint::new(POST, "/_sandbox/settle", "Wait until all that is due has happened")
+    Endpoint::new(POST, "/_sandbox/settle", "Settle: wait until all that is due has happened")
         .of_server()
         .optional_body()
         .changes_nothing();
@@ -34,23 +35,17 @@ pub(crate) struct Settle {
 /// How long it waits by default until all that is due has happened.
 pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Exactly one of the fields.
+/// Exactly one of the fields; `freeze` and `resume` are true.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
-    {"properties": {"freeze": {"const": true}}, "required": ["freeze"]},
-    {"properties": {"advance": {"type": "string"}}, "required": ["advance"]},
-    {"properties": {"resume": {"const": true}}, "required": ["resume"]},
-]))]
+#[schemars(extend("examples" = [{"advance": "24h"}]))]
 pub(crate) struct ClockChange {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = [true, null]))]
     pub(crate) freeze: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
     pub(crate) advance: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = [true, null]))]
     pub(crate) resume: Option<bool>,
 }
 

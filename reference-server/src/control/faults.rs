@@ -9,6 +9,7 @@ use svc_sdk::Operation;
 #[cfg(feature = "server")]
 use {
     crate::model::error::ApiError,
+    crate::model::nearest::did_you_mean,
     http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
@@ -31,37 +32,12 @@ pub(crate) const FAULT: Endpoint<(), Fault> =
 pub(crate) const REMOVE: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/faults/{id}", "Remove a fault");
 
-/// What affects which requests. At least one of `status`, `latency` and `drop` is required.
+/// What affects which requests. At least one of `status`, `latency` and `drop` is required; `body` and
+/// `headers` go only with `status`, and of the values of `drop`, only `midway` does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-#[schemars(extend("anyOf" = [
-    {
-        "properties": {
-            "status": {"type": "integer"},
-            "drop": {"enum": ["midway", null]},
-        },
-        "required": ["status"],
-    },
-    {
-        "properties": {
-            "latency": {"type": "string"},
-            "status": {"type": "null"},
-            "body": {"type": "null"},
-            "headers": {"type": "null"},
-        },
-        "required": ["latency"],
-    },
-    {
-        "properties": {
-            "drop": {"type": "string"},
-            "status": {"type": "null"},
-            "body": {"type": "null"},
-            "headers": {"type": "null"},
-        },
-        "required": ["drop"],
-    },
-]))]
+#[schemars(extend("examples" = [{"operation": "emails.send", "status": 503, "times": 2}]))]
 pub struct NewFault {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
@@ -81,7 +57,8 @@ pub struct NewFault {
     #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 200, max = 599))]
     pub status: Option<u16>,
-    /// The response body: a string is sent as it is, any other value as JSON.
+    /// The response body: a string is sent as it is, any other value as JSON. Default: the error
+    /// that the service has for the status, and nothing for a status below 400.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// The headers of that response.
@@ -133,7 +110,8 @@ impl NewFault {
         self
     }
 
-    /// The body of that response: a string is sent as it is, any other value as JSON.
+    /// The body of that response: a string is sent as it is, any other value as JSON. Default: the
+    /// error that the service has for the status.
     #[must_use]
     pub fn body(mut self, body: impl Into<Value>) -> Self {
         self.body = Some(body.into());
@@ -166,6 +144,14 @@ impl NewFault {
 /// A fault and the requests that it affected.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
+#[schemars(extend("examples" = [{
+    "id": "flt_0193b2c4-5d6e-7f80-9a1b-2c3d4e5f6071",
+    "operation": "emails.send",
+    "status": 503,
+    "times": 2,
+    "remaining": 1,
+    "hits": [{"at": "2026-12-01T09:00:00.000Z", "operation": "email emails.send"}],
+}]))]
 pub struct Fault {
     /// The ID, `flt_…`.
     pub id: String,
@@ -216,9 +202,8 @@ impl NewFault {
     /// Returns an error if the fault cannot affect a request as it says.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         let refuse = |field: &str, message: &str| Err(ApiError::field(field, message));
-        if self.operation.as_deref().is_some_and(|name| operation(name).is_none()) {
-            let message = "must be the name of a documented operation, such as emails.send";
-            return refuse("operation", message);
+        if let Some(name) = &self.operation {
+            find_operation(name)?;
         }
         if self.times == Some(0) {
             return refuse("times", "must be at least 1");
@@ -250,12 +235,11 @@ impl NewFault {
         (delay <= MAX_LATENCY).then(|| Duration::from_millis(delay.unsigned_abs()))
     }
 
-    /// The body of the response.
-    pub(crate) fn content(&self) -> String {
-        match &self.body {
-            None => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(json) => json.to_string(),
+    /// The body of the response, unless it is the service's own.
+    pub(crate) fn content(&self) -> Option<String> {
+        match self.body.as_ref()? {
+            Value::String(text) => Some(text.clone()),
+            json => Some(json.to_string()),
         }
     }
 
@@ -297,6 +281,16 @@ pub(crate) fn operation(name: &str) -> Option<Operation> {
         .clone()
         .find(|operation| operation.to_string() == name)
         .or_else(|| email_first.into_iter().find(|operation| operation.name() == name))
+}
+
+/// As [`operation`]. The error for an unknown name suggests a known one.
+#[cfg(feature = "server")]
+pub(crate) fn find_operation(name: &str) -> Result<Operation, ApiError> {
+    operation(name).ok_or_else(|| {
+        let known = did_you_mean(name, Operation::ALL.iter().map(|operation| operation.name()));
+        let message = "must be the name of a documented operation, such as emails.send";
+        ApiError::field("operation", format!("{message}{known}"))
+    })
 }
 
 /// Headers that a fault cannot set, because they frame the message.

@@ -20,20 +20,7 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 /// A key of the email service needs `scopes`, one of the extraction service `scope`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
-    {
-        "properties": {
-            "service": {"const": "email"}, "scopes": {"type": "array"}, "scope": {"type": "null"},
-        },
-        "required": ["scopes"],
-    },
-    {
-        "properties": {
-            "service": {"const": "extraction"}, "scope": {"type": "string"}, "scopes": {"type": "null"},
-        },
-        "required": ["scope"],
-    },
-]))]
+#[schemars(extend("examples" = [{"service": "email", "scopes": ["emails:send"]}]))]
 pub struct NewKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,

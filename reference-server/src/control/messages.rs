@@ -51,6 +51,8 @@ pub(crate) struct MessageQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
     /// Maximum number of results.
@@ -69,6 +71,8 @@ pub(crate) struct WaitQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
@@ -84,6 +88,8 @@ pub(crate) struct DeleteQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
 }
@@ -135,7 +141,7 @@ pub struct Message {
     pub attachments: Vec<MessageAttachment>,
     /// The links of the HTML part in order, then those that only the text part contains.
     pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    /// One-time codes, those with six digits first.
     pub codes: Vec<String>,
 }
 
@@ -160,7 +166,7 @@ pub struct MessageAttachment {
 pub struct MessageLinks {
     /// The links of the HTML part in order, then those that only the text part contains.
     pub links: Vec<Link>,
-    /// One-time codes: separate numbers of four to eight digits, six-digit numbers first.
+    /// One-time codes, those with six digits first.
     pub codes: Vec<String>,
 }
 
@@ -387,6 +393,12 @@ macro_rules! selection {
             /// Selects messages whose subject contains this text, in any case.
             pub fn subject(self, part: impl AsRef<str>) -> Self {
                 self.query("subject", part)
+            }
+
+            /// Selects messages that contain each of these words, in an address, a name, the
+            /// subject, the text or the ID, among the newest 5 000.
+            pub fn search(self, words: impl AsRef<str>) -> Self {
+                self.query("search", words)
             }
 
             /// Selects messages after this time, or after the message with this ID.

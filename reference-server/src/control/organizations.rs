@@ -27,6 +27,7 @@ pub(crate) const MAX_NAME_LENGTH: usize = 200;
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("examples" = [{"name": "Shop", "domain": "shop.test"}]))]
 pub(crate) struct NewOrganization {
     /// Default: the ID. Names need not be unique; to select one of several organizations
     /// with the same name, use its ID.

@@ -36,7 +36,7 @@ pub(crate) const SEED: Endpoint<(), Bytes> = Endpoint::content(
 pub(crate) const RESET: Endpoint<Reset, ()> = Endpoint::new(
     POST,
     "/_sandbox/reset",
-    "Delete the data of an organization, or of the whole server if none is given",
+    "Reset an organization, or the whole server if none is given: delete its data",
 )
 .of_organization_or_server()
 .optional_body();

@@ -31,6 +31,8 @@ pub(crate) struct Compatibility {
     /// `docs/undocumented/services.md#webhook-test`
     #[serde(deserialize_with = "field_name")]
     pub(crate) test_status_field: String,
+    /// `docs/undocumented/README.md#unknown-request-fields`
+    pub(crate) unknown_fields: UnknownFields,
     /// The settings so far, by name.
     #[serde(skip)]
     given: Vec<(String, String)>,
@@ -102,6 +104,29 @@ pub(crate) enum ContactPages {
     ZeroBased,
 }
 
+/// What happens to a request with fields that are not documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum UnknownFields {
+    #[serde(skip)]
+    Ignored,
+    Refused,
+}
+
+/// The numbers that the settings have as open points.
+const NUMBERS: [(&str, &str); 10] = [
+    ("b1", "create-status"),
+    ("b2", "list-shape"),
+    ("b4", "error-format"),
+    ("b9", "idempotency"),
+    ("b14", "resource-shape"),
+    ("b15", "unknown-fields"),
+    ("x3", "extraction-error"),
+    ("e1", "key-header"),
+    ("e16", "contact-pages"),
+    ("e21", "test-status-field"),
+];
+
 impl Default for Compatibility {
     fn default() -> Self {
         Self {
@@ -114,6 +139,7 @@ impl Default for Compatibility {
             key_header: http::header::AUTHORIZATION,
             contact_pages: ContactPages::Object,
             test_status_field: "statusCode".to_owned(),
+            unknown_fields: UnknownFields::Ignored,
             given: Vec::new(),
         }
     }
@@ -152,6 +178,8 @@ impl Compatibility {
         };
         let mut given = self.given.clone();
         let name = name.to_ascii_lowercase();
+        let numbered = NUMBERS.iter().find(|(number, _)| *number == name);
+        let name = numbered.map_or(name, |(_, name)| (*name).to_owned());
         given.retain(|(known, _)| *known != name);
         given.push((name.clone(), value.to_owned()));
         let all = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -191,9 +219,18 @@ mod tests {
             "contact-pages=zero-based",
             "test-status-field=code",
             "CREATE-STATUS=200",
+            "unknown-fields=refused",
+            "B15=refused",
         ] {
             compatibility.set(setting).unwrap_or_else(|error| panic!("{setting}: {error}"));
         }
+        assert_eq!(compatibility.unknown_fields, UnknownFields::Refused);
+        for (number, _) in NUMBERS {
+            let error =
+                compatibility.set(&format!("{number}=a b")).map_err(|error| error.to_string());
+            assert!(!error.is_err_and(|error| error.starts_with("unknown")), "{number}");
+        }
+        compatibility.set("e21=code").expect("a valid setting");
         assert_eq!(compatibility.key_header, "x-api-key");
         assert_eq!(compatibility.test_status_field, "code");
     }

@@ -69,6 +69,16 @@ codes! {
     StorageFull "storage_full" INSUFFICIENT_STORAGE "the disk is full; nothing was stored",
 }
 
+impl Code {
+    /// The code of an error with this status; that of its class if none has it.
+    pub(crate) fn of(status: StatusCode) -> Self {
+        let class = if status.is_server_error() { Self::Unavailable } else { Self::InvalidRequest };
+        let has_status = |code: &Self| code.status() == status;
+        let specific = Self::ALL.iter().copied().find(has_status);
+        if class.status() == status { class } else { specific.unwrap_or(class) }
+    }
+}
+
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -10,7 +10,7 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::BoxFuture;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use svc_sdk::{Operation, Service};
 
 use super::ROUTES;
@@ -30,6 +30,7 @@ use crate::app::{App, Shared};
 use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
+use crate::model::nearest::did_you_mean_path;
 use crate::store::faults::{self, FaultUpdate};
 
 /// The routes of both services and of the control interface.
@@ -66,7 +67,10 @@ pub(crate) fn router(app: &Shared) -> Router {
             )
         })
         .fallback(|State(app): State<Shared>, request: Request| async move {
-            response::error(&ApiError::not_found("path"), app.error_format(request.uri().path()))
+            let path = request.uri().path();
+            let known = did_you_mean_path(path, ROUTES.iter().map(Route::path));
+            let error = ApiError::not_found(&format!("path{known}"));
+            response::error(&error, app.error_format(path))
         })
         .with_state(Arc::clone(app))
 }
@@ -121,6 +125,12 @@ async fn handle_documented(
     if key.is_err() {
         recording.not_authenticated().await;
     }
+    // The format of this error is documented (`docs/extraction-service/README.md#authentication-and-scopes`), so no setting
+    // changes it.
+    let format_of = |status: StatusCode| match operation.service() {
+        Service::Extraction if status == StatusCode::UNAUTHORIZED => ErrorFormat::Nested,
+        _ => format,
+    };
     let response = match key {
         Ok(key) => {
             recording.authenticated(&key);
@@ -138,7 +148,7 @@ async fn handle_documented(
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
             match fault {
-                Some(fault) => match fault::apply(fault, process).await {
+                Some(fault) => match fault::apply(fault, format_of, process).await {
                     Ok(response) => response,
                     // The request stays in the log without a status.
                     Err(Cut) => return Cut::response(),
@@ -146,12 +156,7 @@ async fn handle_documented(
                 None => process.await,
             }
         }
-        // The format of this error is documented (`docs/extraction-service/README.md#authentication-and-scopes`), so no
-        // setting changes it.
-        Err(error) if operation.service() == Service::Extraction => {
-            response::error(&error, ErrorFormat::Nested)
-        }
-        Err(error) => response::error(&error, format),
+        Err(error) => response::error(&error, format_of(error.code().status())),
     };
     app.metrics.request(operation, response.status(), started.elapsed());
     recording.respond(response).await

@@ -9,7 +9,7 @@ use crate::model::dns::{self, Record};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::time::Millis;
-use crate::store::{Reader, Tx};
+use crate::store::{Reader, Tx, organizations};
 
 pub(crate) struct Domain {
     pub(crate) id: String,
@@ -157,7 +157,18 @@ pub(crate) fn find_named(
 ) -> Result<Domain, ApiError> {
     let sql =
         format!("SELECT {COLUMNS} FROM domain WHERE (name = ?1 OR id = ?1) AND organization = ?2");
-    reader.find(&sql, (name, organization), read)?.ok_or_else(|| ApiError::not_found("domain"))
+    match reader.find(&sql, (name, organization), read)? {
+        Some(domain) => Ok(domain),
+        None => Err(ApiError::not_found(&format!("domain{}", elsewhere(reader, name)?))),
+    }
+}
+
+/// The end of an error message about a domain that this organization does not have: which one has
+/// it, if any.
+pub(crate) fn elsewhere(reader: Reader<'_>, name: &str) -> Result<String, ApiError> {
+    let sql = "SELECT organization FROM domain WHERE name = ?1 OR id = ?1 ORDER BY id LIMIT 1";
+    let owner: Option<i64> = reader.find(sql, [name], |row| row.get(0))?;
+    owner.map_or_else(|| Ok(String::new()), |owner| organizations::has_it(reader, owner))
 }
 
 /// Whether an organization may send from this domain. A subdomain of a verified domain

@@ -7,6 +7,7 @@ pub(crate) use crate::control::messages::{Direction, MessageSummary};
 use crate::control::notifications::Notification;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
+use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::emails::{EmailFields, StoredEmail};
 use crate::store::{Reader, Tx, bodies};
@@ -213,16 +214,38 @@ pub(crate) struct Wanted {
     pub(crate) from: Option<String>,
     /// A part of the subject, in lower case.
     pub(crate) subject: Option<String>,
+    /// Words of the message.
+    pub(crate) terms: Option<Terms>,
 }
 
 impl Wanted {
-    fn matches(&self, message: &MessageSummary) -> bool {
+    /// The columns that [`summary`] reads, and the text if it is searched.
+    fn select(&self) -> String {
+        let text = match self.terms {
+            Some(_) => {
+                "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
+                           WHERE email = m.email),
+                          (SELECT substr(bytes, 1, 65536) FROM body WHERE id = m.source))"
+            }
+            None => "NULL",
+        };
+        SELECT.replace("FROM message", &format!(", {text} FROM message"))
+    }
+
+    fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
         let is_from = |from: &String| match Mailbox::parse(&message.from) {
             Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
             Err(_) => message.from.eq_ignore_ascii_case(from),
         };
         let subject = |part: &String| message.subject.to_lowercase().contains(part);
-        self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from)
+        let is_wanted =
+            self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
+        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
+        let text = row.get_ref(8)?.as_bytes_or_null().map_err(ApiError::internal)?;
+        let text = String::from_utf8_lossy(text.unwrap_or_default());
+        let MessageSummary { id, email_id, from, recipient, subject, .. } = message;
+        let email = email_id.as_deref().unwrap_or_default();
+        Ok(terms.are_in([id, email, from, recipient, subject, &text]))
     }
 }
 
@@ -238,17 +261,45 @@ pub(crate) fn each(
     // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
     let to = if recipient.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
     let sql = format!(
-        "{SELECT} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC"
+        "{} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC LIMIT ?5",
+        wanted.select()
     );
+    let limit = wanted.terms.as_ref().map_or(i64::MAX, |_| MAX_SEARCHED as i64);
     let mut statement = reader.statement(&sql)?;
-    let mut rows = statement.query((organization, range.after, range.before, recipient))?;
+    let mut rows = statement.query((organization, range.after, range.before, recipient, limit))?;
     while let Some(row) = rows.next()? {
         let message = summary(row)?;
-        if wanted.matches(&message) && !take(message) {
+        if wanted.matches(&message, row)? && !take(message) {
             break;
         }
     }
     Ok(())
+}
+
+/// The organization of the newest message that matches and that another one has, among the newest
+/// 5 000 of the server.
+pub(crate) fn elsewhere(
+    reader: Reader<'_>,
+    organization: i64,
+    range: &Range<'_>,
+    recipient: Option<&str>,
+    wanted: &Wanted,
+) -> Result<Option<(i64, MessageSummary)>, ApiError> {
+    let sql = format!(
+        "{} WHERE m.organization <> ?1 AND m.id > ?2 AND (?3 IS NULL OR m.recipient = ?3)
+         AND m.id >= coalesce((SELECT id FROM message ORDER BY id DESC LIMIT 1 OFFSET {MAX_SEARCHED}), '')
+         ORDER BY m.id DESC",
+        wanted.select()
+    );
+    let mut statement = reader.statement(&sql)?;
+    let mut rows = statement.query((organization, range.after, recipient))?;
+    while let Some(row) = rows.next()? {
+        let message = summary(row)?;
+        if wanted.matches(&message, row)? {
+            return Ok(Some((row.get(7)?, message)));
+        }
+    }
+    Ok(None)
 }
 
 /// The messages of an email, in the order of its recipients.
@@ -264,7 +315,7 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
 
 /// Reads the columns that [`summary`] does.
 const SELECT: &str =
-    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject,
+    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.organization,
             m.preview, m.attachments
      FROM message m LEFT JOIN email e ON e.id = m.email";
 
@@ -278,8 +329,8 @@ fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
         None => {
             let text = |column| row.get::<_, Option<String>>(column);
             let [from, subject, preview] =
-                [text(5)?, text(6)?, text(7)?].map(Option::unwrap_or_default);
-            (from, subject, preview, row.get::<_, i64>(8)? as usize)
+                [text(5)?, text(6)?, text(8)?].map(Option::unwrap_or_default);
+            (from, subject, preview, row.get::<_, i64>(9)? as usize)
         }
     };
     Ok(MessageSummary {

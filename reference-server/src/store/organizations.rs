@@ -99,6 +99,12 @@ pub(crate) fn get(reader: Reader<'_>, number: i64) -> Result<Organization, ApiEr
     reader.find(sql, [number], read)?.ok_or_else(|| ApiError::not_found("organization"))
 }
 
+/// The end of an error message about something that another organization has.
+pub(crate) fn has_it(reader: Reader<'_>, number: i64) -> Result<String, ApiError> {
+    let Organization { id, name, .. } = get(reader, number)?;
+    Ok(format!("; the organization {name:?} ({id}) has it: name that as `organization`"))
+}
+
 /// Finds an organization by its ID or its name. An ID takes precedence.
 pub(crate) fn find_named(reader: Reader<'_>, id_or_name: &str) -> Result<i64, ApiError> {
     let mut statement = reader.statement(

@@ -13,7 +13,7 @@ fn every_setting_is_tested() {
     let error = Server::builder().compatibility("unknown=1").expect_err("an unknown setting");
     let error = error.to_string();
     let (_, names) = error.split_once(": ").expect("the known settings");
-    assert_eq!(names.split(", ").count(), 9);
+    assert_eq!(names.split(", ").count(), 10);
     for name in names.split(", ") {
         let test = format!("async fn {}_", name.replace('-', "_"));
         assert!(tests.contains(&test), "no test of {name}");
@@ -218,4 +218,35 @@ async fn test_status_field_is_selectable() {
     let id = sandbox.call("POST /api/v1/webhooks", &body).await.id();
     let tested = sandbox.call(&format!("POST /api/v1/webhooks/{id}/test"), "").await;
     assert!(tested.body.contains(r#""responseStatus":200"#), "{tested:?}");
+}
+
+#[tokio::test]
+async fn unknown_fields_are_refused() {
+    for setting in ["unknown-fields=refused", "B15=refused"] {
+        let sandbox = with(setting).await;
+        let email = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s","scheduled_at":"2999-01-01","colour":1,"a b":1,"tags":{"any":1},
+            "attachments":[{"filename":"a","content":"","contenttype":"text/plain"}]}"#;
+        let refused = sandbox.call("POST /api/v1/emails", email).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        for problem in [
+            r#"{"field":"scheduled_at","message":"is not a field of this request; did you mean scheduledAt?"}"#,
+            r#"{"field":"colour","message":"is not a field of this request"}"#,
+            r#"{"field":"","message":"is not a field of this request"}"#,
+            r#"{"field":"attachments[0].contenttype","message":"is not a field of this request; did you mean contentType?"}"#,
+        ] {
+            assert!(refused.body.contains(problem), "{problem} in {}", refused.body);
+        }
+        assert_eq!(refused.body.matches(r#""field":"#).count(), 4, "{refused:?}");
+        // Each email of a batch stands alone.
+        let batch = format!("[{email},{EMAIL}]");
+        let results = sandbox.call("POST /api/v1/emails/batch", &batch).await;
+        assert!(results.body.contains("did you mean scheduledAt?"), "{results:?}");
+        assert!(results.body.contains(r#"{"index":1,"id":"eml_"#), "{results:?}");
+        let webhook = HOOK.replace("\"url\"", "\"URL\"");
+        let refused = sandbox.call("POST /api/v1/webhooks", &webhook).await;
+        assert!(refused.body.contains("did you mean url?"), "{refused:?}");
+    }
+    let sandbox = Sandbox::start().await;
+    let email = EMAIL.replace('}', r#","scheduled_at":"2999-01-01"}"#);
+    assert_eq!(sandbox.call("POST /api/v1/emails", &email).await.status, 202);
 }

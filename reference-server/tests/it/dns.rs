@@ -63,3 +63,24 @@ async fn rejects_unpublishable_names_and_kinds() {
         assert_eq!(response.between(r#""code":""#), code, "{line}");
     }
 }
+
+/// The domain of another organization is named with it.
+#[tokio::test]
+async fn a_domain_of_another_organization_is_said_to_be_there() {
+    let sandbox = Sandbox::start().await;
+    let new = r#"{"name":"Shop","domain":"shop.test"}"#;
+    let shop = sandbox.control("POST /_sandbox/organizations", new).await.id();
+    let expected = format!(
+        r#"no such domain; the organization \"Shop\" ({shop}) has it: name that as `organization`"#
+    );
+    for line in ["POST /_sandbox/dns/shop.test/publish", "DELETE /_sandbox/dns/shop.test"] {
+        let body = if line.starts_with("POST") { "{}" } else { "" };
+        let unknown = sandbox.control(line, body).await;
+        assert!(unknown.status == 404 && unknown.body.contains(&expected), "{unknown:?}");
+    }
+    let unknown = sandbox.control("DELETE /_sandbox/dns/elsewhere.test", "").await;
+    assert!(unknown.body.contains(r#""message":"no such domain""#), "{unknown:?}");
+    let mail = r#"{"from":"a@b.test","to":"x@shop.test","subject":"s"}"#;
+    let refused = sandbox.control("POST /_sandbox/inbound", mail).await;
+    assert!(refused.body.contains(r#"has it: name that as `organization`"#), "{refused:?}");
+}

@@ -3,6 +3,8 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use svc_reference_server::Builder;
+
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox};
 
 const EMAIL: &str = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
@@ -92,6 +94,70 @@ async fn a_fault_affects_only_its_organization() {
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 500);
     sandbox.control("DELETE /_sandbox/faults", "").await;
     assert_eq!(sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await.status, 200);
+}
+
+/// As the services respond themselves, in the format of the setting.
+#[tokio::test]
+async fn a_status_without_a_body_has_the_error_of_the_service() {
+    let sandbox = Sandbox::start().await;
+    for (status, code) in [
+        (400, "invalid_request"),
+        (401, "unauthorized"),
+        (403, "insufficient_scope"),
+        (404, "not_found"),
+        (409, "conflict"),
+        (418, "invalid_request"),
+        (422, "validation_failed"),
+        (429, "rate_limited"),
+        (500, "internal"),
+        (502, "unavailable"),
+        (503, "unavailable"),
+    ] {
+        fault(&sandbox, &format!(r#"{{"status":{status},"headers":{{"x-a":"1"}}}}"#)).await;
+        let response = sandbox.call("GET /api/v1/audiences", "").await;
+        assert_eq!((response.status, response.between(r#""code":""#).as_str()), (status, code));
+        assert!(response.body.starts_with(r#"{"error":{"code":"#), "{response:?}");
+        assert_eq!(response.header("content-type"), Some("application/json"));
+        assert_eq!(response.header("x-a"), Some("1"));
+    }
+    fault(&sandbox, r#"{"status":503,"body":""}"#).await;
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
+    fault(&sandbox, r#"{"status":202}"#).await;
+    assert_eq!(sandbox.call("GET /api/v1/audiences", "").await.body, "");
+
+    let setting = |builder: Builder| builder.compatibility("error-format=flat").expect("a setting");
+    let sandbox = Sandbox::with(setting).await;
+    fault(&sandbox, r#"{"times":2,"status":401}"#).await;
+    let response = sandbox.call("GET /api/v1/audiences", "").await;
+    assert!(response.body.starts_with(r#"{"code":"unauthorized""#), "{response:?}");
+    // The documented format.
+    let response = sandbox.with_key(EXTRACTION_KEY, "GET /v1/me", "").await;
+    assert!(response.body.starts_with(r#"{"error":{"code":"unauthorized""#), "{response:?}");
+}
+
+/// An unknown name or path gets a suggestion.
+#[tokio::test]
+async fn suggests_what_was_probably_meant() {
+    let sandbox = Sandbox::start().await;
+    for (line, body, suggestion) in [
+        ("POST /_sandbox/faults", r#"{"operation":"email.send","status":500}"#, "emails.send"),
+        ("GET /_sandbox/requests?operation=emails.sent", "", "emails.send"),
+        ("POST /_sandbox/keys", r#"{"service":"email","scopes":["email:send"]}"#, "emails:send"),
+    ] {
+        let refused = sandbox.control(line, body).await;
+        let end = format!(r#"; did you mean {suggestion}?"}}]}}}}}}"#);
+        assert!(refused.status == 422 && refused.body.ends_with(&end), "{refused:?}");
+    }
+    for (path, meant) in [
+        ("/api/v1/email", "; did you mean /api/v1/emails?"),
+        ("/v1/emails/eml_1", "; did you mean /api/v1/emails/{id}?"),
+        ("/_sandbox/mesages/msg_1/raw", "; did you mean /_sandbox/messages/{id}/raw?"),
+        ("/no/such/path", ""),
+    ] {
+        let unknown = sandbox.raw(&format!("GET {path}"), "", "").await;
+        let expected = format!(r#""message":"no such path{meant}""#);
+        assert!(unknown.status == 404 && unknown.body.contains(&expected), "{unknown:?}");
+    }
 }
 
 #[tokio::test]

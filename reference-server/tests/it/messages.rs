@@ -249,6 +249,35 @@ async fn wait_returns_408_after_the_timeout() {
     assert!(started.elapsed() >= Duration::from_millis(50));
 }
 
+/// A wait in the wrong organization says so.
+#[tokio::test]
+async fn a_wait_names_the_organization_that_has_the_message() {
+    let sandbox = Sandbox::start().await;
+    let other = sandbox.control("POST /_sandbox/organizations", r#"{"name":"Shop"}"#).await;
+    let has_it = format!(
+        r#"; the organization \"Shop\" ({}) has it: name that as `organization`""#,
+        other.id()
+    );
+    let body = format!(
+        r#"{{"from":"a@{}","to":"ada@example.test","subject":"Code"}}"#,
+        other.between(r#""domain":""#)
+    );
+    let sent = sandbox.with_key(&other.between(r#""email_key":""#), SEND, &body).await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    sandbox.settle().await;
+    for (query, is_there) in [
+        ("to=ADA@example.test&subject=code", true),
+        ("after=2020-01-01", true),
+        ("after=2999-01-01", false),
+        ("to=bob@example.test", false),
+    ] {
+        let line = format!("GET /_sandbox/messages/wait?timeout=1ms&{query}");
+        let response = sandbox.control(&line, "").await;
+        assert_eq!(response.status, 408, "{query}: {response:?}");
+        assert_eq!(response.body.contains(&has_it), is_there, "{query}: {response:?}");
+    }
+}
+
 #[tokio::test]
 async fn organizations_do_not_see_each_others_messages() {
     let sandbox = Sandbox::start().await;

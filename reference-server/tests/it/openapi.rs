@@ -1,6 +1,8 @@
 //! Calls every described operation and event once, and checks that the responses and the
 //! deliveries match the OpenAPI description.
 
+use serde_json::Value;
+
 use crate::harness::{EXTRACTION_KEY, Sandbox};
 use crate::receiver::Receiver;
 
@@ -213,4 +215,130 @@ async fn detects_a_delivery_that_does_not_match_its_description() {
     let mut delivery = receiver.received().remove(0);
     delivery.body = delivery.body.replace(r#""webhookId""#, r#""more":1,"webhookId""#);
     sandbox.description().await.check_delivery("webhook.test", &delivery);
+}
+
+/// What generators of clients need, in each of the descriptions.
+#[tokio::test]
+async fn descriptions_are_plain() {
+    let sandbox = Sandbox::start().await;
+    for part in ["", "/email", "/extraction", "/control"] {
+        let text = sandbox.raw(&format!("GET /openapi{part}.json"), "", "").await.body;
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let mut problems = Vec::new();
+        check_plain(&document["paths"], "paths", &mut problems);
+        check_plain(&document["webhooks"], "webhooks", &mut problems);
+        check_plain(&document["components"], "components", &mut problems);
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                check_operation(&document, operation, &format!("{method} {path}"), &mut problems);
+            }
+        }
+        assert!(problems.is_empty(), "openapi{part}.json: {problems:#?}");
+    }
+}
+
+fn check_plain(value: &Value, path: &str, problems: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                check_plain(item, &format!("{path}/{index}"), problems);
+            }
+        }
+        Value::Object(object) => {
+            let is_map = path.ends_with("/properties") || path.ends_with("/schemas");
+            let unions =
+                ["oneOf", "anyOf", "allOf"].into_iter().filter(|name| object.contains_key(*name));
+            if !is_map && object.contains_key("properties") {
+                problems.extend(unions.map(|union| format!("{path}: {union} beside properties")));
+            }
+            if !is_map && object.contains_key("const") {
+                problems.push(format!("{path}: const"));
+            }
+            if object.get("default") == Some(&Value::Null) {
+                problems.push(format!("{path}: null as a default"));
+            }
+            let is_array =
+                object.get("type").is_some_and(|kind| kind.to_string().contains("array"));
+            if !is_map && is_array && !object.contains_key("items") {
+                problems.push(format!("{path}: an array without items"));
+            }
+            for (name, part) in object.iter().filter(|(name, _)| !name.starts_with("example")) {
+                check_plain(part, &format!("{path}/{name}"), problems);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The body of a request and of each successful response has an example that matches its schema,
+/// and each error has a schema.
+fn check_operation(document: &Value, operation: &Value, name: &str, problems: &mut Vec<String>) {
+    let mut bodies = vec![operation["requestBody"].clone()];
+    for (status, response) in operation["responses"].as_object().unwrap() {
+        if let Some(reference) = response["$ref"].as_str() {
+            let response = document.pointer(&reference[1..]).unwrap();
+            let mut content = response["content"].as_object().unwrap().values();
+            if !content.all(|content| content["schema"].is_object()) {
+                problems.push(format!("{name}: {status} has no schema"));
+            }
+        } else {
+            bodies.push(response.clone());
+        }
+    }
+    for (kind, content) in bodies.iter().filter_map(|body| body["content"].as_object()).flatten() {
+        let mut schema = content["schema"].clone();
+        schema["components"] = document["components"].clone();
+        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+        if let Err(error) = validator.validate(&content["example"]) {
+            problems.push(format!("{name}: {kind}: {error} at {}", error.instance_path()));
+        }
+    }
+}
+
+/// The example of a request that creates something does so.
+#[tokio::test]
+async fn the_examples_of_requests_are_accepted() {
+    let sandbox = Sandbox::start().await;
+    let text = sandbox.raw("GET /openapi.json", "", "").await.body;
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let mut accepted = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let example = &methods["post"]["requestBody"]["content"]["application/json"]["example"];
+        if example.is_null() || path.contains('{') {
+            continue;
+        }
+        let key = if path.starts_with("/v1/") { EXTRACTION_KEY } else { crate::harness::KEY };
+        let line = format!("POST {path}");
+        let response = if path.starts_with("/_sandbox/") {
+            sandbox.control(&line, &example.to_string()).await
+        } else {
+            sandbox.with_key(key, &line, &example.to_string()).await
+        };
+        assert!(response.status < 300, "{path}: {example}: {response:?}");
+        accepted.push(path);
+        sandbox.control("DELETE /_sandbox/faults", "").await;
+    }
+    assert!(accepted.len() >= 13, "{accepted:?}");
+}
+
+#[tokio::test]
+async fn operation_ids_say_what_the_operation_does() {
+    let sandbox = Sandbox::start().await;
+    let text = sandbox.raw("GET /openapi/control.json", "", "").await.body;
+    for (path, method, id) in [
+        ("/_sandbox/messages/wait", "get", "sandboxMessagesWait"),
+        ("/_sandbox/messages", "get", "sandboxMessagesList"),
+        ("/_sandbox/messages", "delete", "sandboxMessagesDeleteAll"),
+        ("/_sandbox/messages/{id}", "delete", "sandboxMessagesDelete"),
+        ("/_sandbox/messages/{id}/raw", "get", "sandboxMessagesGetRaw"),
+        ("/_sandbox/clock", "post", "sandboxClockChange"),
+        ("/_sandbox/settle", "post", "sandboxSettle"),
+        ("/_sandbox/reset", "post", "sandboxReset"),
+        ("/_sandbox/deliveries/{id}/replay", "post", "sandboxDeliveriesReplay"),
+        ("/_sandbox/dns/{domain}/publish", "post", "sandboxDnsPublish"),
+        ("/_sandbox/dns/{domain}/{record}", "delete", "sandboxDnsWithdrawRecord"),
+    ] {
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["paths"][path][method]["operationId"], id, "{method} {path}");
+    }
 }

@@ -85,12 +85,17 @@ async fn rejects_an_array_in_place_of_an_object() {
 #[tokio::test]
 async fn unknown_paths_and_methods_get_the_same_error_format() {
     let sandbox = Sandbox::start().await;
-    for path in
-        ["/nothing", "/api/v1/audience", "/api/v1/audiences/", "/v1/me/", "/_sandbox/nothing"]
-    {
+    for (path, meant) in [
+        ("/nothing", ""),
+        ("/api/v1/audience", "; did you mean /api/v1/audiences?"),
+        ("/api/v1/audiences/", "; did you mean /api/v1/audiences?"),
+        ("/v1/me/", "; did you mean /v1/me?"),
+        ("/_sandbox/nothing", ""),
+    ] {
         let response = sandbox.call(&format!("GET {path}"), "").await;
         assert_eq!(response.status, 404, "{path}");
-        let expected = r#"{"error":{"code":"not_found","message":"no such path"}}"#;
+        let expected =
+            format!(r#"{{"error":{{"code":"not_found","message":"no such path{meant}"}}}}"#);
         assert_eq!(response.body, expected, "{path}");
         assert!(response.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
     }

@@ -46,8 +46,7 @@ impl Exec {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let any_port = ([127, 0, 0, 1], 0).into();
         let builder = Server::builder().addr(any_port).smtp(any_port);
-        let builder =
-            seeded(builder.in_memory().announce_in(in_memory_dir(dir)), &context.settings)?;
+        let builder = seeded(builder.in_memory(), &context.settings)?;
         let variable = context.settings.variable("SVC_SANDBOX_SEED")?;
         let seed = self.seed.or(variable.map(|seed| seed.value.into()));
         let builder = with_seed_file(builder, context, seed.as_deref())?;
@@ -73,7 +72,7 @@ impl Exec {
     }
 }
 
-/// The variables by which programs find the server (`docs/commands/README.md`).
+/// The variables by which programs find the server (`docs/guides/testing.md#one-server-for-a-command`).
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];

@@ -152,8 +152,8 @@ pub struct Serve {
     ///
     /// Changes behavior that the services leave undocumented: create-status=200,
     /// list-shape=wrapped, resource-shape=wrapped, error-format=problem|flat|text,
-    /// idempotency=ignored, extraction-error=string, key-header=NAME,
-    /// contact-pages=array|zero-based or test-status-field=NAME.
+    /// idempotency=ignored, unknown-fields=refused, extraction-error=string,
+    /// key-header=NAME, contact-pages=array|zero-based or test-status-field=NAME.
     #[arg(long, value_name = "NAME=VALUE", env = "SVC_SANDBOX_SET", hide_env = true)]
     #[arg(value_delimiter = ',')]
     set: Vec<String>,

@@ -15,6 +15,7 @@ use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
 use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::store::domains;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox inbound");
@@ -56,6 +57,7 @@ pub(crate) async fn receive(
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
         return Err(ApiError::field("to", message));
     }
+    let domain = recipients.first().map(|first| first.domain().as_str().to_owned());
     let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let peer = host.as_ref().map(SendingHost::peer);
     let results = authentication::check(resolver, peer, &source, now).await?;
@@ -69,7 +71,11 @@ pub(crate) async fn receive(
     };
     let received = inbound::receive(store, message).await?;
     if received.is_empty() {
-        let message = "contains no recipient in a verified domain of this organization";
+        let elsewhere = store
+            .read(move |reader| domains::elsewhere(reader, &domain.unwrap_or_default()))
+            .await?;
+        let message =
+            format!("contains no recipient in a verified domain of this organization{elsewhere}");
         return Err(ApiError::field("to", message));
     }
     let messages = received.into_iter();

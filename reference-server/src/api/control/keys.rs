@@ -6,7 +6,8 @@ use crate::api::framework::ControlCall;
 use crate::api::framework::route::{ID, Routes};
 use crate::control::keys::{self as control, Key, KeyService, NewKey};
 use crate::model::error::{ApiError, Code};
-use crate::model::scope::scopes_of;
+use crate::model::nearest::did_you_mean;
+use crate::model::scope::{EMAIL_SCOPES, scopes_of};
 use crate::store::keys;
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -40,8 +41,9 @@ impl NewKey {
             }
             (KeyService::Email, Some(names), None) => {
                 let scopes = scopes_of(Service::Email, names).map_err(|index| {
-                    let field = format!("scopes[{index}]");
-                    ApiError::field(field, "is not a scope of the email service")
+                    let known = did_you_mean(&names[index], EMAIL_SCOPES.map(Scope::as_str));
+                    let message = format!("is not a scope of the email service{known}");
+                    ApiError::field(format!("scopes[{index}]"), message)
                 })?;
                 Ok((Service::Email, scopes))
             }

@@ -17,7 +17,7 @@ use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
 };
 use crate::model::error::{ApiError, Code};
-use crate::store::{NO_ORGANIZATION, messages};
+use crate::store::{NO_ORGANIZATION, Reader, messages};
 use search::{Found, Search};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -37,16 +37,19 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), MessageQuery>,
 ) -> Result<Page<MessageSummary>, ApiError> {
-    let MessageQuery { to, from, subject, after, limit, cursor } = call.query;
-    let search = Search { cursor: cursor.map(|id| id.0), ..Search::new(to, from, subject, after) };
+    let MessageQuery { to, from, subject, search, after, limit, cursor } = call.query;
+    let search = Search {
+        cursor: cursor.map(|id| id.0),
+        ..Search::new(to, from, subject, search.as_deref(), after)
+    };
     let found = call.data.read(move |reader, of| search.find(reader, of, limit.0 + 1));
     Ok(Page::of(found.await?, limit.0, |last| last.id.clone()))
 }
 
 /// Deletes the matching messages. Their emails stay.
 pub(crate) async fn delete_all(call: ControlCall<(), DeleteQuery>) -> Result<(), ApiError> {
-    let DeleteQuery { to, from, subject, after } = call.query;
-    let search = Search::new(to, from, subject, after);
+    let DeleteQuery { to, from, subject, search, after } = call.query;
+    let search = Search::new(to, from, subject, search.as_deref(), after);
     let delete = call.data.write(move |tx, _, of| {
         for message in search.find(tx.reader(), of, usize::MAX)? {
             messages::delete(tx, of, &message.id)?;
@@ -65,8 +68,8 @@ pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
 pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, ApiError> {
-    let WaitQuery { to, from, subject, after, timeout } = call.query;
-    let mut search = Search::new(to, from, subject, after);
+    let WaitQuery { to, from, subject, search, after, timeout } = call.query;
+    let mut search = Search::new(to, from, subject, search.as_deref(), after);
     let (app, timeout) = (&call.input.app, timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0));
     let deadline = Instant::now() + timeout;
     let stopped = app.stop.requested();
@@ -100,7 +103,7 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
         tokio::select! {
             arrived = timeout_at(deadline, arrived) => {
                 if arrived.is_err() {
-                    return Err(none_arrived(app, organization, timeout).await?);
+                    return Err(none_arrived(app, search, organization, timeout).await?);
                 }
             }
             () = &mut stopped => {
@@ -113,13 +116,15 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
 /// The error at the end of a wait, which says what is in the mailbox instead.
 async fn none_arrived(
     app: &Shared,
+    search: Search,
     organization: i64,
     timeout: Duration,
 ) -> Result<ApiError, ApiError> {
-    let newest = app
-        .store
-        .read(move |reader| Search::default().find(reader, organization, SHOWN_INSTEAD + 1));
-    let newest = newest.await?;
+    let read = move |reader: Reader<'_>| {
+        let newest = Search::default().find(reader, organization, SHOWN_INSTEAD + 1)?;
+        Ok((newest, search.elsewhere(reader, organization)?))
+    };
+    let (newest, elsewhere) = app.store.read(read).await?;
     let shown = newest.iter().take(SHOWN_INSTEAD).map(|message| {
         format!("{:?} to {} at {}", message.subject, message.recipient, message.created_at)
     });
@@ -129,7 +134,7 @@ async fn none_arrived(
         1..=SHOWN_INSTEAD => format!("the mailbox has {shown}"),
         _ => format!("the newest messages are {shown}"),
     };
-    let text = format!("no matching message arrived within {timeout:?}; {instead}");
+    let text = format!("no matching message arrived within {timeout:?}; {instead}{elsewhere}");
     Ok(ApiError::new(Code::RequestTimeout, text))
 }
 

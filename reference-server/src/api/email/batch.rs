@@ -53,10 +53,10 @@ enum Item {
     },
 }
 
-pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Results>, ApiError> {
+pub(crate) async fn send(mut call: Call, body: JsonBody<New>) -> Result<Json<Results>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
-    let mut checked = heavy::run_on(bytes.len(), move || parse(&read)).await?;
+    let mut checked = heavy::run_on(bytes.len(), move || parse(&read, &body.part())).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
         if let Err(error) = apply_template(call.app(), call.organization(), checked).await {
@@ -86,7 +86,10 @@ pub(crate) async fn send(mut call: Call, _: JsonBody<New>) -> Result<Json<Result
 }
 
 /// Parses an array of emails, or an object with such an array in `emails`.
-fn parse(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
+fn parse(
+    bytes: &[u8],
+    body: &JsonBody<NewEmail>,
+) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
         #[serde(borrow)]
@@ -116,14 +119,18 @@ fn parse(bytes: &[u8]) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
             let message = format!("contains {count} emails, at most {MAX_EMAILS} are allowed");
             Err(ApiError::field("emails", message))
         }
-        _ => emails.into_iter().map(|email| parse_email(bytes, email)).collect(),
+        _ => emails.into_iter().map(|email| parse_email(bytes, email, body)).collect(),
     }
 }
 
 /// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,
 /// such as too many levels or half a surrogate pair, fails the request (outer error).
-fn parse_email(bytes: &[u8], email: &RawValue) -> Result<Result<Checked, ApiError>, ApiError> {
-    match object::<NewEmail>(email.get().as_bytes()) {
+fn parse_email(
+    bytes: &[u8],
+    email: &RawValue,
+    body: &JsonBody<NewEmail>,
+) -> Result<Result<Checked, ApiError>, ApiError> {
+    match body.parse(email.get().as_bytes()) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
             let request = serde_json::from_slice::<serde_json::Value>(bytes);

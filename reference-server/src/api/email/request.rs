@@ -42,6 +42,12 @@ const MAX_TAGS_SIZE: usize = 16 * 1024;
 /// An email to send.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("examples" = [{
+    "from": "Shop <hello@sandbox.test>",
+    "to": "ada@example.test",
+    "subject": "Your code",
+    "text": "Your code is 482913.",
+}]))]
 pub(crate) struct NewEmail {
     /// The sender. Its domain must be verified.
     #[schemars(with = "schema::Mailbox")]

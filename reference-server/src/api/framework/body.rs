@@ -8,11 +8,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
 use super::input::{Input, object};
+use super::unknown;
+use crate::model::compatibility::{Compatibility, UnknownFields};
 use crate::model::error::ApiError;
 use crate::model::heavy;
 
 pub(crate) trait RequestBody: Send + 'static {
-    const NEW: Self;
+    fn new(compatibility: &Compatibility) -> Self;
 
     fn describe(generator: &mut SchemaGenerator) -> Described;
 }
@@ -25,20 +27,33 @@ pub(crate) enum Described {
 }
 
 /// A JSON object.
-pub(crate) struct JsonBody<T>(PhantomData<fn() -> T>);
+pub(crate) struct JsonBody<T> {
+    refuses_unknown: bool,
+    of: PhantomData<fn() -> T>,
+}
 
 /// The operation has no body, but a body that was sent must be read.
 pub(crate) struct IgnoredBody;
 
-impl<T: DeserializeOwned + Send + 'static> JsonBody<T> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> JsonBody<T> {
     pub(crate) async fn read(self, input: &mut Input) -> Result<T, ApiError> {
         let bytes = input.json_bytes().await?;
-        heavy::run_on(bytes.len(), move || object(&bytes)).await
+        heavy::run_on(bytes.len(), move || self.parse(&bytes)).await
     }
 
-    #[expect(clippy::unused_self, reason = "the value stands for the type")]
-    pub(crate) fn parse(self, bytes: &[u8]) -> Result<T, ApiError> {
-        object(bytes)
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<T, ApiError> {
+        let value = object(bytes)?;
+        if self.refuses_unknown {
+            unknown::refuse::<T>(bytes)?;
+        }
+        Ok(value)
+    }
+}
+
+impl<T> JsonBody<T> {
+    /// A body of another type, which this one contains.
+    pub(crate) fn part<P>(&self) -> JsonBody<P> {
+        JsonBody { refuses_unknown: self.refuses_unknown, of: PhantomData }
     }
 }
 
@@ -49,7 +64,10 @@ impl IgnoredBody {
 }
 
 impl<T: JsonSchema + 'static> RequestBody for JsonBody<T> {
-    const NEW: Self = Self(PhantomData);
+    fn new(compatibility: &Compatibility) -> Self {
+        let refuses_unknown = compatibility.unknown_fields == UnknownFields::Refused;
+        Self { refuses_unknown, of: PhantomData }
+    }
 
     fn describe(generator: &mut SchemaGenerator) -> Described {
         Described::Json { required: true, schema: generator.subschema_for::<T>() }
@@ -57,7 +75,9 @@ impl<T: JsonSchema + 'static> RequestBody for JsonBody<T> {
 }
 
 impl RequestBody for IgnoredBody {
-    const NEW: Self = Self;
+    fn new(_: &Compatibility) -> Self {
+        Self
+    }
 
     fn describe(_: &mut SchemaGenerator) -> Described {
         Described::Ignored

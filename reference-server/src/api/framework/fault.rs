@@ -9,7 +9,10 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected};
 
+use super::response;
 use crate::control::faults::{DropPoint, NewFault};
+use crate::model::compatibility::ErrorFormat;
+use crate::model::error::{ApiError, Code};
 
 /// A fault closes the connection of the request. hyper does so for an error of the service, and for
 /// one of the response's body.
@@ -26,9 +29,10 @@ impl Cut {
     }
 }
 
-/// Applies a fault. `process` handles the request normally.
+/// Applies a fault. `process` handles the request normally; `format` is that of errors.
 pub(crate) async fn apply(
     fault: NewFault,
+    format: impl FnOnce(StatusCode) -> ErrorFormat,
     process: impl Future<Output = Response<Body>>,
 ) -> Result<Response<Body>, Cut> {
     tokio::time::sleep(fault.delay().unwrap_or_default()).await;
@@ -39,11 +43,17 @@ pub(crate) async fn apply(
         Some(status) => {
             // A client does not read a body after this status (RFC 9110 §15.3.6).
             let has_body = status != StatusCode::RESET_CONTENT;
-            let body = if has_body { fault.content() } else { String::new() };
-            let mut response = Response::new(Body::from(body));
+            let mut response = match fault.content() {
+                Some(body) if has_body => Response::new(Body::from(body)),
+                None if status.as_u16() >= 400 => {
+                    let code = Code::of(status);
+                    response::error(&ApiError::new(code, code.meaning()), format(status))
+                }
+                _ => Response::default(),
+            };
             *response.status_mut() = status;
             // They were checked when the fault was added.
-            *response.headers_mut() = fault.header_map().unwrap_or_default();
+            response.headers_mut().extend(fault.header_map().unwrap_or_default());
             response
         }
         None => process.await,

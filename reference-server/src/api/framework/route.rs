@@ -59,17 +59,17 @@ type Boxed<I> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>, ApiError>> + Send + Sync>;
 
 /// An asynchronous function of the request, and of its body if it has one.
-pub(crate) trait Handler<I, M>: Send + Sync + 'static {
+pub(crate) trait Handler<M>: Send + Sync + 'static {
     type Reply: Reply;
 
     fn describe_body(generator: &mut SchemaGenerator) -> Described;
 
-    fn boxed(self) -> Boxed<I>;
+    fn boxed(self) -> Boxed<Call>;
 }
 
-impl<I, F, Fut, R> Handler<I, ()> for F
+impl<F, Fut, R> Handler<()> for F
 where
-    F: Fn(I) -> Fut + Send + Sync + 'static,
+    F: Fn(Call) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
     R: Reply,
 {
@@ -79,14 +79,14 @@ where
         Described::None
     }
 
-    fn boxed(self) -> Boxed<I> {
-        Box::new(move |input| respond(self(input)))
+    fn boxed(self) -> Boxed<Call> {
+        Box::new(move |call| respond(self(call)))
     }
 }
 
-impl<I, F, Fut, R, B> Handler<I, (B,)> for F
+impl<F, Fut, R, B> Handler<(B,)> for F
 where
-    F: Fn(I, B) -> Fut + Send + Sync + 'static,
+    F: Fn(Call, B) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
     R: Reply,
     B: RequestBody,
@@ -97,8 +97,11 @@ where
         B::describe(generator)
     }
 
-    fn boxed(self) -> Boxed<I> {
-        Box::new(move |input| respond(self(input, B::NEW)))
+    fn boxed(self) -> Boxed<Call> {
+        Box::new(move |call| {
+            let body = B::new(call.compatibility());
+            respond(self(call, body))
+        })
     }
 }
 
@@ -122,7 +125,7 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<M: 'static, H: Handler<Call, M>>(
+    pub(crate) fn documented<M: 'static, H: Handler<M>>(
         &mut self,
         operation: Operation,
         handler: H,
@@ -237,7 +240,8 @@ impl Route {
     }
 
     /// The ID of the operation in the description: `emailsGet` for a documented one,
-    /// `sandboxGetMessagesIdRaw` for `GET /_sandbox/messages/{id}/raw`.
+    /// `sandboxMessagesGetRaw` for `GET /_sandbox/messages/{id}/raw`: the resource, the verb that the
+    /// summary begins with, and what follows in the path.
     pub(crate) fn id(&self) -> String {
         match &self.target {
             Target::Documented(operation, _) => {
@@ -245,10 +249,20 @@ impl Route {
                 name[..1].to_ascii_lowercase() + &name[1..]
             }
             Target::Control { method, path, .. } => {
-                let text = format!("{method} {}", path.trim_start_matches("/_sandbox/"));
-                let text = text.to_ascii_lowercase();
-                let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
-                words.filter(|word| !word.is_empty()).fold("sandbox".to_owned(), |name, word| {
+                let path = path.trim_start_matches("/_sandbox").split('/').skip(1);
+                let (parameters, words): (Vec<_>, Vec<_>) =
+                    path.partition(|segment| segment.starts_with('{'));
+                let verb = self.summary.split(|letter: char| !letter.is_alphanumeric()).next();
+                let verb = verb.unwrap_or_default().to_ascii_lowercase();
+                let (resource, rest) =
+                    words.split_first().map_or(("", &[][..]), |(r, rest)| (*r, rest));
+                let all = (*method == Method::DELETE && parameters.is_empty()).then_some("all");
+                let second = parameters.get(1).filter(|_| rest.is_empty());
+                let rest = rest.iter().copied().filter(|word| *word != verb);
+                let verb = (verb != resource).then_some(verb.as_str());
+                let words = [Some(resource), verb].into_iter().flatten().chain(rest).chain(all);
+                let second = second.map(|parameter| parameter.trim_matches(['{', '}']));
+                words.chain(second).fold("sandbox".to_owned(), |name, word| {
                     name + &word[..1].to_ascii_uppercase() + &word[1..]
                 })
             }

@@ -57,8 +57,7 @@ fn webhook(
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {
-                "allOf": [body],
-                "properties": {"event": {"const": event}},
+                "allOf": [body, {"properties": {"event": {"const": event}}}],
             }}},
         },
         "responses": {

@@ -4,8 +4,9 @@ use crate::app::Shared;
 use crate::control::messages::MessageSummary;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::error::ApiError;
-use crate::store::Reader;
+use crate::model::terms::Terms;
 use crate::store::messages::{self, Range, Wanted};
+use crate::store::{Reader, organizations};
 
 #[derive(Clone, Default)]
 pub(super) struct Search {
@@ -31,10 +32,11 @@ impl Search {
         to: Option<AddressParameter>,
         from: Option<AddressParameter>,
         subject: Option<String>,
+        search: Option<&str>,
         after: Option<Position<MessageSummary>>,
     ) -> Self {
         let (from, subject) = (from.map(|from| from.0), subject.map(|text| text.to_lowercase()));
-        let wanted = Wanted { from, subject };
+        let wanted = Wanted { from, subject, terms: search.map(Terms::new) };
         Self { to: to.map(|to| to.0), wanted, after, cursor: None, since: None }
     }
 
@@ -56,6 +58,25 @@ impl Search {
         let find = move |reader: Reader<'_>| search.find(reader, organization, count);
         let messages = app.store.read(find).await?;
         Ok(Found { newest, messages })
+    }
+
+    /// Which other organization has a matching message, as the end of an error message.
+    pub(super) fn elsewhere(
+        &self,
+        reader: Reader<'_>,
+        organization: i64,
+    ) -> Result<String, ApiError> {
+        let (to, wanted) = (self.to.as_deref(), &self.wanted);
+        let (after, since) = match &self.after {
+            Some(Position::Id(id, _)) => (id.as_str(), None),
+            Some(Position::Time(time)) => ("", Some((*time).into())),
+            None => ("", None),
+        };
+        let range = Range { after, before: messages::PAST_EVERY_ID };
+        let found = messages::elsewhere(reader, organization, &range, to, wanted)?;
+        let found =
+            found.filter(|(_, message)| since.is_none_or(|since| message.created_at > since));
+        found.map_or_else(|| Ok(String::new()), |(owner, _)| organizations::has_it(reader, owner))
     }
 
     pub(super) fn find(

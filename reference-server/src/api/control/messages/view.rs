@@ -12,6 +12,7 @@ use crate::control::messages::{
     Authentication, Direction, Message, MessageAttachment, MessageLinks,
 };
 use crate::delivery::source;
+use crate::mail::codes::codes;
 use crate::mail::links::{self, Targets};
 use crate::mail::mime::Incoming;
 use crate::model::error::ApiError;
@@ -25,7 +26,8 @@ impl MessageLinks {
     fn of(message: Option<&Incoming>, tracked: &Targets) -> Self {
         let html = message.and_then(|message| message.html.as_deref());
         let text = message.and_then(|message| message.text.as_deref());
-        Self { links: links::links(html, text, tracked), codes: links::codes(html, text) }
+        let subject = message.and_then(|message| message.subject.as_deref());
+        Self { links: links::links(html, text, tracked), codes: codes(subject, html, text) }
     }
 }
 

@@ -1,0 +1,546 @@
+//! Finds the one-time codes of a message (`docs/control-interface.md#one-time-codes`).
+
+use std::collections::HashSet;
+
+use mail_parser::decoders::html::html_to_text;
+
+use super::links::{MAX_SEARCHED, start_of};
+
+/// How far from a code word a code may be, in words.
+const REACH: usize = 12;
+
+/// Returns the one-time codes, six-digit ones first. Searches the first 4 MiB.
+pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str>) -> Vec<String> {
+    let text = text.filter(|text| !text.trim().is_empty());
+    let body = match (text, html) {
+        (Some(text), _) => start_of(text, MAX_SEARCHED).to_owned(),
+        // What is between two tags is a line.
+        (None, Some(html)) => {
+            let html = start_of(html, MAX_SEARCHED).replace('<', " \u{1e} <");
+            html_to_text(&html).replace('\u{1e}', "\n")
+        }
+        (None, None) => String::new(),
+    };
+    let lines = subject.into_iter().chain(body.lines()).enumerate();
+    let words = lines.flat_map(|(line, text)| {
+        text.split_whitespace().flat_map(split_scripts).map(move |raw| Word::new(raw, line))
+    });
+    Text(words.collect()).codes()
+}
+
+/// Splits where a script that has no spaces begins or ends: `验证码123456`.
+fn split_scripts(word: &str) -> impl Iterator<Item = &str> {
+    let is_other = |letter: char| ('\u{e00}'..'\u{e80}').contains(&letter) || letter > '\u{2e80}';
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let first = is_other(rest.chars().next()?);
+        let end = rest.find(|letter| is_other(letter) != first).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+struct Word<'a> {
+    raw: &'a str,
+    /// Without punctuation.
+    text: &'a str,
+    lower: String,
+    line: usize,
+}
+
+impl<'a> Word<'a> {
+    fn new(raw: &'a str, line: usize) -> Self {
+        let text = raw.trim_matches(|letter: char| !letter.is_alphanumeric());
+        Self { raw, text, lower: text.to_lowercase(), line }
+    }
+
+    fn is_in(&self, list: &[&str]) -> bool {
+        list.contains(&self.lower.as_str())
+    }
+
+    fn ends_sentence(&self) -> bool {
+        let end = self.raw.trim_end_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
+        end.ends_with(['.', '!', '?', '。', '！', '？'])
+    }
+
+    fn is_digits(&self) -> bool {
+        !self.text.is_empty() && self.text.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    fn names_a_code(&self) -> bool {
+        let last = self.lower.rsplit('-').next().unwrap_or_default();
+        CODE_WORDS.contains(&last)
+            || CODE_ENDINGS.iter().any(|end| last.ends_with(end))
+            || UNSPACED_CODE_WORDS.iter().any(|part| self.lower.contains(part))
+    }
+
+    fn has_currency(&self) -> bool {
+        self.raw.contains(['$', '€', '£', '¥', '₹', '₽', '₺', '%']) || self.is_in(CURRENCIES)
+    }
+}
+
+struct Text<'a>(Vec<Word<'a>>);
+
+impl Text<'_> {
+    fn codes(&self) -> Vec<String> {
+        let mut found: Vec<(usize, String)> = Vec::new();
+        let mut has_code_word = false;
+        for at in (0..self.0.len()).filter(|at| self.is_code_word(*at)) {
+            has_code_word = true;
+            let after = self.sentence_after(at).find_map(|at| Some((at, self.candidate(at)?)));
+            let before = || self.sentence_before(at).find_map(|at| Some((at, self.candidate(at)?)));
+            let Some((mut at, mut code)) = after.or_else(before) else { continue };
+            // A list of codes.
+            loop {
+                let next = at + code.split(' ').count();
+                found.push((at, code));
+                let Some(more) = self.candidate(next) else { break };
+                (at, code) = (next, more);
+            }
+        }
+        if has_code_word {
+            let alone = (0..self.0.len()).filter(|at| self.is_first_of_line(*at));
+            found.extend(alone.filter_map(|at| {
+                let code = self.candidate(at)?;
+                self.is_first_of_line(at + code.split(' ').count()).then_some((at, code))
+            }));
+        }
+        found.sort();
+        let mut known = HashSet::new();
+        let codes = found.into_iter().map(|(_, code)| code);
+        let mut codes: Vec<_> = codes.filter(|code| known.insert(code.clone())).collect();
+        codes.sort_by_key(|code| code.bytes().filter(u8::is_ascii_digit).count() != 6);
+        codes
+    }
+
+    /// The words after this one in its sentence.
+    fn sentence_after(&self, at: usize) -> impl Iterator<Item = usize> {
+        let ends = |at: usize| self.0[at].ends_sentence();
+        (at + 1..self.0.len().min(at + 1 + REACH)).take_while(move |at| !ends(at - 1))
+    }
+
+    fn sentence_before(&self, at: usize) -> impl Iterator<Item = usize> {
+        let before = (at.saturating_sub(REACH)..at).rev();
+        before.take_while(|at| !self.0[*at].ends_sentence())
+    }
+
+    /// Whether a line begins with this word, or the text has ended before it.
+    fn is_first_of_line(&self, at: usize) -> bool {
+        let line = |at: usize| self.0.get(at).map(|word| word.line);
+        at == 0 || line(at) != line(at - 1)
+    }
+
+    fn previous(&self, at: usize) -> Option<&Word<'_>> {
+        self.0.get(at.checked_sub(1)?)
+    }
+
+    fn is_code_word(&self, at: usize) -> bool {
+        let word = &self.0[at];
+        let next = self.0.get(at + 1);
+        if matches!(word.lower.as_str(), "sign" | "log") {
+            return next.is_some_and(|next| next.lower == "in");
+        }
+        word.names_a_code() && !self.is_other_code(at)
+    }
+
+    /// Whether `code` is here that of a country, of a discount, …
+    fn is_other_code(&self, at: usize) -> bool {
+        let word = &self.0[at];
+        let beside = [at.wrapping_sub(1), at + 1].map(|at| self.0.get(at));
+        let is_part =
+            |other: &&str| word.lower.strip_prefix(other).is_some_and(|rest| !rest.is_empty());
+        word.names_a_code()
+            && (beside.into_iter().flatten().any(|word| word.is_in(OTHER_CODES))
+                || OTHER_CODES.iter().any(is_part))
+    }
+
+    /// The code that begins with this word, if it can be one.
+    fn candidate(&self, at: usize) -> Option<String> {
+        let word = self.0.get(at)?;
+        if !word.text.bytes().any(|byte| byte.is_ascii_digit()) || word.text.len() < 3 {
+            return None;
+        }
+        // An address, a time, a telephone number, `#12345`.
+        if word.raw.trim_end_matches(':').contains(['@', '#', '+', '/', ':']) {
+            return None;
+        }
+        let (code, end) = match self.0.get(at + 1) {
+            // 123 456
+            Some(next)
+                if [word, next].iter().all(|word| word.is_digits() && word.text.len() == 3)
+                    && word.line == next.line
+                    && word.raw.ends_with(word.text) =>
+            {
+                (format!("{} {}", word.text, next.text), at + 2)
+            }
+            _ if is_code(word.text) => (word.text.to_owned(), at + 1),
+            _ => return None,
+        };
+        let on_line = |other: &&Word<'_>| other.line == word.line;
+        let (previous, next) = (self.previous(at), self.0.get(end).filter(on_line));
+        // A part of a longer number, such as that of a telephone.
+        let is_short = code.len() == 4 || code.contains(' ');
+        let is_part = previous.filter(on_line).is_some_and(|word| {
+            word.is_digits() && word.raw.ends_with(word.text) && (is_short || word.text.len() < 4)
+        }) || is_short
+            && next.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()));
+        let mut around = previous.filter(on_line).into_iter().chain(next).chain([word]);
+        if is_part || around.any(Word::has_currency) {
+            return None;
+        }
+        let mut before = (at.saturating_sub(3)..at).rev();
+        let labelled = before.find(|at| !self.0[*at].is_in(FILLERS));
+        if labelled.is_some_and(|at| self.0[at].is_in(LABELS) || self.is_other_code(at)) {
+            return None;
+        }
+        let is_year = code.len() == 4 && (code.starts_with("19") || code.starts_with("20"));
+        (!is_year || labelled.is_some_and(|at| self.is_code_word(at))).then_some(code)
+    }
+}
+
+/// Whether a word has the form of a code: `1234` to `12345678`, `123-456`, `1234-5678`, `G-123456`,
+/// `A1B2C3`, `A1B2-C3D4`.
+fn is_code(word: &str) -> bool {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
+    // Not SAVE20: a word with a number.
+    let mixed = |text: &str| {
+        let is_known = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        let word = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        text.bytes().all(is_known)
+            && !digits(text)
+            && !letters(text)
+            && (!letters(word) || word.len() < 4)
+    };
+    match word.split('-').collect::<Vec<_>>()[..] {
+        [one] => {
+            (4..=8).contains(&one.len()) && digits(one)
+                || (5..=10).contains(&one.len()) && mixed(one)
+        }
+        [one, other] if one.len() == other.len() && (3..=5).contains(&one.len()) => {
+            digits(word.replace('-', "").as_str()) && one.len() < 5 || mixed(&word.replace('-', ""))
+        }
+        [one, other] => {
+            (1..=2).contains(&one.len())
+                && letters(one)
+                && (4..=8).contains(&other.len())
+                && digits(other)
+        }
+        _ => false,
+    }
+}
+
+const CODE_WORDS: &[&str] = &[
+    "code",
+    "codes",
+    "pin",
+    "otp",
+    "totp",
+    "tan",
+    "2fa",
+    "mfa",
+    "token",
+    "password",
+    "passwort",
+    "kennwort",
+    "verify",
+    "verification",
+    "login",
+    "clave",
+    "código",
+    "codigo",
+    "códigos",
+    "contraseña",
+    "codice",
+    "codici",
+    "senha",
+    "wachtwoord",
+    "kod",
+    "kodu",
+    "kodem",
+    "kodunuz",
+    "kodunu",
+    "şifre",
+    "şifreniz",
+    "kód",
+    "kódu",
+    "kódja",
+    "kode",
+    "koodi",
+    "koodisi",
+    "cod",
+    "codul",
+    "mã",
+    "код",
+    "кода",
+    "кодом",
+    "пароль",
+    "κωδικός",
+    "κωδικό",
+    "קוד",
+    "הקוד",
+    "סיסמה",
+    "رمز",
+    "الرمز",
+    "رمزك",
+    "كود",
+    "कोड",
+    "ओटीपी",
+];
+/// Languages that join words: Bestätigungscode, verificatiecode, engångskod.
+const CODE_ENDINGS: &[&str] =
+    &["code", "codes", "passwort", "kennwort", "kod", "koden", "kode", "kód", "koodi", "koodisi"];
+/// Languages without spaces.
+const UNSPACED_CODE_WORDS: &[&str] = &[
+    "验证码",
+    "驗證碼",
+    "校验码",
+    "动态码",
+    "認証番号",
+    "暗証番号",
+    "コード",
+    "인증번호",
+    "코드",
+    "비밀번호",
+    "รหัส",
+];
+/// What stands beside or before `code` if it is not one for once.
+const OTHER_CODES: &[&str] = &[
+    "promo",
+    "promotion",
+    "promotional",
+    "promocional",
+    "discount",
+    "coupon",
+    "voucher",
+    "gift",
+    "referral",
+    "gutschein",
+    "rabatt",
+    "aktions",
+    "réduction",
+    "descuento",
+    "sconto",
+    "zip",
+    "postal",
+    "post",
+    "area",
+    "country",
+    "dress",
+    "error",
+    "status",
+    "source",
+    "qr",
+    "bar",
+    "strich",
+    "uni",
+    "tracking",
+    "product",
+    "item",
+    "tax",
+    "sort",
+    "swift",
+    "booking",
+    "of",
+    "review",
+];
+/// What a number that is not a code is the number of.
+const LABELS: &[&str] = &[
+    "order",
+    "invoice",
+    "receipt",
+    "ticket",
+    "case",
+    "reference",
+    "ref",
+    "booking",
+    "reservation",
+    "tracking",
+    "customer",
+    "account",
+    "iban",
+    "phone",
+    "tel",
+    "telephone",
+    "call",
+    "fax",
+    "flight",
+    "room",
+    "tax",
+    "bestellung",
+    "bestellnummer",
+    "auftrag",
+    "auftragsnummer",
+    "rechnung",
+    "rechnungsnummer",
+    "kunde",
+    "kundennummer",
+    "buchung",
+    "buchungsnummer",
+    "sendungsnummer",
+    "telefon",
+    "konto",
+    "commande",
+    "facture",
+    "client",
+    "téléphone",
+    "pedido",
+    "factura",
+    "cliente",
+    "teléfono",
+    "ordine",
+    "fattura",
+    "fatura",
+    "encomenda",
+    "bestelling",
+    "factuur",
+    "zamówienie",
+    "zamówienia",
+    "faktura",
+    "beställning",
+    "ordernummer",
+    "заказ",
+    "заказа",
+    "счёт",
+    "订单号",
+    "订单",
+    "注文番号",
+    "주문번호",
+    "zip",
+    "postal",
+    "plz",
+];
+const FILLERS: &[&str] = &[
+    "",
+    "number",
+    "no",
+    "nr",
+    "num",
+    "id",
+    "is",
+    "ist",
+    "est",
+    "es",
+    "nummer",
+    "numéro",
+    "número",
+    "numero",
+    "n°",
+    "nº",
+    "номер",
+];
+const CURRENCIES: &[&str] = &[
+    "eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "sek", "nok", "dkk", "pln", "zł", "kr", "kč",
+    "dollars", "euro", "euros", "pounds", "руб", "元", "円", "원",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::codes;
+
+    /// The subject, the text, and the codes in it.
+    const MESSAGES: &[(&str, &str, &[&str])] = &[
+        // Codes.
+        ("Your code", "Your verification code is 482913. It expires in 10 minutes.", &["482913"]),
+        (
+            "Sign in to Shop",
+            "Enter this code to sign in:\n\n482913\n\nIt is valid until 18:30.",
+            &["482913"],
+        ),
+        (
+            "482913 is your Shop code",
+            "If you did not ask for it, ignore this message.",
+            &["482913"],
+        ),
+        ("Confirm your email", "Code: 123-456", &["123-456"]),
+        ("Confirm your email", "Your security code is 123 456.", &["123 456"]),
+        ("Google", "G-123456 is your Google verification code.", &["G-123456"]),
+        ("Two-step login", "Your login code: A1B2C3", &["A1B2C3"]),
+        ("Device", "Type the code A1B2-C3D4 on your television.", &["A1B2-C3D4"]),
+        ("Your PIN", "The PIN of your card is *4827*.", &["4827"]),
+        ("OTP", "1234 is the OTP for the transfer of EUR 2500 to account 99887766.", &["1234"]),
+        ("Use 482913 to log in", "Hello Ada", &["482913"]),
+        ("Reset", "Your one-time password is 91827364 and works once.", &["91827364"]),
+        (
+            "Backup codes",
+            "Your backup codes:\n12345678\n23456789\n34567890",
+            &["12345678", "23456789", "34567890"],
+        ),
+        ("Order 83920183", "Your pickup code for order 83920183 is 4821.", &["4821"]),
+        ("Your PIN", "Your PIN: 1984", &["1984"]),
+        ("Ihr Code", "Ihr Bestätigungscode lautet 482913.", &["482913"]),
+        ("Anmeldung", "Verwenden Sie die TAN 739201 für Auftrag 55512345.", &["739201"]),
+        ("Connexion", "Votre code de vérification est le 482 913", &["482 913"]),
+        ("Acceso", "Tu código de verificación es 482913. No lo compartas.", &["482913"]),
+        ("Accesso", "Il tuo codice di accesso: 5829", &["5829"]),
+        ("Acesso", "A sua senha temporária é 482913", &["482913"]),
+        ("Inloggen", "Je verificatiecode is 482913.", &["482913"]),
+        ("Logowanie", "Twój kod to 482913.", &["482913"]),
+        ("Inloggning", "Din engångskod är 482913", &["482913"]),
+        ("Giriş", "Doğrulama kodunuz: 482913", &["482913"]),
+        ("Вход", "Ваш код подтверждения: 482913", &["482913"]),
+        ("验证码", "您的验证码是482913，请在10分钟内输入。", &["482913"]),
+        ("ログイン", "認証コードは482913です。", &["482913"]),
+        ("로그인", "인증번호 482913를 입력하세요.", &["482913"]),
+        ("تسجيل الدخول", "رمز التحقق الخاص بك هو 482913", &["482913"]),
+        ("כניסה", "קוד האימות שלך הוא 482913", &["482913"]),
+        // No codes.
+        (
+            "Your order 83920183",
+            "Thank you. We have received order number 83920183 of 12 March 2026.",
+            &[],
+        ),
+        ("Invoice 20260142", "Invoice 20260142 over 1299 EUR is due on 2026-12-01.", &[]),
+        ("Happy 2027", "A happy new year 2027 from all 1500 of us.", &[]),
+        ("Sale", "Use promo code 482913 at the checkout, or code SAVE20 for 20% off.", &[]),
+        (
+            "New login",
+            "A new login from Berlin on 25 November 2026 at 18:30. Call 0800 1234 if it was not you.",
+            &[],
+        ),
+        ("Visit us", "Shop Ltd, 12 High Street, zip code 90210, phone 555 123 4567", &[]),
+        (
+            "Verify",
+            "Open https://shop.test/verify/482913 or write to 482913@shop.test to verify it.",
+            &[],
+        ),
+        ("Your package", "Tracking number 12345678\nWeight 1500 g", &[]),
+        ("Rechnung", "Rechnungsnummer: 482913\nBetrag: 1299 Euro\nKundennummer 55512345", &[]),
+        (
+            "Statement",
+            "The balance of your account is $1500. The code of conduct has 4000 words.",
+            &[],
+        ),
+    ];
+
+    #[test]
+    fn finds_the_codes_of_forty_messages_and_nothing_else() {
+        assert!(MESSAGES.len() >= 40);
+        for (subject, text, expected) in MESSAGES {
+            assert_eq!(codes(Some(subject), None, Some(text)), *expected, "{subject}: {text}");
+            let html = format!("<p>{}</p>", text.replace('\n', "</p><p>"));
+            assert_eq!(codes(Some(subject), Some(&html), None), *expected, "{subject}: {html}");
+        }
+    }
+
+    #[test]
+    fn reads_html_only_without_text() {
+        let html = "<style>.a{width:1234px; x: 5678 }</style><p>Code:<b>&#52;82913</b></p>";
+        assert_eq!(codes(None, Some(html), None), ["482913"]);
+        assert_eq!(codes(None, Some(html), Some(" ")), ["482913"]);
+        assert!(codes(None, Some(html), Some("Hello")).is_empty());
+        assert!(codes(None, None, None).is_empty());
+    }
+
+    #[test]
+    fn long_texts_take_linear_time() {
+        let numbers: String = (0..50_000).map(|n| format!("{} ", 100_000 + n)).collect();
+        for (text, count) in [(format!("Codes: {numbers}"), 50_000), ("code 1 ".repeat(30_000), 0)]
+        {
+            let started = std::time::Instant::now();
+            assert_eq!(codes(None, None, Some(&text)).len(), count);
+            assert!(started.elapsed() < std::time::Duration::from_secs(20));
+        }
+    }
+}
