@@ -36,9 +36,8 @@ const VIEW: View = View(&[
 /// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
 /// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
 ///
-/// With --sandbox, the event happens in the sandbox: an email is sent, or arrives, and webhooks get its
-/// events. The delivery to --to, which may be left out, has the id of that email; --set changes its
-/// sender, recipient and subject, too. With --payload, nothing happens there.
+/// With --sandbox, the event happens there: an email is sent, or arrives, and webhooks get its events. A
+/// delivery to --to has its id; --set changes its sender, recipient and subject, too.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -69,7 +68,7 @@ pub struct Trigger {
     /// The value is JSON, or text if it is not valid JSON.
     #[arg(long, value_name = "/POINTER=VALUE")]
     set: Vec<String>,
-    /// Body in place of an example: JSON, @file or - for stdin
+    /// Whole body: JSON, @file or - for stdin
     #[arg(long, value_name = "JSON|@FILE|-", requires = "to", add = at_file())]
     payload: Option<String>,
 }

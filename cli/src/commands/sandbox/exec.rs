@@ -22,7 +22,7 @@ use crate::sandbox::seeded;
 /// of the command, or 128 and the number of the signal that has ended it. Signals are passed on.
 ///
 /// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST and
-/// SMTP_PORT, and the variables of the SDK, such as SVC_EMAIL_URL. Every `svc` in it uses this server.
+/// SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
