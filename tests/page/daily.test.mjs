@@ -412,3 +412,39 @@ test('a field that does not exist is named, with those that do', async () => {
   await page.getByText('There is no field from: here. The fields are status:, address:,').waitFor();
   await close(page);
 });
+
+test('one search finds a person in every view: a part of an address, a word of the text, a code, an event', async () => {
+  const own = await start([]);
+  await webhook(own, '/working', ['email.delivered', 'email.bounced']);
+  for (let n = 0; n < 150; n += 1) await call(own, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: `user${n}@example.test`, subject: `Order ${n}`, text: 'Hello' });
+  await send(own, 'Ada Lovelace <ada.lovelace@example.test>', { subject: 'Welcome', text: 'Your engine is ready. Your code is 493817.' });
+  await call(own, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: 'bounced@example.test', subject: 'Never', text: 'x' });
+  for (let n = 150; n < 300; n += 1) await call(own, 'POST', '/api/v1/emails', { from: 'hello@sandbox.test', to: `user${n}@example.test`, subject: `Order ${n}`, text: 'Hello' });
+  await until(async () => (await call(own, 'GET', '/_sandbox/deliveries?search=user299')).data[0]?.state === 'delivered', 'the last delivery was made');
+  const page = await open(own, 'mailbox');
+  const found = async (view, words, text) => {
+    await page.goto(`${own.url}/#/${view}`);
+    await page.getByLabel('Search').fill(words);
+    await until(async () => {
+      const rows = await page.locator('.list-item').allTextContents();
+      return rows.length === 1 && rows[0].includes(text);
+    }, `${words} finds ${text} in ${view}`);
+  };
+  await found('mailbox', 'lovelace', 'Welcome');
+  await found('mailbox', 'ENGINE ready', 'Welcome');
+  await found('mailbox', '493817', 'Welcome');
+  await found('emails', 'lovelace', 'Welcome');
+  await found('emails', 'bounced', 'Never');
+  await found('deliveries', 'lovelace', 'email.delivered · ada.lovelace@example.test');
+  await found('deliveries', 'bounced', 'Never');
+  await found('deliveries', 'event:bounced', 'Never');
+  await found('requests', 'lovelace', 'emails.send');
+  // The same from anywhere.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Command or ID' }).fill('lovelace');
+  await page.getByRole('option', { name: 'Deliveries: “lovelace”' }).click();
+  await page.waitForURL(/#\/deliveries\?q=lovelace/);
+  await page.locator('.list-item').getByText('ada.lovelace@example.test').waitFor();
+  await close(page);
+});

@@ -89,7 +89,7 @@ const VIEWS = {
   request: () => [`requests/${server.request}`, 'Request body'],
   faults: () => ['faults', 'respond with 503'],
   clock: () => ['clock', 'Due next'],
-  keys: () => ['keys', 'mk_test_san…'],
+  keys: () => ['keys', 'mk_test_sandbox'],
 };
 
 for (const [width, scheme] of [[1280, 'light'], [360, 'dark']]) {
@@ -173,7 +173,7 @@ test('the keyboard is enough', async () => {
   await page.keyboard.press('/');
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'search');
   await page.keyboard.type('Order 77');
-  await page.getByText('Order 77').waitFor();
+  await page.getByText('Order 77', { exact: true }).waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();

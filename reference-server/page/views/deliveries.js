@@ -41,11 +41,13 @@ export function Deliveries({ route }) {
     ${problem ? '' : deliveries.loaded && deliveries.items.length === 0 && !failed
       ? html`<${Empty} title=${q || state ? 'No delivery matches' : 'No webhook was called yet'}>${!(q || state) &&
         html`<${Missing} />`}<//>`
-      : html`<${List} label="Deliveries" items=${deliveries.items} height=${58} selected=${id} back=${back}
+      : html`<${List} label="Deliveries" items=${deliveries.items} height=${76} selected=${id} back=${back}
         onEnd=${deliveries.more} linkOf=${(/** @type {DeliveryData} */ item) => href('deliveries', item.id, { q,
           state })}
         row=${(/** @type {DeliveryData} */ item) => html`<div class="line"><span
-          class="strong">${item.event}</span><${Time} at=${item.createdAt} /></div>
+          class="strong">${item.event}${item.recipient && ` · ${item.recipient}`}</span><${Time}
+            at=${item.createdAt} /></div>
+          <div class="line"><span dir="auto">${item.subject}</span></div>
           <div class="line second"><span>${urlOf(item)}</span><span
             class="tail">${item.attemptCount} ${item.attemptCount === 1 ? 'attempt' : 'attempts'}</span><${Badge}
               value=${item.state} /></div>`} />`}`;
@@ -119,6 +121,7 @@ function Delivery({ id, back }) {
       <${Facts} rows=${[['State', html`<${Badge} value=${delivery.state} />`], ['Webhook',
         html`<a href=${href('webhooks', delivery.webhook)}>${delivery.webhook}</a>`], ['URL',
           html`<code>${delivery.attempts?.at(-1)?.url ?? ''}</code>`],
+          ['Recipient', delivery.recipient], ['Subject', delivery.subject],
           ['Created', html`<${Time} at=${delivery.createdAt} />`],
         ['Next attempt', delivery.nextDueAt && html`<${Due} at=${delivery.nextDueAt} />`], ['Email', email && html`<a
           href=${href('emails', email)}>${email}</a>`]]} /></div>

@@ -112,11 +112,11 @@ function LastDeliveries({ id }) {
   if (!data) return html`<p class="loading">Loading…</p>`;
   return html`<${Section} title="Last deliveries" actions=${html`<a href=${href('deliveries', '',
     { q: `webhook:${id}` })}>All deliveries</a>`}>${data.data.length === 0 ? html`<p class="muted">It was sent nothing
-      yet.</p>` : html`<div class="table-box" tabindex="0"><table><thead><tr><th>Event</th>
+      yet.</p>` : html`<div class="table-box" tabindex="0"><table><thead><tr><th>Event</th><th>Recipient</th>
       <th>State</th><th>Last attempt</th></tr></thead><tbody>${data.data.map((one) => {
         const last = one.attempts?.at(-1);
         return html`<tr key=${one.id}><td><a href=${href('deliveries', one.id)}>${one.event}</a></td>
-          <td><${Badge} value=${one.state} /></td><td>${last ? html`<${Time}
+          <td>${one.recipient}</td><td><${Badge} value=${one.state} /></td><td>${last ? html`<${Time}
             at=${last.startedAt} /> ${last.status ?? ''} <small>${last.error}</small>` : ''}</td></tr>`;
       })}</tbody></table></div>`}<//>`;
 }

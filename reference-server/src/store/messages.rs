@@ -245,9 +245,9 @@ impl Wanted {
         let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
         let text = row.get_ref("searched")?.as_bytes_or_null().map_err(ApiError::internal)?;
         let text = String::from_utf8_lossy(text.unwrap_or_default());
-        let MessageSummary { id, email_id, from, recipient, subject, .. } = message;
+        let MessageSummary { id, email_id, from, recipient, subject, preview, .. } = message;
         let email = email_id.as_deref().unwrap_or_default();
-        Ok(terms.are_in([id, email, from, recipient, subject, &text]))
+        Ok(terms.are_in([id, email, from, recipient, subject, preview, &text]))
     }
 }
 
