@@ -43,4 +43,6 @@ pub(crate) mod redact;
 #[cfg(feature = "server")]
 pub(crate) mod stop;
 #[cfg(feature = "server")]
+pub(crate) mod terms;
+#[cfg(feature = "server")]
 pub(crate) mod tracking;

@@ -29,6 +29,9 @@ pub(crate) struct DeliveryQuery {
     pub(crate) event: Option<String>,
     /// The state of the delivery.
     pub(crate) state: Option<State>,
+    /// Words, each of which is part of the recipient, the subject, the event, the state, or the ID of
+    /// the delivery, the webhook or the email.
+    pub(crate) search: Option<String>,
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
@@ -67,6 +70,10 @@ pub struct Delivery {
     /// The ID of the email that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_id: Option<String>,
+    /// The recipient that the event is about; null if it is about none.
+    pub recipient: Option<String>,
+    /// The subject of the email or of the received message; null if the event is about none.
+    pub subject: Option<String>,
     /// Whether the webhook accepted it.
     pub state: State,
     /// The number of attempts so far.
@@ -179,6 +186,12 @@ impl Request<Page<Delivery>> {
     /// Selects the deliveries of this event, such as `email.bounced`.
     pub fn event(self, event: impl AsRef<str>) -> Self {
         self.query("event", event)
+    }
+
+    /// Selects the deliveries that contain each of these words, in the recipient, the subject, the
+    /// event, the state or an ID, among the newest 5 000.
+    pub fn search(self, words: impl AsRef<str>) -> Self {
+        self.query("search", words)
     }
 
     /// Selects the deliveries in this state.

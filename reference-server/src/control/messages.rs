@@ -51,6 +51,8 @@ pub(crate) struct MessageQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
     /// Maximum number of results.
@@ -69,6 +71,8 @@ pub(crate) struct WaitQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
@@ -84,6 +88,8 @@ pub(crate) struct DeleteQuery {
     pub(crate) from: Option<AddressParameter>,
     /// A part of the subject, case-insensitive.
     pub(crate) subject: Option<String>,
+    /// Words, each of which is part of an address, a name, the subject, the text or the ID.
+    pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
     pub(crate) after: Option<Position<MessageSummary>>,
 }
@@ -387,6 +393,12 @@ macro_rules! selection {
             /// Selects messages whose subject contains this text, in any case.
             pub fn subject(self, part: impl AsRef<str>) -> Self {
                 self.query("subject", part)
+            }
+
+            /// Selects messages that contain each of these words, in an address, a name, the
+            /// subject, the text or the ID, among the newest 5 000.
+            pub fn search(self, words: impl AsRef<str>) -> Self {
+                self.query("search", words)
             }
 
             /// Selects messages after this time, or after the message with this ID.

@@ -31,6 +31,8 @@ pub(crate) struct RequestQuery {
     pub(crate) status: Option<String>,
     /// The ID of the key.
     pub(crate) key: Option<String>,
+    /// Words, each of which is part of the operation, the path, the status, the ID or a body.
+    pub(crate) search: Option<String>,
     /// Only requests after this time, or after the request with this ID.
     pub(crate) after: Option<Position<LoggedRequest>>,
     /// Maximum number of results.
@@ -147,6 +149,12 @@ impl Request<Page<LoggedRequest>> {
     /// Selects the requests with the key that has this ID.
     pub fn key(self, id: impl AsRef<str>) -> Self {
         self.query("key", id)
+    }
+
+    /// Selects the requests that contain each of these words, in the operation, the path, the status,
+    /// the ID or the beginning of a body, among the newest 5 000.
+    pub fn search(self, words: impl AsRef<str>) -> Self {
+        self.query("search", words)
     }
 
     /// Selects the requests after this time, or after the request with this ID.

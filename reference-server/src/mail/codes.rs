@@ -211,7 +211,7 @@ fn is_code(word: &str) -> bool {
         text.bytes().all(is_known)
             && !digits(text)
             && !letters(text)
-            && !(letters(word) && word.len() >= 4)
+            && (!letters(word) || word.len() < 4)
     };
     match word.split('-').collect::<Vec<_>>()[..] {
         [one] => {

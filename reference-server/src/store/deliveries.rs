@@ -11,6 +11,7 @@ pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
+use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::webhooks::{self, Webhook};
 use crate::store::{Reader, Tx};
@@ -215,15 +216,30 @@ pub(crate) fn list(
     organization: i64,
     query: &DeliveryQuery,
 ) -> Result<Vec<Delivery>, ApiError> {
-    let DeliveryQuery { webhook, event, state, limit, cursor } = query;
+    let DeliveryQuery { webhook, event, state, search, limit, cursor } = query;
     let of_webhook = if webhook.is_some() { "webhook = ?3" } else { "?3 IS NULL" };
     let sql = format!(
         "{SELECT} WHERE {of_webhook} AND organization = ?1 AND id < ?2
          AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"
     );
     let cursor = cursor.as_ref().map_or(PAST_EVERY_ID, |cursor| &cursor.0);
-    let (state, limit) = (state.map(State::as_str), limit.0 as i64 + 1);
-    reader.all(&sql, (organization, cursor, webhook, event, state, limit), read)
+    let (state, wanted) = (state.map(State::as_str), limit.0 + 1);
+    let Some(terms) = search.as_deref().map(Terms::new) else {
+        return reader.all(
+            &sql,
+            (organization, cursor, webhook, event, state, wanted as i64),
+            read,
+        );
+    };
+    let limit = MAX_SEARCHED as i64;
+    let mut found = reader.all(&sql, (organization, cursor, webhook, event, state, limit), read)?;
+    found.retain(|delivery| {
+        let Delivery { id, webhook, event, email_id, recipient, subject, state, .. } = delivery;
+        let about = [email_id, recipient, subject].into_iter().flatten().map(String::as_str);
+        terms.are_in([id, webhook, event, state.as_str()].into_iter().chain(about))
+    });
+    found.truncate(wanted);
+    Ok(found)
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Delivery, ApiError> {
@@ -253,10 +269,21 @@ pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError>
     Ok(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0))
 }
 
-/// Reads the columns that [`read`] does.
+/// Reads the columns that [`read`] does. `data` is what the event of an email is about; of a large
+/// received message, only what follows its content.
 const SELECT: &str = "SELECT id, webhook, service, event, email, state, attempts, created_at,
-    updated_at, (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id)
-    FROM delivery";
+    updated_at, (SELECT due_at FROM job WHERE queue = webhook AND subject = delivery.id),
+    json_extract(data, '$.recipient'),
+    coalesce(json_extract(data, '$.subject'),
+             (SELECT coalesce(m.subject, json_extract(e.fields, '$.subject'))
+              FROM message m LEFT JOIN email e ON e.id = m.email
+              WHERE m.id = json_extract(data, '$.messageId')))
+    FROM (SELECT *, CASE
+              WHEN service <> 'email' THEN NULL
+              WHEN shared IS NULL THEN json_extract(CAST(head || tail AS TEXT), '$.data')
+              WHEN event = 'email.received'
+                  THEN '{' || CAST(substr(tail, 2, length(tail) - 2) AS TEXT)
+          END AS data FROM delivery) delivery";
 
 /// A delivery without its body and its attempts. While it waits for an earlier delivery, it is due
 /// at no time.
@@ -272,6 +299,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         created_at: row.get(7)?,
         updated_at: row.get(8)?,
         next_due_at: row.get(9)?,
+        recipient: row.get(10)?,
+        subject: row.get(11)?,
         body: None,
         attempts: None,
     })

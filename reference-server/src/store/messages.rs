@@ -7,6 +7,7 @@ pub(crate) use crate::control::messages::{Direction, MessageSummary};
 use crate::control::notifications::Notification;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
+use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::emails::{EmailFields, StoredEmail};
 use crate::store::{Reader, Tx, bodies};
@@ -213,16 +214,38 @@ pub(crate) struct Wanted {
     pub(crate) from: Option<String>,
     /// A part of the subject, in lower case.
     pub(crate) subject: Option<String>,
+    /// Words of the message.
+    pub(crate) terms: Option<Terms>,
 }
 
 impl Wanted {
-    fn matches(&self, message: &MessageSummary) -> bool {
+    /// The columns that [`summary`] reads, and the text if it is searched.
+    fn select(&self) -> String {
+        let text = match self.terms {
+            Some(_) => {
+                "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
+                           WHERE email = m.email),
+                          (SELECT substr(bytes, 1, 65536) FROM body WHERE id = m.source))"
+            }
+            None => "NULL",
+        };
+        SELECT.replace("FROM message", &format!(", {text} FROM message"))
+    }
+
+    fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
         let is_from = |from: &String| match Mailbox::parse(&message.from) {
             Ok(mailbox) => mailbox.address.as_str().eq_ignore_ascii_case(from),
             Err(_) => message.from.eq_ignore_ascii_case(from),
         };
         let subject = |part: &String| message.subject.to_lowercase().contains(part);
-        self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from)
+        let is_wanted =
+            self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
+        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
+        let text = row.get_ref(8)?.as_bytes_or_null().map_err(ApiError::internal)?;
+        let text = String::from_utf8_lossy(text.unwrap_or_default());
+        let MessageSummary { id, email_id, from, recipient, subject, .. } = message;
+        let email = email_id.as_deref().unwrap_or_default();
+        Ok(terms.are_in([id, email, from, recipient, subject, &text]))
     }
 }
 
@@ -238,13 +261,15 @@ pub(crate) fn each(
     // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
     let to = if recipient.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
     let sql = format!(
-        "{SELECT} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC"
+        "{} WHERE m.organization = ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC LIMIT ?5",
+        wanted.select()
     );
+    let limit = wanted.terms.as_ref().map_or(i64::MAX, |_| MAX_SEARCHED as i64);
     let mut statement = reader.statement(&sql)?;
-    let mut rows = statement.query((organization, range.after, range.before, recipient))?;
+    let mut rows = statement.query((organization, range.after, range.before, recipient, limit))?;
     while let Some(row) = rows.next()? {
         let message = summary(row)?;
-        if wanted.matches(&message) && !take(message) {
+        if wanted.matches(&message, row)? && !take(message) {
             break;
         }
     }
@@ -261,15 +286,16 @@ pub(crate) fn elsewhere(
     wanted: &Wanted,
 ) -> Result<Option<(i64, MessageSummary)>, ApiError> {
     let sql = format!(
-        "{SELECT} WHERE m.organization <> ?1 AND m.id > ?2 AND (?3 IS NULL OR m.recipient = ?3)
-         AND m.id >= coalesce((SELECT id FROM message ORDER BY id DESC LIMIT 1 OFFSET 5000), '')
-         ORDER BY m.id DESC"
+        "{} WHERE m.organization <> ?1 AND m.id > ?2 AND (?3 IS NULL OR m.recipient = ?3)
+         AND m.id >= coalesce((SELECT id FROM message ORDER BY id DESC LIMIT 1 OFFSET {MAX_SEARCHED}), '')
+         ORDER BY m.id DESC",
+        wanted.select()
     );
     let mut statement = reader.statement(&sql)?;
     let mut rows = statement.query((organization, range.after, recipient))?;
     while let Some(row) = rows.next()? {
         let message = summary(row)?;
-        if wanted.matches(&message) {
+        if wanted.matches(&message, row)? {
             return Ok(Some((row.get(7)?, message)));
         }
     }

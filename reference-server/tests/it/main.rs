@@ -38,6 +38,7 @@ mod receiver;
 mod relay;
 mod replay;
 mod requests;
+mod search;
 mod seed_file;
 mod smtp;
 mod stop;

@@ -18,6 +18,7 @@ use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
+use crate::model::terms::Terms;
 use crate::store::Reader;
 use crate::store::emails::{self, Range, StoredEmail, Wanted};
 use crate::store::{jobs, messages};
@@ -34,11 +35,13 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), EmailQuery>,
 ) -> Result<Page<EmailSummary>, ApiError> {
-    let EmailQuery { status, address, subject, tag, after, before, limit, cursor } = call.query;
+    let EmailQuery { status, address, subject, search, tag, after, before, limit, cursor } =
+        call.query;
     let wanted = Wanted {
         address: address.map(|address| address.0),
         subject: subject.map(|part| part.to_lowercase()),
         tag,
+        terms: search.as_deref().map(Terms::new),
     };
     let page = call.data.read(move |reader, organization| {
         let mut found = Vec::new();

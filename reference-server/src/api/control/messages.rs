@@ -37,16 +37,19 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), MessageQuery>,
 ) -> Result<Page<MessageSummary>, ApiError> {
-    let MessageQuery { to, from, subject, after, limit, cursor } = call.query;
-    let search = Search { cursor: cursor.map(|id| id.0), ..Search::new(to, from, subject, after) };
+    let MessageQuery { to, from, subject, search, after, limit, cursor } = call.query;
+    let search = Search {
+        cursor: cursor.map(|id| id.0),
+        ..Search::new(to, from, subject, search.as_deref(), after)
+    };
     let found = call.data.read(move |reader, of| search.find(reader, of, limit.0 + 1));
     Ok(Page::of(found.await?, limit.0, |last| last.id.clone()))
 }
 
 /// Deletes the matching messages. Their emails stay.
 pub(crate) async fn delete_all(call: ControlCall<(), DeleteQuery>) -> Result<(), ApiError> {
-    let DeleteQuery { to, from, subject, after } = call.query;
-    let search = Search::new(to, from, subject, after);
+    let DeleteQuery { to, from, subject, search, after } = call.query;
+    let search = Search::new(to, from, subject, search.as_deref(), after);
     let delete = call.data.write(move |tx, _, of| {
         for message in search.find(tx.reader(), of, usize::MAX)? {
             messages::delete(tx, of, &message.id)?;
@@ -65,8 +68,8 @@ pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
 /// real time.
 pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, ApiError> {
-    let WaitQuery { to, from, subject, after, timeout } = call.query;
-    let mut search = Search::new(to, from, subject, after);
+    let WaitQuery { to, from, subject, search, after, timeout } = call.query;
+    let mut search = Search::new(to, from, subject, search.as_deref(), after);
     let (app, timeout) = (&call.input.app, timeout.map_or(DEFAULT_TIMEOUT, |timeout| timeout.0));
     let deadline = Instant::now() + timeout;
     let stopped = app.stop.requested();

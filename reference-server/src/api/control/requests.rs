@@ -5,9 +5,12 @@ use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
 use crate::control::faults::find_operation;
 use crate::control::query::{Id, Position};
-use crate::control::requests::{self as control, LoggedRequest, RecordedBody, RequestQuery};
+use crate::control::requests::{
+    self as control, LoggedRequest, RecordedBody, RequestHandled, RequestQuery,
+};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
+use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::emails::StoredEmail;
 use crate::store::request_log::{self, LoggedBody, RequestLog};
 
@@ -21,12 +24,15 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), RequestQuery>,
 ) -> Result<Page<LoggedRequest>, ApiError> {
-    let RequestQuery { operation: name, status, key, after, limit, cursor } = &call.query;
+    let RequestQuery { operation: name, status, key, search, after, limit, cursor } = &call.query;
+    let terms = search.as_deref().map(Terms::new);
+    let searched = if terms.is_some() { MAX_SEARCHED } else { usize::MAX };
     let wanted = name.as_deref().map(find_operation).transpose()?;
     let wanted = wanted.map(|operation| (operation.service(), operation.name()));
     let statuses = status.as_deref().map(statuses).transpose()?;
     let all = call.data.app.requests.list(call.data.organization);
-    let matching = all.iter().map(|request| (request, &request.handled)).filter(|(_, request)| {
+    let matching = all.iter().map(|request| (request, &request.handled));
+    let matching = matching.take(searched).filter(|(logged, request)| {
         let is_after = match after {
             Some(Position::Time(time)) => request.started_at > (*time).into(),
             Some(Position::Id(id, _)) => request.id > *id,
@@ -41,9 +47,19 @@ pub(crate) async fn list(
                 .as_ref()
                 .is_none_or(|wanted| request.status.is_some_and(|status| wanted.contains(&status)))
             && key.as_ref().is_none_or(|key| request.key.as_ref() == Some(key))
+            && terms.as_ref().is_none_or(|terms| contains(logged, terms))
     });
     let found = matching.take(limit.0 + 1).map(|(request, _)| LoggedRequest::from(&**request));
     Ok(Page::of(found.collect(), limit.0, |last| last.summary.id.clone()))
+}
+
+fn contains(request: &request_log::LoggedRequest, terms: &Terms) -> bool {
+    let RequestHandled { id, service, operation, method, path, status, .. } = &request.handled;
+    let status = status.map(|status| status.to_string()).unwrap_or_default();
+    let bodies = [&request.request_body, &request.response_body].into_iter().flatten();
+    let bodies: Vec<_> = bodies.map(|body| RecordedBody::from(body).text).collect();
+    let texts = [id, service, operation, method, path, &status].into_iter().chain(&bodies);
+    terms.are_in(texts.map(String::as_str))
 }
 
 /// Returns one request.

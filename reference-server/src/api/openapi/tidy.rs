@@ -28,50 +28,38 @@ fn simplify_schema(schema: &mut Map<String, Value>) {
     }
     for union in ["oneOf", "anyOf"] {
         let Some(Value::Array(choices)) = schema.get(union) else { continue };
-        let Some(plain) = enumeration(choices) else { continue };
+        let Some(values) = enumeration(choices) else { continue };
+        let lines = choices.iter().filter_map(|choice| {
+            let name = choice["enum"][0].as_str()?;
+            Some(format!("- `{name}`: {}", choice["description"].as_str()?))
+        });
+        let described = schema.get("description").and_then(Value::as_str).map(str::to_owned);
+        let description: Vec<_> = described.into_iter().chain(lines).collect();
         schema.remove(union);
-        let described = schema.remove("description");
-        let lines = [described.as_ref(), plain.get("description")].into_iter().flatten();
-        let lines: Vec<_> = lines.filter_map(Value::as_str).collect();
-        let description = lines.join("\n\n");
-        schema.extend(plain);
-        schema.insert("description".to_owned(), description.into());
+        schema.insert("description".to_owned(), description.join("\n").into());
+        schema.insert("type".to_owned(), "string".into());
+        schema.insert("enum".to_owned(), values.into());
+    }
+    // Some generators read a list of types with values as one enumeration for each type.
+    let has_null = |values: &Value| values.as_array().is_some_and(|all| all.contains(&Value::Null));
+    if schema.get("enum").is_some_and(has_null)
+        && let Some(Value::Array(mut values)) = schema.remove("enum")
+    {
+        values.retain(|value| !value.is_null());
+        schema.remove("type");
+        let choices = json!([{"type": "string", "enum": values}, {"type": "null"}]);
+        schema.insert("anyOf".to_owned(), choices);
     }
 }
 
-/// The values of choices that have only values, and descriptions of them.
-fn enumeration(choices: &[Value]) -> Option<Map<String, Value>> {
-    let (mut values, mut types, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    for choice in choices {
-        let choice = choice.as_object()?;
-        let mut known =
-            ["enum", "type", "description"].iter().filter(|name| choice.contains_key(**name));
-        if known.by_ref().count() != choice.len() {
-            return None;
-        }
-        let description = choice.get("description").and_then(Value::as_str);
-        match choice.get("enum").and_then(Value::as_array) {
-            Some(some) => {
-                types.push("string");
-                let names = some.iter().filter_map(Value::as_str).map(|name| format!("`{name}`"));
-                let names = names.collect::<Vec<_>>().join(", ");
-                lines.extend(description.map(|text| format!("- {names}: {text}")));
-                values.extend(some.iter().cloned());
-            }
-            None if choice.get("type")? == "null" => {
-                types.push("null");
-                values.push(Value::Null);
-            }
-            None => return None,
-        }
-    }
-    types.dedup();
-    let kind = if types.len() == 1 { json!(types[0]) } else { json!(types) };
-    let mut plain = Map::from_iter([("type".to_owned(), kind), ("enum".to_owned(), values.into())]);
-    if !lines.is_empty() {
-        plain.insert("description".to_owned(), lines.join("\n").into());
-    }
-    Some(plain)
+/// The values of choices each of which is a list of texts.
+fn enumeration(choices: &[Value]) -> Option<Vec<Value>> {
+    let values = |choice: &Value| {
+        let is_text = choice["type"] == "string" && choice.get("pattern").is_none();
+        choice["enum"].as_array().filter(|_| is_text).cloned()
+    };
+    let all = choices.iter().map(values).collect::<Option<Vec<_>>>()?;
+    Some(all.concat())
 }
 
 /// Adds an example to each body of the operations.

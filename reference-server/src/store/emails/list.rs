@@ -8,6 +8,7 @@ use crate::control::emails::EmailSummary;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
+use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
@@ -67,10 +68,12 @@ pub(crate) struct Wanted {
     pub(crate) subject: Option<String>,
     /// `name` or `name=value`.
     pub(crate) tag: Option<String>,
+    /// Words of the email.
+    pub(crate) terms: Option<Terms>,
 }
 
 impl Wanted {
-    fn matches(&self, email: &EmailSummary) -> bool {
+    fn matches(&self, email: &EmailSummary, row: &Row<'_>) -> Result<bool, ApiError> {
         let has_address = |wanted: &String| {
             mailboxes(email).any(|mailbox| {
                 Mailbox::parse(mailbox)
@@ -81,9 +84,19 @@ impl Wanted {
             Some((name, value)) => email.tags.get(name).is_some_and(|tag| tag_text(tag) == value),
             None => email.tags.contains_key(wanted),
         };
-        self.subject.as_ref().is_none_or(|part| email.subject.to_lowercase().contains(part))
-            && self.tag.as_ref().is_none_or(has_tag)
-            && self.address.as_ref().is_none_or(has_address)
+        let is_wanted =
+            self.subject.as_ref().is_none_or(|part| email.subject.to_lowercase().contains(part))
+                && self.tag.as_ref().is_none_or(has_tag)
+                && self.address.as_ref().is_none_or(has_address);
+        let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
+        let text: Option<String> = row.get(7)?;
+        let tags = email.tags.iter().map(|(name, value)| format!("{name}={}", tag_text(value)));
+        let tags = tags.collect::<Vec<_>>().join(" ");
+        let optional = [text.as_deref(), email.last_event.as_deref(), email.template_id.as_deref()];
+        let EmailSummary { id, subject, status, .. } = email;
+        let texts = [id, subject, status.as_str(), &tags].into_iter();
+        let texts = texts.chain(optional.into_iter().flatten());
+        Ok(terms.are_in(texts.chain(mailboxes(email).map(String::as_str))))
     }
 }
 
@@ -105,18 +118,27 @@ pub(crate) fn each(
     wanted: &Wanted,
     mut take: impl FnMut(EmailSummary) -> bool,
 ) -> Result<(), ApiError> {
-    let sql =
-        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, fields FROM email
-               WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
-               ORDER BY id DESC";
-    let mut statement = reader.statement(sql)?;
-    let params = (organization, range.after, range.before, status.map(Status::as_str));
+    let (text, limit) = match wanted.terms {
+        Some(_) => (
+            "(SELECT substr(coalesce(text, html), 1, 65536) FROM email_content WHERE email = email.id)",
+            MAX_SEARCHED as i64,
+        ),
+        None => ("NULL", i64::MAX),
+    };
+    let sql = format!(
+        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, fields, {text}
+         FROM email
+         WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
+         ORDER BY id DESC LIMIT ?5"
+    );
+    let mut statement = reader.statement(&sql)?;
+    let params = (organization, range.after, range.before, status.map(Status::as_str), limit);
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
         let email = summary(row)?;
         // The server's clock never goes backwards, so all further emails are older.
         if range.newer_than.is_some_and(|time| email.created_at <= time.into())
-            || wanted.matches(&email) && !take(email)
+            || wanted.matches(&email, row)? && !take(email)
         {
             break;
         }

@@ -4,6 +4,7 @@ use crate::app::Shared;
 use crate::control::messages::MessageSummary;
 use crate::control::query::{AddressParameter, Position};
 use crate::model::error::ApiError;
+use crate::model::terms::Terms;
 use crate::store::messages::{self, Range, Wanted};
 use crate::store::{Reader, organizations};
 
@@ -31,10 +32,11 @@ impl Search {
         to: Option<AddressParameter>,
         from: Option<AddressParameter>,
         subject: Option<String>,
+        search: Option<&str>,
         after: Option<Position<MessageSummary>>,
     ) -> Self {
         let (from, subject) = (from.map(|from| from.0), subject.map(|text| text.to_lowercase()));
-        let wanted = Wanted { from, subject };
+        let wanted = Wanted { from, subject, terms: search.map(Terms::new) };
         Self { to: to.map(|to| to.0), wanted, after, cursor: None, since: None }
     }
 
