@@ -13,7 +13,7 @@ use svc_sdk::Operation::EmailsCancel;
 use super::outcomes::FinalStatus;
 use super::plan::hash_of;
 use super::store::{
-    self, DamagedJob, JobOption, JobState, JobSummary, QueueOption, StoredJob, VIEW, WORKERS,
+    self, DamagedJob, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
 };
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
