@@ -31,8 +31,8 @@ pub struct NewKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["full", "extract_only", null]))]
     pub(crate) scope: Option<String>,
+    /// Default: `test`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "test"))]
     pub(crate) mode: Option<KeyMode>,
 }
 

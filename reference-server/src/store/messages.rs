@@ -229,7 +229,7 @@ impl Wanted {
             }
             None => "NULL",
         };
-        SELECT.replace("FROM message", &format!(", {text} FROM message"))
+        SELECT.replace("FROM message", &format!(", {text} AS searched FROM message"))
     }
 
     fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
@@ -241,7 +241,7 @@ impl Wanted {
         let is_wanted =
             self.subject.as_ref().is_none_or(subject) && self.from.as_ref().is_none_or(is_from);
         let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
-        let text = row.get_ref(8)?.as_bytes_or_null().map_err(ApiError::internal)?;
+        let text = row.get_ref("searched")?.as_bytes_or_null().map_err(ApiError::internal)?;
         let text = String::from_utf8_lossy(text.unwrap_or_default());
         let MessageSummary { id, email_id, from, recipient, subject, .. } = message;
         let email = email_id.as_deref().unwrap_or_default();
@@ -296,7 +296,7 @@ pub(crate) fn elsewhere(
     while let Some(row) = rows.next()? {
         let message = summary(row)?;
         if wanted.matches(&message, row)? {
-            return Ok(Some((row.get(7)?, message)));
+            return Ok(Some((row.get("organization")?, message)));
         }
     }
     Ok(None)
