@@ -105,8 +105,8 @@ pub struct Certify {
     /// Fail if there is advice
     #[arg(long)]
     strict: bool,
-    /// Also write the results to this file, as JUnit XML
-    #[arg(long, value_name = "FILE", conflicts_with = "list", value_hint = ValueHint::FilePath)]
+    /// Also write the results to a file, as JUnit XML
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "list", value_hint = ValueHint::FilePath)]
     junit: Option<PathBuf>,
     /// List the checks, and send nothing
     #[arg(long)]

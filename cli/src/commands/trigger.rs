@@ -36,10 +36,9 @@ const VIEW: View = View(&[
 /// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
 /// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
 ///
-/// With --sandbox, the event happens in the sandbox: an email is sent, received or bounced, for
-/// example, and the webhooks that subscribe to its events get their deliveries. The delivery to --to,
-/// which may be left out, has the id of that email. --set changes its sender, its recipient and its
-/// subject, too. With --payload, nothing happens in the sandbox.
+/// With --sandbox, the event happens in the sandbox: an email is sent, or arrives, and webhooks get its
+/// events. The delivery to --to, which may be left out, has the id of that email; --set changes its
+/// sender, recipient and subject, too. With --payload, nothing happens there.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\

@@ -52,7 +52,7 @@ fn words(line: &str) -> Vec<&str> {
 fn home() -> Home {
     let home = Home::new();
     home.file("emails.json", r#"[{"from":"a@b.test","to":"c@d.test","subject":"s","text":"t"}]"#);
-    home.file("people.csv", "email\na@b.test\n");
+    home.file("people.csv", "email,subscribed\na@b.test,yes\n");
     home
 }
 

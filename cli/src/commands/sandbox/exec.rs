@@ -18,14 +18,11 @@ use crate::sandbox::seeded;
 
 /// Run a command with a sandbox of its own
 ///
-/// Starts a server in memory on free ports, runs the command, and stops the server when the command
-/// ends. The exit code is that of the command, or 128 and the number of the signal that has ended it.
-/// Signals are passed on to the command.
+/// Starts a server in memory on free ports, and stops it when the command ends. The exit code is that
+/// of the command, or 128 and the number of the signal that has ended it. Signals are passed on.
 ///
-/// The command finds the server in its environment: EMAIL_URL, EMAIL_KEY, EXTRACTION_URL,
-/// EXTRACTION_KEY, SMTP_HOST, SMTP_PORT and SANDBOX_URL; for `svc` and the SDK, SVC_EMAIL_URL,
-/// SVC_EMAIL_KEY, SVC_EXTRACTION_URL and SVC_EXTRACTION_KEY, and for `svc` alone SVC_SANDBOX=1 and
-/// SVC_SANDBOX_URL. Every `svc` that it runs uses this server.
+/// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST and
+/// SMTP_PORT, and the variables of the SDK, such as SVC_EMAIL_URL. Every `svc` in it uses this server.
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\

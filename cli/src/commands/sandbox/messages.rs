@@ -120,7 +120,7 @@ Examples:
     },
     /// Delete messages: by their ids, those that match the filters, or all
     ///
-    /// Emails, webhooks, domains and templates stay.
+    /// Webhooks, domains and templates stay.
     #[command(add = removes(&[], of::<Done>).of_sandbox())]
     #[command(after_long_help = "\
 Examples:

@@ -40,7 +40,7 @@ fn the_command_finds_the_server_and_its_exit_code_is_passed_on() {
     assert!(lines[0].starts_with("eml_"), "{ended:?}");
     assert_eq!((lines[1], lines[2]), ("true", "Hi"));
     assert_eq!(lines[3], lines[4]);
-    assert!(!home.path("data").exists(), "files are left behind");
+    assert!(!home.path("data/svc/sandbox").exists());
 }
 
 #[test]
