@@ -378,14 +378,9 @@ impl Context {
     pub async fn endpoint(&self, service: Service) -> Result<(String, Key), Failure> {
         if self.settings.sandbox {
             let url = self.sandbox_url().await?;
-            let seeded = match service {
-                Service::Email => SANDBOX_EMAIL_KEY,
-                _ => SANDBOX_EXTRACTION_KEY,
-            };
-            // A dry run starts no server.
-            let key = self.sandbox.get().and_then(|sandbox| sandbox.key(service));
-            let key = key.map_or(seeded, Secret::expose);
-            return Ok((url, Key::parse(key, "the sandbox")?));
+            let (key, given) = self.sandbox_key(service).await?;
+            given.iter().for_each(|sentence| self.out.trace(sentence));
+            return Ok((url, key));
         }
         self.settings.refuse_unknown_profile()?;
         let url = self.settings.url(service);
@@ -417,6 +412,40 @@ impl Context {
                 key_variables(service)[0]
             ))),
         }
+    }
+
+    /// The key of a service of the sandbox: that of the environment if the sandbox has issued it, else
+    /// the seeded one; and what became of that of the environment.
+    pub async fn sandbox_key(&self, service: Service) -> Result<(Key, Option<String>), Failure> {
+        let seeded = match service {
+            Service::Email => SANDBOX_EMAIL_KEY,
+            _ => SANDBOX_EXTRACTION_KEY,
+        };
+        // A dry run starts no server.
+        let sandbox = self.sandbox.get();
+        let seeded = sandbox.and_then(|it| it.key(service)).map_or(seeded, Secret::expose);
+        let seeded = Key::parse(seeded, "the sandbox")?;
+        let given = match self.settings.is_key_overridden(service) {
+            true => self.settings.stored_key(service).ok().flatten(),
+            false => None,
+        };
+        let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
+            return Ok((seeded, None));
+        };
+        let source = given.source;
+        Ok(match sandbox.has_issued(given.value.expose()).await? {
+            true => {
+                let sentence = format!("{source}: this sandbox has issued the key, which is used");
+                (given.value, Some(sentence))
+            }
+            false => {
+                let sentence = format!(
+                    "{source}: the key is not one of this sandbox, and was not sent to it; the \
+                     seeded key is used"
+                );
+                (seeded, Some(sentence))
+            }
+        })
     }
 
     /// The key of a service: `--key-file`, the environment, the profile.

@@ -20,6 +20,7 @@ pub use without_server::Sandbox;
 mod with_server {
     use std::time::Duration;
 
+    use sha2::{Digest as _, Sha256};
     use svc_reference_server::client::{Client, Health};
     use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
     use svc_sdk::{EmailClient, Secret, Service};
@@ -210,6 +211,20 @@ mod with_server {
             self.keys[usize::from(service != Service::Email)].as_ref()
         }
 
+        /// Whether the server has issued a key. The key stays in this process: hashes are compared.
+        pub async fn has_issued(&self, key: &str) -> Result<bool, svc_sdk::Error> {
+            let hash = hex::encode(Sha256::digest(key));
+            let token = self.control_token.clone().unwrap_or_else(|| Secret::new("none"));
+            let client = Client::with_token(&self.url, token)?;
+            for organization in client.organizations().list().await? {
+                let keys = client.of(organization.id).keys().list().await?;
+                if keys.iter().any(|known| known.sha256.as_deref() == Some(&*hash)) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+
         /// Whether no server was running, so that this command started one of its own.
         pub async fn is_own(&self) -> bool {
             matches!(&*self.hold.lock().await, Some(Hold::Own(_)))
@@ -305,6 +320,10 @@ mod without_server {
         }
 
         pub fn key(&self, _service: svc_sdk::Service) -> Option<&svc_sdk::Secret> {
+            match self.0 {}
+        }
+
+        pub async fn has_issued(&self, _key: &str) -> Result<bool, svc_sdk::Error> {
             match self.0 {}
         }
 

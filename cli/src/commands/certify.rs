@@ -105,6 +105,9 @@ pub struct Certify {
     /// Fail if there is advice
     #[arg(long)]
     strict: bool,
+    /// File for the results as JUnit XML
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "list", value_hint = ValueHint::FilePath)]
+    junit: Option<PathBuf>,
     /// List the checks, and send nothing
     #[arg(long)]
     list: bool,
@@ -153,6 +156,11 @@ impl Certify {
             confirm(context, &question).await?;
         }
         let report = examine(context, &exam, &checks).await?;
+        if let Some(path) = &self.junit {
+            let xml = report.junit(&exam, self.strict);
+            std::fs::write(context.settings.path(path), xml)
+                .map_err(|error| Failure::other(format!("--junit: {}: {error}", path.display())))?;
+        }
         report.show(context, &exam, |check| self.again(context, url, check))?;
         report.result(self.strict, &exam)
     }
@@ -336,6 +344,42 @@ impl Report<'_> {
         Ok(())
     }
 
+    /// The findings as JUnit XML. A check that could not be made is an error there.
+    fn junit(&self, exam: &Exam, strict: bool) -> String {
+        let is_incomplete = self.is_cut_off || self.lost.is_some();
+        let (mut cases, mut counts) = (String::new(), [0; 3]);
+        for (check, finding) in &self.findings {
+            let outcome = match Grade::of(check, finding) {
+                Grade::Failed => Some((0, "failure")),
+                Grade::Advice if strict => Some((0, "failure")),
+                Grade::Skipped if is_incomplete => Some((1, "error")),
+                Grade::Skipped => Some((2, "skipped")),
+                Grade::Passed | Grade::Advice => None,
+            };
+            cases += &format!(
+                "  <testcase classname=\"certify.{}\" name=\"{}\">\n",
+                exam.service, check.name
+            );
+            let (sent, expected) =
+                (check.sent(Some(exam.service)), check.expected(Some(exam.service)));
+            let details = format!("sent: {sent}\nexpected: {expected}");
+            let (received, details) = (xml(&finding.received), xml(&details));
+            if let Some((index, element)) = outcome {
+                counts[index] += 1;
+                cases += &format!("    <{element} message=\"{received}\">{details}</{element}>\n");
+            } else if !received.is_empty() {
+                cases += &format!("    <system-out>{received}\n{details}</system-out>\n");
+            }
+            cases += "  </testcase>\n";
+        }
+        let (total, [failures, errors, skipped]) = (self.findings.len(), counts);
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <testsuite name=\"svc certify\" tests=\"{total}\" failures=\"{failures}\" \
+             errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
+        )
+    }
+
     fn result(self, strict: bool, exam: &Exam) -> Result<(), Failure> {
         let (failures, advice) = (self.graded(Grade::Failed), self.graded(Grade::Advice));
         if !failures.is_empty() {
@@ -370,6 +414,13 @@ impl Report<'_> {
         }
         Ok(())
     }
+}
+
+/// Text in XML, without the characters that it cannot have.
+fn xml(text: &str) -> String {
+    let text = text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;")
 }
 
 /// The output of an examination.

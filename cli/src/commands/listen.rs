@@ -51,8 +51,9 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Listens on the loopback interface; use a tunnel to receive deliveries from outside. With
 /// --sandbox or --public-url, a webhook is created for the session and deleted at its end; that of
-/// a session that was killed is deleted by the next one. Its deliveries are signed again for the
-/// application, with a secret that stays the same: --print-secret prints it.
+/// a session that was killed is deleted by the next one, or by the sandbox once a delivery fails. Its
+/// deliveries are signed again for the application, with a secret that stays the same:
+/// --print-secret prints it.
 ///
 /// A delivery with an invalid signature gets the response 401. Any other delivery is recorded for
 /// `svc replay` (kept for 30 days) and forwarded with its exact bytes. The application's response is
@@ -232,7 +233,9 @@ impl Listen {
 
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        let here = (context.settings.sandbox && !self.insecure).then(|| base_url.to_owned());
+        // The sandbox knows by its path that the webhook is of a session.
+        let here =
+            (context.settings.sandbox && !self.insecure).then(|| format!("{base_url}/svc-listen"));
         self.public_url.clone().or(here)
     }
 

@@ -21,7 +21,7 @@ pub mod templates;
 group! {
     // With the usual lines above the commands, the short help would not fit on one screen.
     #[command(help_template = "{before-help}{all-args}{after-help}")]
-    #[command(subcommand_help_heading = "Run and control the sandbox: svc sandbox COMMAND")]
+    #[command(subcommand_help_heading = "Commands that run and control the sandbox (svc sandbox COMMAND)")]
     #[command(before_long_help = "\
 The sandbox implements both services on this machine, with seeded keys, a
 mailbox, DNS and a clock that tests can control.")]

@@ -9,11 +9,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::command_spec::changes;
+#[cfg(feature = "sandbox")]
+use crate::commands::sandbox::simulate::happen;
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::events;
 use crate::failure::Failure;
-use crate::input::json_or_text;
+use crate::input::{exact_json, json_or_text};
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::signing::given_or_profile_secret;
@@ -32,6 +35,9 @@ const VIEW: View = View(&[
 ///
 /// Works without a service. Without --secret-file, the delivery is signed with the secret that `svc
 /// listen --print-secret` prints. The exit code is 10 if the response is not 2xx.
+///
+/// With --sandbox, the event happens there: an email is sent, or arrives, and webhooks get its events. A
+/// delivery to --to has its id; --set changes its sender, recipient and subject, too.
 #[derive(Args, Debug)]
 #[command(add = changes(&[], of::<Triggered>).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
@@ -40,6 +46,8 @@ Examples:
       --secret-file secret.txt
   svc trigger extraction.completed --to http://localhost:3000/hooks \\
       --set /data/total=99
+  svc --sandbox trigger email.bounced
+  svc trigger email.sent --to http://localhost:3000/hooks --payload @body.json
 
 Events: email.sent, email.delivered, email.bounced, email.opened, email.clicked,
 email.complained, email.failed, email.received, extraction.completed, extraction.failed")]
@@ -48,8 +56,10 @@ pub struct Trigger {
     #[arg(value_parser = PossibleValuesParser::new(events::names()))]
     event: String,
     /// URL of the application
+    ///
+    /// Required, except with --sandbox.
     #[arg(long, value_name = "URL")]
-    to: String,
+    to: Option<String>,
     /// File with the signing secret
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: Option<PathBuf>,
@@ -58,19 +68,52 @@ pub struct Trigger {
     /// The value is JSON, or text if it is not valid JSON.
     #[arg(long, value_name = "/POINTER=VALUE")]
     set: Vec<String>,
+    /// Whole body: JSON, @file or - for stdin
+    #[arg(long, value_name = "JSON|@FILE|-", requires = "to", add = at_file())]
+    payload: Option<String>,
 }
 
 impl Trigger {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        check_url("--to", &self.to)?;
+        match &self.to {
+            Some(to) => check_url("--to", to)?,
+            None if context.settings.sandbox => {}
+            None => {
+                return Err(Failure::usage("--to is missing: the URL of the application")
+                    .hint("or add --sandbox: the event happens there, and its webhooks get it"));
+            }
+        }
         let service = events::service_of(&self.event);
-        let mut body = events::sample(&self.event);
+        let mut body = match &self.payload {
+            Some(payload) => exact_json(&context.json_text("--payload", payload)?)
+                .map_err(|problem| Failure::input(format!("--payload: {problem}")))?,
+            None => events::sample(&self.event),
+        };
         for change in &self.set {
             set(&mut body, change)?;
         }
+        #[cfg(feature = "sandbox")]
+        if context.settings.sandbox
+            && self.payload.is_none()
+            && !(context.settings.dry_run && self.to.is_some())
+        {
+            happen(context, &self.event, &mut body).await?;
+        }
+        let Some(to) = &self.to else {
+            if context.settings.dry_run {
+                return Ok(());
+            }
+            let (event, email_id) = (body.get("event"), body.pointer("/data/emailId"));
+            let happened =
+                Triggered { id: None, event, email_id, to: None, status: None, duration_ms: None };
+            context.out.one(&happened, VIEW)?;
+            let list = context.svc(&format!("sandbox deliveries list --event {}", self.event));
+            context.out.hint(&format!("its deliveries: {list}"));
+            return Ok(());
+        };
         let id = body.get("id").cloned().unwrap_or_default();
         let headers = events::headers(service, &body);
-        let mut delivery = Delivery::new(&self.to, headers, body.to_string());
+        let mut delivery = Delivery::new(to, headers, body.to_string());
         if self.secret_file.is_none() {
             context.out.note("signed with the secret of `svc listen --print-secret`");
         }
@@ -80,7 +123,7 @@ impl Trigger {
             return context.out.value(&delivery.to_json());
         }
         let progress = context.out.progress("delivering");
-        let deliverer = Deliverer::to(context, [self.to.as_str()])?;
+        let deliverer = Deliverer::to(context, [to.as_str()])?;
         let response = deliverer.post(&delivery, RESPONSE_TIMEOUT).await.map_err(|none| {
             // The id helps to find out whether the delivery arrived.
             let mut failure = Failure::from(none);
@@ -90,13 +133,13 @@ impl Trigger {
         })?;
         drop(progress);
         let triggered = Triggered {
-            id: &id,
+            id: Some(&id),
             // `--set` may have set these to anything.
             event: body.get("event"),
             email_id: body.pointer("/data/emailId"),
-            to: &self.to,
-            status: response.status,
-            duration_ms: response.duration.as_millis() as u64,
+            to: Some(to),
+            status: Some(response.status),
+            duration_ms: Some(response.duration.as_millis() as u64),
         };
         context.out.one(&triggered, VIEW)?;
         response.verdict()
@@ -106,12 +149,13 @@ impl Trigger {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Triggered<'a> {
-    id: &'a Value,
+    id: Option<&'a Value>,
     event: Option<&'a Value>,
+    /// With --sandbox, that of an email in the sandbox.
     email_id: Option<&'a Value>,
-    to: &'a str,
-    status: u16,
-    duration_ms: u64,
+    to: Option<&'a str>,
+    status: Option<u16>,
+    duration_ms: Option<u64>,
 }
 
 /// Sets one value. A pointer that matches nothing is an error.

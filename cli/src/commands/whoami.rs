@@ -45,7 +45,7 @@ impl Whoami {
             context.settings.profile.value.as_str()
         };
         let mut who = Identity { profile, extraction: None, email: None };
-        let (mut refused, mut is_configured) = (None, false);
+        let (mut refused, mut is_configured, mut given) = (None, false, Vec::new());
         if context.settings.dry_run {
             context.requests.collect();
         }
@@ -55,6 +55,9 @@ impl Whoami {
             }
             is_configured = true;
             let (url, key) = context.endpoint(service).await?;
+            if context.settings.sandbox {
+                given.extend(context.sandbox_key(service).await?.1);
+            }
             let (masked, mode) = (key.to_string(), key.mode());
             match service {
                 Service::Extraction => {
@@ -104,6 +107,7 @@ impl Whoami {
             return context.requests.show_collected(&context.out);
         }
         context.out.one(&who, VIEW)?;
+        given.iter().for_each(|sentence| context.out.note(sentence));
         if let Some(sentence) = context.own_sandbox().await {
             context.out.note(&sentence);
         }

@@ -18,7 +18,9 @@ use crate::output::{ColorChoice, Format};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalFlags {
-    /// Use the sandbox and its seeded keys; no live service is contacted [env: SVC_SANDBOX=1]
+    /// Use the sandbox and its keys; no live service is contacted [env: SVC_SANDBOX=1]
+    ///
+    /// A key in the environment is used if the sandbox has issued it, and otherwise not sent.
     #[arg(long)]
     pub sandbox: bool,
 

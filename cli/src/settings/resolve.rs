@@ -262,7 +262,11 @@ impl Settings {
         let ca_bundle = flags.ca_bundle.clone();
         let ca_bundle =
             ca_bundle.map(|value| Sourced { value, source: Source::Option("--ca-bundle") });
-        let keys = |service| if sandbox { Ok(None) } else { layers.key(service) };
+        // The sandbox is sent only a key that it has issued.
+        let keys = |service| match sandbox {
+            true => Ok(layers.key(service).unwrap_or_default()),
+            false => layers.key(service),
+        };
         Ok(Self {
             sandbox,
             sandbox_dir: sandbox_dir.unwrap_or_else(|| data_dir.join("sandbox")),
@@ -608,6 +612,10 @@ mod tests {
         ];
         let settings = home.resolve(&GlobalFlags::default(), &extra).expect("resolved");
         assert!(settings.sandbox && settings.url(Service::Email).is_none());
+        // The sandbox is asked first whether it has issued it.
+        assert!(settings.is_key_overridden(Service::Email));
+        let broken = [("SVC_SANDBOX", "1"), ("SVC_EMAIL_KEY", "")];
+        let settings = home.resolve(&GlobalFlags::default(), &broken).expect("resolved");
         assert!(!settings.is_key_overridden(Service::Email));
 
         for set in [

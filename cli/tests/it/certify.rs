@@ -244,3 +244,37 @@ fn another_machine_needs_a_confirmation() {
     let yes = home.run(&[&args[..], &["--yes"]].concat());
     assert_eq!(yes.code, 0, "{yes:?}");
 }
+
+#[test]
+fn the_results_are_written_as_junit_xml() {
+    let home = home();
+    let receiver = Receiver::start("email", "refusal-reason");
+    let junit = |url: &str, more: &[&str]| {
+        let checks = ["good-delivery", "refusal-reason", "old-secret"];
+        let only = checks.iter().flat_map(|check| ["--only", check]);
+        let more = only.chain(["--junit", "junit.xml"]).chain(more.iter().copied());
+        let run = home.run(&args(url, "email", &more.collect::<Vec<_>>()));
+        (run.code, std::fs::read_to_string(home.path("junit.xml")).expect("written"))
+    };
+    let counts = |failures: u8| {
+        format!(
+            r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="svc certify" tests="3" failures="{failures}" errors="0" skipped="1">
+"#
+        )
+    };
+    let (code, xml) = junit(&receiver.url, &[]);
+    assert!(code == 0 && xml.starts_with(&counts(0)), "{code}: {xml}");
+    let skipped = "<skipped message=\"give the old secret with --old-secret-file\">";
+    assert!(xml.contains(skipped), "{xml}");
+    let advice = "name=\"refusal-reason\">\n    <system-out>400, 401, 401";
+    assert!(xml.contains(advice), "{xml}");
+    let (code, xml) = junit(&receiver.url, &["--strict"]);
+    assert!(code == 10 && xml.starts_with(&counts(1)), "{code}: {xml}");
+    assert!(xml.contains("<failure message=\"400, 401, 401\">"), "{xml}");
+    // What the receiver has written is text.
+    let other = http_response(308, "location: /<a>&\"b\"\r\n", "");
+    let (code, xml) = junit(&Service::with_responses(&[other]).url(), &[]);
+    let shown = "308 to /&lt;a&gt;&amp;&quot;b&quot;; the services follow no redirect";
+    assert!(code == 10 && xml.contains(shown), "{code}: {xml}");
+}

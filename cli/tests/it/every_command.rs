@@ -176,7 +176,7 @@ fn check(url: &str, code: i32, kind: &str) {
         assert_eq!(piped.code, code, "{line}: {piped:?}");
         assert!(prints_nothing_else(line, &piped), "{line}: {piped:?}");
         assert_eq!(piped.error()["kind"], kind, "{line}: {piped:?}");
-        let table = run(&home, &format!("{line} -o table"), url);
+        let table = run(&home, &format!("{line} -q -o table"), url);
         assert_eq!(table.code, code, "{line}: {table:?}");
         assert!(table.stderr.starts_with("error: "), "{line}: {table:?}");
         assert!(table.stderr.lines().count() <= 5, "{line}: {table:?}");

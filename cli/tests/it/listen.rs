@@ -368,6 +368,24 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
 }
 
+/// A webhook of an application that is not running stays.
+#[test]
+fn the_sandbox_deletes_the_webhook_of_a_killed_session() {
+    let home = Home::new();
+    let mut killed = RunningListen::start(&home, &["--sandbox", "listen"]);
+    let away = "http://127.0.0.1:9/hooks";
+    home.sandbox_json(&["webhooks", "create", away, "--event", "email.bounced"]);
+    let webhooks = |jq: &str| home.run(&["--sandbox", "webhooks", "list", "--jq", jq]).stdout;
+    assert!(webhooks(".[].url").contains("/svc-listen\n"));
+    killed.child.kill().expect("killed");
+    killed.child.wait().expect("ended");
+    assert_eq!(home.run(&["sandbox", "clock", "freeze"]).code, 0);
+    home.sandbox_json(&["trigger", "email.bounced"]);
+    assert_eq!(webhooks("length"), "2\n");
+    assert_eq!(home.run(&["sandbox", "clock", "advance", "1m"]).code, 0);
+    assert_eq!(webhooks(".[].url"), format!("{away}\n"));
+}
+
 /// The webhook of a session that was killed is deleted by the next one.
 #[test]
 fn a_webhook_of_a_killed_session_is_deleted() {
@@ -468,7 +486,7 @@ fn a_dry_run_shows_the_webhook_for_the_routed_events() {
     assert_eq!(dry.code, 0, "{dry:?}");
     assert_eq!(
         dry.json()["body"],
-        json!({"url": "http://127.0.0.1:4081", "events": ["email.bounced"]})
+        json!({"url": "http://127.0.0.1:4081/svc-listen", "events": ["email.bounced"]})
     );
     assert_eq!(home.run(&["--dry-run", "listen", "--insecure"]).code, 2);
     let events =

@@ -4,6 +4,7 @@
 mod attachments;
 #[cfg(unix)]
 mod exec;
+mod keys;
 #[cfg(unix)]
 mod open;
 mod public;

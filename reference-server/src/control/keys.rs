@@ -111,6 +111,9 @@ pub struct Key {
     /// The start of the key; only in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The SHA-256 of the key in hexadecimal, to recognize it; only in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
 }

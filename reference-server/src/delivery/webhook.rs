@@ -23,7 +23,7 @@ use crate::model::time::Millis;
 use crate::net::DESCRIPTOR_WAIT;
 use crate::net::outbound::{self, AttemptError};
 use crate::store::deliveries::{self, Attempt, Pending, State};
-use crate::store::webhooks::Webhook;
+use crate::store::webhooks::{self, Webhook};
 
 /// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {
@@ -32,6 +32,10 @@ pub(crate) fn schedule(service: Service) -> &'static [Millis] {
         _ => &[2_000, 4_000, 8_000, 16_000, 32_000],
     }
 }
+
+/// What the URL of a webhook ends with that `svc listen` creates for a session. If a session was killed,
+/// its webhook is deleted once no attempt of a delivery finds a listener, within a minute.
+const SESSION_PATH: &str = "/svc-listen";
 
 /// Makes one attempt and records it. A delivery that falls due while its webhook is inactive or
 /// deleted is dropped. None begins once the server stops.
@@ -55,7 +59,13 @@ pub(crate) async fn deliver(app: &App, pending: Pending) -> Result<(), ApiError>
         let (pending, sent) = &*sent;
         let pause = schedule(pending.service).get(pending.retry as usize);
         let next = pause.filter(|_| !sent.is_delivered).map(|pause| tx.now + pause);
-        deliveries::record(tx, pending, sent.is_delivered, next, &sent.attempt)
+        deliveries::record(tx, pending, sent.is_delivered, next, &sent.attempt)?;
+        let ended = pending.webhook.as_ref().filter(|webhook| {
+            sent.is_unreachable && next.is_none() && webhook.url.ends_with(SESSION_PATH)
+        });
+        let Some(webhook) = ended else { return Ok(()) };
+        webhooks::delete(tx, webhook)?;
+        deliveries::drop_all(tx, &webhook.id)
     });
     recorded.await
 }
@@ -86,6 +96,8 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Sent {
     pub(crate) attempt: Attempt,
     pub(crate) is_delivered: bool,
+    /// Whether no connection was established.
+    pub(crate) is_unreachable: bool,
 }
 
 /// Signs and sends a delivery.
@@ -115,6 +127,7 @@ pub(crate) async fn attempt(
         }
     };
     let is_delivered = made.is_delivered();
+    let is_unreachable = matches!(made.outcome, Err(AttemptError::NoConnection(_)));
     app.metrics.attempt(event.service, is_delivered);
     let (status, response_body, error) = match made.outcome {
         Ok(response) => {
@@ -134,7 +147,7 @@ pub(crate) async fn attempt(
         error,
         response_body,
     };
-    Ok(Sent { attempt, is_delivered })
+    Ok(Sent { attempt, is_delivered, is_unreachable })
 }
 
 /// Posts the body. If this process has no free file descriptor, waits until it has one,

@@ -143,13 +143,15 @@ pub(crate) fn delete_all(tx: &mut Tx<'_>, organization: i64) -> Result<(), ApiEr
 
 /// Lists the keys of an organization, oldest first.
 pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<control::Key>, ApiError> {
-    let sql = "SELECT id, service, scopes, mode, hint, created_at FROM api_key
+    let sql = "SELECT id, service, scopes, mode, hint, created_at, hash FROM api_key
                WHERE organization = ?1 ORDER BY id";
     reader.all(sql, [organization], |row| {
         let service = service_from(row.get_ref(1)?.as_str()?);
         let scopes = scopes_from(row.get_ref(2)?.as_str()?);
         let hint = Some(row.get(4)?);
-        Ok(control::Key { hint, ..shown(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?) })
+        let sha256 = Some(hex::encode(row.get::<_, Hash>(6)?));
+        let key = shown(row.get(0)?, service, &scopes, row.get(3)?, row.get(5)?);
+        Ok(control::Key { hint, sha256, ..key })
     })
 }
 
@@ -167,7 +169,8 @@ fn shown(
         _ => (None, names.pop()),
     };
     let service = service.as_str().to_owned();
-    control::Key { id, service, mode, scopes, scope, key: None, hint: None, created_at }
+    let (key, hint, sha256) = Default::default();
+    control::Key { id, service, mode, scopes, scope, key, hint, sha256, created_at }
 }
 
 fn scopes_from(text: &str) -> Vec<Scope> {

@@ -19,7 +19,7 @@ const RECENT: Duration = Duration::from_secs(20 * 60 * 60);
 /// `continued`.
 pub async fn refuse(
     context: &Context,
-    queue: Option<&RedisQueue>,
+    jobs: &[StoredJob],
     plan: &Plan,
     addresses: &HashSet<u64>,
     continued: Option<&StoredJob>,
@@ -27,8 +27,8 @@ pub async fn refuse(
     if plan.only_to.is_some() {
         return Ok(());
     }
-    let mut found: Option<(usize, StoredJob)> = None;
-    for job in all(context, true, queue).await?.0 {
+    let mut found: Option<(usize, &StoredJob)> = None;
+    for job in jobs {
         let is_of_interest = match continued {
             Some(old) => old.info.job != job.info.job && job.info.at >= old.info.at,
             None => !job.has_ended() || job.age() <= RECENT,
@@ -64,9 +64,9 @@ pub async fn refuse(
 }
 
 /// The addresses that jobs of this machine with the same email have, for one that goes on after them.
-pub async fn sent_before(context: &Context, plan: &Plan) -> Result<HashSet<u64>, Failure> {
+pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
-    for job in all(context, true, None).await?.0 {
+    for job in jobs.iter().filter(|job| job.is_here()) {
         let is_same = job.plan.message.is_same(&plan.message);
         if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
             addresses.extend(job.addresses().await?);
@@ -75,12 +75,18 @@ pub async fn sent_before(context: &Context, plan: &Plan) -> Result<HashSet<u64>,
     Ok(addresses)
 }
 
-/// Removes jobs that ended long ago: they hold addresses. One that cannot be removed stays.
-pub async fn remove_expired(context: &Context) -> Result<(), Failure> {
-    for job in all(context, true, None).await?.0 {
-        if job.has_ended() && job.age() > context.settings.bulk_retention {
-            let _ = job.remove().await;
+/// The jobs of this machine and of a queue. Those of this machine that ended long ago are removed: they
+/// hold addresses. One that cannot be removed stays.
+pub async fn earlier(
+    context: &Context,
+    queue: Option<&RedisQueue>,
+) -> Result<Vec<StoredJob>, Failure> {
+    let mut kept = Vec::new();
+    for job in all(context, true, queue).await?.0 {
+        let is_old = job.has_ended() && job.age() > context.settings.bulk_retention;
+        if !(is_old && job.is_here() && job.remove().await.is_ok()) {
+            kept.push(job);
         }
     }
-    Ok(())
+    Ok(kept)
 }

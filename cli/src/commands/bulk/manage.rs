@@ -352,8 +352,7 @@ impl Settle {
         context.out.note(&format!("{sent} rows count as sent; {resend} will be sent again"));
         if resend > 0 {
             let id = &job.info.job;
-            let is_here = matches!(job.place, Place::Here { .. });
-            let verb = if is_here { "resume" } else { "work" };
+            let verb = if job.is_here() { "resume" } else { "work" };
             context.out.hint(&format!("send them: {}", context.svc(&format!("bulk {verb} {id}"))));
         }
         show(context, &job)

@@ -13,7 +13,7 @@ use super::people::{guard_allows, in_background, subscribers};
 use super::plan::{self, Plan, fingerprint, hash_of, rows};
 use super::run::{self, Again};
 use super::send::check_limits;
-use super::store::{JobOption, Place, StoredJob, VIEW};
+use super::store::{self, JobOption, Place, StoredJob, VIEW};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -140,7 +140,8 @@ impl Resume {
         });
         let (first, count, addresses) = open.await?;
         if !self.again {
-            again::refuse(context, None, &job.plan, &addresses, Some(&job)).await?;
+            let (jobs, _) = store::all(context, true, None).await?;
+            again::refuse(context, &jobs, &job.plan, &addresses, Some(&job)).await?;
         }
         if context.settings.guard.to_sdk().is_some() && count > 0 {
             check_limits(context, count)?;

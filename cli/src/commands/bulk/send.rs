@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::SecondsFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
-use svc_bulk::{JobInfo, RedisQueue};
+use svc_bulk::JobInfo;
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
 use svc_sdk::email::Email;
 use svc_sdk::{EmailClient, Service};
@@ -21,7 +21,7 @@ use super::message::{self, Message};
 use super::people::{Checked, People, SHOWN, Selection, in_background};
 use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
 use super::run::{self, Again};
-use super::store::{QueueOption, check_durability, enqueue};
+use super::store::{self, QueueOption, StoredJob, check_durability, enqueue};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
@@ -209,7 +209,7 @@ impl Send {
         }
         let jobs = Jobs::of(&context.settings);
         let draft = jobs.draft(&info.job)?;
-        again::remove_expired(context).await?;
+        let earlier = again::earlier(context, queue.as_ref()).await?;
         self.copy_attachments(context, &mut plan, draft.folder())?;
         let people = self.read(context, &client, &plan, draft.folder(), &mut stop).await?;
         people.opt_outs.ask_about_unknown_words(context).await?;
@@ -221,7 +221,7 @@ impl Send {
                 "the column `{column}` is not used: only placeholders read columns"
             ));
         }
-        let selection = self.selection(context, &client, &plan).await?;
+        let selection = self.selection(context, &client, &plan, &earlier).await?;
         let (mut checked, plan) = in_background(context, &mut stop, move |stop| {
             Ok((people.check(&mut plan, &selection, stop)?, plan))
         })
@@ -252,7 +252,7 @@ impl Send {
             return Err(failure);
         }
         check_limits(context, checked.count)?;
-        self.refuse_again(context, queue.as_ref(), &plan, &checked).await?;
+        self.refuse_again(context, &earlier, &plan, &checked).await?;
         if context.settings.dry_run {
             let count =
                 if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
@@ -282,7 +282,8 @@ impl Send {
         let info = info.rows(checked.count).settings(settings);
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
-        self.refuse_again(context, queue.as_ref(), &plan, &checked).await?;
+        let now = store::all(context, true, queue.as_ref()).await?.0;
+        self.refuse_again(context, &now, &plan, &checked).await?;
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
             let job = context.unless_stopped(&mut stop, stored).await?;
@@ -436,6 +437,7 @@ impl Send {
         context: &Context,
         client: &EmailClient,
         plan: &Plan,
+        earlier: &[StoredJob],
     ) -> Result<Selection, Failure> {
         let mut suppressed = HashSet::new();
         for path in &self.suppress {
@@ -455,7 +457,7 @@ impl Send {
             keep_duplicates: self.duplicates == Duplicates::Keep,
             suppressed,
             sent_before: match goes_on {
-                true => again::sent_before(context, plan).await?,
+                true => again::sent_before(earlier, plan).await?,
                 false => HashSet::new(),
             },
             guard: context.settings.guard.to_sdk().map(|_| client.clone()),
@@ -465,13 +467,13 @@ impl Send {
     async fn refuse_again(
         &self,
         context: &Context,
-        queue: Option<&RedisQueue>,
+        jobs: &[StoredJob],
         plan: &Plan,
         checked: &Checked,
     ) -> Result<(), Failure> {
         match self.again {
             true => Ok(()),
-            false => again::refuse(context, queue, plan, &checked.addresses, None).await,
+            false => again::refuse(context, jobs, plan, &checked.addresses, None).await,
         }
     }
 

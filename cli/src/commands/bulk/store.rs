@@ -266,6 +266,11 @@ impl StoredJob {
         not_sent(&self.info, self.totals)
     }
 
+    /// Whether it is in a folder of this machine.
+    pub fn is_here(&self) -> bool {
+        matches!(self.place, Place::Here { .. })
+    }
+
     /// Whether no more of its rows will be sent.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, JobState::Complete | JobState::Unknown | JobState::Cancelled)

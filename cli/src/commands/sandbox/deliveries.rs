@@ -16,6 +16,8 @@ pub const VIEW: View = View(&[
     Column::id("ID", "/id"),
     Column::new("STATE", "/state", Show::Status),
     Column::text("EVENT", "/event"),
+    Column::text("RECIPIENT", "/recipient").droppable(),
+    Column::text("SUBJECT", "/subject").droppable(),
     Column::new("ATTEMPTS", "/attemptCount", Show::Number),
     Column::id("WEBHOOK", "/webhook").droppable(),
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),

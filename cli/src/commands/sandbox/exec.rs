@@ -2,32 +2,27 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 
 use clap::{Args, ValueHint};
 use serde_json::json;
 use svc_reference_server::Server;
 use tokio::task::{JoinHandle, spawn_blocking};
-use uuid::Uuid;
 
 use super::serve::{STOP_TIMEOUT, not_started, with_seed_file};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::private;
-use crate::sandbox::{in_memory_dir, seeded};
+use crate::sandbox::seeded;
 
 /// Run a command with a sandbox of its own
 ///
-/// Starts a server in memory on free ports, runs the command, and stops the server when the command
-/// ends. The exit code is that of the command, or 128 and the number of the signal that has ended it.
-/// Signals are passed on to the command.
+/// Starts a server in memory on free ports, and stops it when the command ends. The exit code is that
+/// of the command, or 128 and the number of the signal that has ended it. Signals are passed on.
 ///
-/// The command finds the server in its environment: EMAIL_URL, EMAIL_KEY, EXTRACTION_URL,
-/// EXTRACTION_KEY, SMTP_HOST, SMTP_PORT and SANDBOX_URL; for `svc` and the SDK, SVC_EMAIL_URL,
-/// SVC_EMAIL_KEY, SVC_EXTRACTION_URL and SVC_EXTRACTION_KEY, and for `svc` alone SVC_SANDBOX=1 and
-/// SVC_SANDBOX_DIR. Every `svc` that it runs uses this server.
+/// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST and
+/// SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
@@ -46,33 +41,20 @@ pub struct Exec {
 
 impl Exec {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        // Other commands find the server by this directory.
-        let dir = std::env::temp_dir().join(format!("svc-{}", Uuid::new_v4().simple()));
-        private::create_dir(&in_memory_dir(&dir))
-            .map_err(|error| Failure::other(format!("{}: {error}", dir.display())))?;
-        let result = self.run_beside(context, &dir).await;
-        let _ = std::fs::remove_dir_all(&dir);
-        context.exit_code.set(exit_code(result?));
-        Ok(())
-    }
-
-    /// Runs the command beside a server that is found by the directory.
-    async fn run_beside(self, context: &Context, dir: &Path) -> Result<ExitStatus, Failure> {
         let any_port = ([127, 0, 0, 1], 0).into();
         let builder = Server::builder().addr(any_port).smtp(any_port);
-        let builder =
-            seeded(builder.in_memory().announce_in(in_memory_dir(dir)), &context.settings)?;
+        let builder = seeded(builder.in_memory(), &context.settings)?;
         let variable = context.settings.variable("SVC_SANDBOX_SEED")?;
         let seed = self.seed.or(variable.map(|seed| seed.value.into()));
         let builder = with_seed_file(builder, context, seed.as_deref())?;
         let server = builder.start().await;
+        let dir = &context.settings.sandbox_dir;
         let server = server.map_err(|error| not_started(&error, dir, seed.as_deref()))?;
         let signals = Signals::listen(context)?;
         let command = std::process::Command::new(&self.command[0])
             .args(&self.command[1..])
             .current_dir(&context.settings.env.cwd)
             .envs(variables(&server))
-            .env("SVC_SANDBOX_DIR", dir)
             .spawn();
         let ended = match command {
             Ok(child) => signals.pass_on(child).await.map_err(Failure::from),
@@ -82,7 +64,8 @@ impl Exec {
             }
         };
         let _ = tokio::time::timeout(STOP_TIMEOUT, server.stop()).await;
-        ended
+        context.exit_code.set(exit_code(ended?));
+        Ok(())
     }
 }
 
@@ -90,9 +73,14 @@ impl Exec {
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];
-    for name in
-        ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"]
-    {
+    for name in [
+        "EMAIL_URL",
+        "EXTRACTION_URL",
+        "SVC_EMAIL_URL",
+        "SVC_EXTRACTION_URL",
+        "SANDBOX_URL",
+        "SVC_SANDBOX_URL",
+    ] {
         variables.push((name, url.clone()));
     }
     if let Some((email, extraction)) = server.seeded_keys() {

@@ -118,15 +118,14 @@ Examples:
         #[command(flatten)]
         organization: OfOrganization,
     },
-    /// Delete messages: by their ids, those that match the filters, or all
+    /// Delete messages: by id, by filters, or all
     ///
-    /// Emails, webhooks, domains and templates stay.
+    /// Webhooks, domains and templates stay.
     #[command(add = removes(&[], of::<Done>).of_sandbox())]
     #[command(after_long_help = "\
 Examples:
   svc sandbox messages delete msg_019a --yes
-  svc sandbox messages delete --to ada@example.test --yes
-  svc sandbox messages delete --organization Sandbox --yes")]
+  svc sandbox messages delete --to ada@example.test --yes")]
     Delete {
         /// Message ids
         #[arg(value_name = "ID", conflicts_with_all = ["to", "from", "subject", "after"], add = Values::Message.candidates())]

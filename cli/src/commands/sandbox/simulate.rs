@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use serde_json::{Map, Value};
 use svc_reference_server::client::{Client, EmailEvent, InboundMessage, Received};
+use svc_sdk::email::Email;
 
 use crate::command_spec::changes;
 use crate::complete::{Values, at_file};
 use crate::context::Context;
-use crate::control::{Given as _, OfOrganization};
+use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{exact_json, json_or_text};
 use crate::output_schema::{of, simulated};
@@ -157,5 +158,57 @@ impl Extraction {
         let sentence = format!("extraction {}", self.outcome);
         let request = |client: &Client| client.extractions().simulate(&event, data);
         self.organization.done(context, &sentence, request).await
+    }
+}
+
+/// Makes an event happen in the sandbox, with the addresses and texts of its example, which gets the
+/// id of the email.
+pub async fn happen(context: &Context, event: &str, body: &mut Value) -> Result<(), Failure> {
+    let (client, data) = (control::client(context, None).await?, &mut body["data"]);
+    let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+    let (from, subject, recipient) = (text("from"), text("subject"), text("recipient"));
+    match event.rsplit_once('.') {
+        Some(("extraction", _)) => {
+            let request = client.extractions().simulate(event, data.as_object().cloned());
+            control::send(context, request).await?;
+        }
+        Some((_, "received")) => {
+            let message = InboundMessage::new(from, recipient).subject(subject).text(text("text"));
+            let received = control::send(context, client.inbound().receive(&message)).await?;
+            if let Some(message) =
+                received.and_then(|received| received.messages.into_iter().next())
+            {
+                data["messageId"] = message.id.into();
+            }
+        }
+        Some((_, change)) => {
+            // The sandbox bounces what is sent to `bounced@`, for example.
+            let is_example = recipient == "ada@example.test";
+            let is_outcome = ["bounced", "complained", "failed"].contains(&change) && is_example;
+            let recipient = if is_outcome { format!("{change}@example.test") } else { recipient };
+            let email = Email::new(from, [&recipient], subject).text("Sent by svc trigger.");
+            let client_of_service = context.email_client().await?;
+            let call = client_of_service.emails().send(&email);
+            let Some(sent) = context.call(call, "sending").await? else { return Ok(()) };
+            (data["emailId"], data["recipient"]) = (sent.id.clone().into(), recipient.into());
+            settle(context, &client).await?;
+            if !is_outcome && !["sent", "delivered"].contains(&change) {
+                let detail = ["bounce", "click", "reason"].iter().find_map(|name| data.get(*name));
+                let event = EmailEvent::new(change).given(detail.cloned(), EmailEvent::detail);
+                control::send(context, client.emails().simulate(&sent.id, &event)).await?;
+            }
+        }
+        None => {}
+    }
+    settle(context, &client).await
+}
+
+async fn settle(context: &Context, client: &Client) -> Result<(), Failure> {
+    match context.settings.dry_run {
+        true => Ok(()),
+        false => {
+            let request = client.clock().settle(context.settings.timeout.value);
+            control::send(context, request).await.map(drop)
+        }
     }
 }

@@ -68,3 +68,71 @@ fn trigger_distinguishes_a_refusal_from_no_connection() {
     let away = trigger("http://127.0.0.1:9");
     assert_eq!((away.code, away.stdout.as_str()), (8, ""), "{away:?}");
 }
+
+/// The email id of a delivery is that of an email.
+#[test]
+fn in_the_sandbox_the_event_happens() {
+    let home = Home::new();
+    let hook = Service::always(200, "");
+    let subscribe = ["webhooks", "create", &hook.url(), "--event", "email.bounced"];
+    home.sandbox_json(&[&subscribe[..], &["--event", "email.opened"]].concat());
+    for (event, status) in [
+        ("email.sent", "delivered"),
+        ("email.delivered", "delivered"),
+        ("email.bounced", "bounced"),
+        ("email.opened", "delivered"),
+        ("email.clicked", "delivered"),
+        ("email.complained", "complained"),
+        ("email.failed", "failed"),
+    ] {
+        let made = home.sandbox_json(&["trigger", event]);
+        let id = made["email_id"].as_str().expect("an id");
+        assert_eq!(home.sandbox_json(&["emails", "get", id])["status"], status, "{event}");
+        let story = home.run(&["sandbox", "emails", "story", id]).stdout;
+        assert!(story.contains(event), "{event}: {story}");
+    }
+    let delivered = hook.requests();
+    let events = delivered.iter().map(|request| {
+        let body: Value = serde_json::from_str(body(request)).expect("JSON");
+        body["event"].clone()
+    });
+    assert_eq!(events.collect::<Vec<_>>(), ["email.bounced", "email.opened"]);
+    home.sandbox_json(&["trigger", "extraction.completed"]);
+    home.sandbox_json(&["trigger", "email.received"]);
+    let received = home.run(&["sandbox", "messages", "list", "--to", "hello@sandbox.test"]).json();
+    assert_eq!(received[0]["subject"], "Hello");
+}
+
+#[test]
+fn in_the_sandbox_the_delivery_to_an_application_is_about_a_real_email() {
+    let home = Home::new();
+    let app = Service::always(200, "");
+    let set = ["--set", "/data/recipient=eve@example.test", "--set", "/data/subject=Now"];
+    let trigger = ["trigger", "email.bounced", "--to", &app.url()];
+    let made = home.sandbox_json(&[&trigger[..], &set].concat());
+    let delivered: Value = serde_json::from_str(body(&app.requests()[0])).expect("JSON");
+    assert_eq!(delivered["data"]["emailId"], made["email_id"]);
+    let email = home.sandbox_json(&["emails", "get", made["email_id"].as_str().expect("an id")]);
+    assert_eq!((&email["status"], &email["subject"]), (&json!("bounced"), &json!("Now")));
+    assert_eq!(email["to"], json!(["eve@example.test"]));
+}
+
+#[test]
+fn a_payload_is_delivered_as_it_is() {
+    let home = Home::new();
+    let app = Service::always(200, "");
+    let payload = r#"{"event":"email.sent","id":"mine","data":{"emailId":"eml_1"}}"#;
+    let trigger = ["trigger", "email.sent", "--to", &app.url(), "--payload", payload];
+    for sandbox in [&[][..], &["--sandbox"]] {
+        let run = home.run(&[sandbox, &trigger, &["--set", "/data/emailId=eml_2"]].concat());
+        assert_eq!((run.code, &run.json()["email_id"]), (0, &json!("eml_2")), "{run:?}");
+        let request = app.requests().pop().expect("a delivery");
+        assert_eq!(body(&request), payload.replace("eml_1", "eml_2"));
+        assert_eq!(header(&request, "mail-delivery-id"), Some("mine"));
+    }
+    assert_eq!(home.run(&["sandbox", "emails", "list"]).json(), json!([]));
+    let wrong = home.run(&["trigger", "email.sent", "--to", &app.url(), "--payload", "{"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("--payload: "), "{wrong:?}");
+    let nowhere = home.run(&["trigger", "email.sent"]);
+    assert!(nowhere.code == 2 && nowhere.stderr.contains("--to is missing"), "{nowhere:?}");
+}
