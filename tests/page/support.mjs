@@ -22,6 +22,7 @@ after(async () => {
   for (const one of processes) one.kill();
   for (const one of others) one.close();
 });
+process.on('exit', () => processes.forEach((one) => one.kill()));
 
 export async function start(options) {
   const child = spawn(SVC, ['sandbox', 'serve', '--addr', '127.0.0.1:0', '--in-memory', ...options], { stdio: ['ignore', 'pipe', 'ignore'] });
