@@ -18,8 +18,10 @@ impl Terms {
     /// to be the prefix, or at least eight characters.
     pub(crate) fn are_in<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> bool {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
-        let is_in =
-            |term: &String, text: &String| text.contains(term) && (term.len() >= 8 || !is_id(text));
+        let is_in = |term: &String, text: &String| {
+            let is_distinct = term.len() >= 8 || term.contains('_');
+            text.contains(term) && (is_distinct || !is_id(text))
+        };
         self.0.iter().all(|term| texts.iter().any(|text| is_in(term, text)))
     }
 }
