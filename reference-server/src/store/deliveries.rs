@@ -283,6 +283,7 @@ const SELECT: &str = "SELECT id, webhook, service, event, email, state, attempts
               WHEN shared IS NULL THEN json_extract(CAST(head || tail AS TEXT), '$.data')
               WHEN event = 'email.received'
                   THEN '{' || CAST(substr(tail, 2, length(tail) - 2) AS TEXT)
+              ELSE CAST((SELECT bytes FROM body WHERE body.id = shared) AS TEXT)
           END AS data FROM delivery) delivery";
 
 /// A delivery without its body and its attempts. While it waits for an earlier delivery, it is due

@@ -86,6 +86,18 @@ async fn deliveries_are_found_by_recipient_subject_and_event() {
         one.body.contains(r#""recipient":"help@sandbox.test","subject":"Question""#),
         "{one:?}"
     );
+    // The data of an event with a long subject is stored apart.
+    let long = "long ".repeat(190);
+    let email = format!(
+        r#"{{"from":"shop@sandbox.test","to":"grace@example.test","subject":"{long}","text":"x"}}"#
+    );
+    sandbox.call("POST /api/v1/emails", &email).await;
+    sandbox.settle().await;
+    let one = sandbox.control("GET /_sandbox/deliveries?search=grace", "").await;
+    assert!(
+        one.body.contains(r#""recipient":"grace@example.test","subject":"long long"#),
+        "{one:?}"
+    );
     // An event without a recipient.
     let hook = r#"{"url":"http://127.0.0.1:9/","events":["extraction.completed"]}"#;
     sandbox.with_key(EXTRACTION_KEY, "POST /v1/webhooks", hook).await;
