@@ -432,20 +432,14 @@ impl Context {
         let (Some(given), Some(sandbox)) = (given.filter(|it| it.value != seeded), sandbox) else {
             return Ok((seeded, None));
         };
-        let source = given.source;
-        Ok(match sandbox.has_issued(given.value.expose()).await? {
-            true => {
-                let sentence = format!("{source}: this sandbox has issued the key, which is used");
-                (given.value, Some(sentence))
-            }
+        let is_issued = sandbox.has_issued(given.value.expose()).await?;
+        let (key, what) = match is_issued {
+            true => (given.value, "this sandbox has issued the key, which is used"),
             false => {
-                let sentence = format!(
-                    "{source}: the key is not one of this sandbox, and was not sent to it; the \
-                     seeded key is used"
-                );
-                (seeded, Some(sentence))
+                (seeded, "not a key of this sandbox, and not sent to it: the seeded one is used")
             }
-        })
+        };
+        Ok((key, Some(format!("{}: {what}", given.source))))
     }
 
     /// The key of a service: `--key-file`, the environment, the profile.

@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod engine_handle;
+pub(crate) mod metrics;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
+use crate::app::metrics::Metrics;
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
-use crate::model::clock::Clock;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
-use crate::model::limit::Limit;
-use crate::model::metrics::Metrics;
-use crate::model::stop::Stop;
 use crate::net::outbound::Outbound;
+use crate::runtime::clock::Clock;
+use crate::runtime::limit::Limit;
+use crate::runtime::stop::Stop;
 use crate::settings::Settings;
 use crate::store::faults::Faults;
 use crate::store::keys::Keys;

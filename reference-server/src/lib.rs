@@ -72,6 +72,8 @@ mod net;
 #[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
+mod runtime;
+#[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
 mod settings;

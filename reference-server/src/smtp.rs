@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
-use crate::model::limit::Limit;
 use crate::net::certificate::Tls;
+use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
 const MAX_CONNECTIONS: usize = 100;

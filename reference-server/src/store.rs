@@ -46,8 +46,8 @@ use readers::{Interrupts, Readers};
 pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
 use writer::{Write, Writer, Written, stopping};
 
-use crate::model::clock::Clock;
 use crate::model::error::ApiError;
+use crate::runtime::clock::Clock;
 
 /// Where the data is stored.
 #[derive(Clone, Debug)]

@@ -180,8 +180,9 @@ fn tree(options: &[&str]) -> String {
 
 /// The layers of the server, lowest first. A module may import from its own layer and from
 /// those before it. A name covers the modules below it.
-const SERVER_LAYERS: [&[&str]; 17] = [
+const SERVER_LAYERS: [&[&str]; 18] = [
     &["model"],
+    &["runtime"],
     &["control"],
     &["store"],
     &["net"],

@@ -23,9 +23,9 @@ use crate::mail::links;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::heavy;
 use crate::model::status::Change;
 use crate::model::tracking::Tracking;
+use crate::runtime::heavy;
 use crate::store::{Reader, emails, webhooks};
 
 /// The base URL of the pixels and links in an email that was sent to this `host`, at which its

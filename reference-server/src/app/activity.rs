@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 use super::engine_handle::EngineHandle;
-use crate::model::stop::Stop;
+use crate::runtime::stop::Stop;
 
 /// Counts the requests in progress and the open leases.
 #[derive(Debug, Default)]

@@ -12,8 +12,8 @@ use crate::mail::dns::{self, Resolver};
 use crate::mail::mime::authors;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
-use crate::model::heavy;
 use crate::model::time::Millis;
+use crate::runtime::heavy;
 
 impl Authentication {
     /// As it is stored with a message.

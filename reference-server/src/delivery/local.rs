@@ -15,10 +15,10 @@ use crate::model::address::{Address, Mailbox};
 use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
-use crate::model::heavy;
 use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
-use crate::model::memory;
+use crate::runtime::heavy;
+use crate::runtime::memory;
 use crate::store::emails::{self, StoredEmail};
 use crate::store::{Tx, domains, jobs, messages, webhooks};
 

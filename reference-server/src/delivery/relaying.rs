@@ -11,10 +11,10 @@ use crate::delivery::source::Message;
 use crate::mail::relay::{Envelope, Handoff, Reason, Relay};
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
-use crate::model::heavy;
 use crate::model::job::{Job, Queue};
 use crate::model::status::{Change, Outcome, Status};
 use crate::model::time::Millis;
+use crate::runtime::heavy;
 use crate::store::{Tx, emails, jobs};
 
 /// The pause before each retry after a temporary failure (4xx), in milliseconds of the

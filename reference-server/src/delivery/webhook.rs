@@ -17,11 +17,11 @@ use url::Url;
 
 use crate::app::App;
 use crate::model::error::{ApiError, Code};
-use crate::model::heavy;
-use crate::model::memory::{ATTEMPTS, Reserved};
 use crate::model::time::Millis;
 use crate::net::DESCRIPTOR_WAIT;
 use crate::net::outbound::{self, AttemptError};
+use crate::runtime::heavy;
+use crate::runtime::memory::{ATTEMPTS, Reserved};
 use crate::store::deliveries::{self, Attempt, Pending, State};
 use crate::store::webhooks::{self, Webhook};
 

@@ -23,8 +23,8 @@ pub(crate) use target::RelayTarget;
 use target::Tls;
 
 use crate::model::error::ApiError;
-use crate::model::stop::Stop;
 use crate::net::{DESCRIPTOR_WAIT, is_out_of_descriptors};
+use crate::runtime::stop::Stop;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);

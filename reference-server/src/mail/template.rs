@@ -10,7 +10,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
 use crate::model::error::ApiError;
-use crate::model::limit::Permit;
+use crate::runtime::limit::Permit;
 
 /// The part of an email that a template renders. Only `Html` escapes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

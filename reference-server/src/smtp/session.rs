@@ -23,8 +23,8 @@ use crate::delivery::authentication::{self, Peer};
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
-use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::runtime::heavy;
 use crate::store::{Reader, domains};
 
 const MAX_RECIPIENTS: usize = 100;

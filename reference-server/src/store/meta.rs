@@ -1,10 +1,10 @@
 //! The table `meta`: what is known about the database as a whole.
 
 use super::tx::{Reader, Tx};
-use crate::model::clock::{Clock, ClockMode};
 use crate::model::error::ApiError;
 use crate::model::id;
 use crate::model::time::Millis;
+use crate::runtime::clock::{Clock, ClockMode};
 
 /// The newest row of each large table.
 const NEWEST: [&str; 3] = [

@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use super::file_identity::FileIdentity;
 use super::lock::lock;
 use super::tx::{Effects, Tx, Wake, execute};
-use crate::model::clock::Clock;
 use crate::model::error::{ApiError, Code};
+use crate::runtime::clock::Clock;
 
 pub(super) struct Write {
     /// Whether the data must be synced to disk before the result is sent.

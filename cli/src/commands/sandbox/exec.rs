@@ -8,13 +8,14 @@ use std::process::{Child, ExitStatus};
 use clap::{Args, ValueHint};
 use serde_json::json;
 use svc_reference_server::Server;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use super::serve::{STOP_TIMEOUT, not_started, with_seed_file};
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::sandbox::seeded;
+use crate::stop::{Stop, StopSignal};
 
 /// Run a command with a sandbox of its own
 ///
@@ -50,14 +51,14 @@ impl Exec {
         let server = builder.start().await;
         let dir = &context.settings.sandbox_dir;
         let server = server.map_err(|error| not_started(&error, dir, seed.as_deref()))?;
-        let signals = Signals::listen(context)?;
+        let stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let command = std::process::Command::new(&self.command[0])
             .args(&self.command[1..])
             .current_dir(&context.settings.env.cwd)
             .envs(variables(&server))
             .spawn();
         let ended = match command {
-            Ok(child) => signals.pass_on(child).await.map_err(Failure::from),
+            Ok(child) => pass_on(child, stop).await.map_err(Failure::from),
             Err(error) => {
                 let name = self.command[0].to_string_lossy();
                 Err(Failure::input(format!("the command `{name}` cannot be run: {error}")))
@@ -73,23 +74,17 @@ impl Exec {
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];
-    for name in [
-        "EMAIL_URL",
-        "EXTRACTION_URL",
-        "SVC_EMAIL_URL",
-        "SVC_EXTRACTION_URL",
-        "SANDBOX_URL",
-        "SVC_SANDBOX_URL",
-    ] {
+    for name in ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL"] {
+        variables.push((name, url.clone()));
+    }
+    for name in ["SVC_SANDBOX_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"] {
         variables.push((name, url.clone()));
     }
     if let Some((email, extraction)) = server.seeded_keys() {
-        for (key, names) in [
-            (email, ["EMAIL_KEY", "SVC_EMAIL_KEY"]),
-            (extraction, ["EXTRACTION_KEY", "SVC_EXTRACTION_KEY"]),
-        ] {
-            variables.extend(names.map(|name| (name, key.expose().to_owned())));
-        }
+        let (email, extraction) = (email.expose(), extraction.expose());
+        variables.extend(["EMAIL_KEY", "SVC_EMAIL_KEY"].map(|name| (name, email.to_owned())));
+        let names = ["EXTRACTION_KEY", "SVC_EXTRACTION_KEY"];
+        variables.extend(names.map(|name| (name, extraction.to_owned())));
     }
     if let Some(smtp) = server.addresses().smtp {
         variables.push(("SMTP_HOST", smtp.ip().to_string()));
@@ -108,88 +103,34 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-fn end_of(mut child: Child) -> JoinHandle<io::Result<ExitStatus>> {
-    spawn_blocking(move || child.wait())
-}
-
-/// The signals to this process, from the creation on.
-#[cfg(unix)]
-struct Signals(Vec<(tokio::signal::unix::Signal, rustix::process::Signal)>);
-
-#[cfg(unix)]
-impl Signals {
-    fn listen(context: &Context) -> Result<Self, Failure> {
-        use rustix::process::Signal;
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
-            (SignalKind::interrupt(), Signal::INT),
-            (SignalKind::terminate(), Signal::TERM),
-            (SignalKind::hangup(), Signal::HUP),
-            (SignalKind::quit(), Signal::QUIT),
-            (SignalKind::user_defined1(), Signal::USR1),
-            (SignalKind::user_defined2(), Signal::USR2),
-        ];
-        let kinds = kinds.into_iter().filter(|_| context.settings.env.signals);
-        let listening = kinds.map(|(kind, number)| Ok((signal(kind)?, number)));
-        Ok(Self(listening.collect::<io::Result<_>>()?))
-    }
-
-    /// Waits for the end of a process, and passes the signals on to it.
-    async fn pass_on(mut self, child: Child) -> io::Result<ExitStatus> {
-        use rustix::process::{Pid, Signal, kill_process};
-        let (pid, mut end) = (Pid::from_child(&child), end_of(child));
-        loop {
-            tokio::select! {
-                biased;
-                status = &mut end => return status?,
-                signal = self.next() => {
-                    let is_of_terminal = [Signal::INT, Signal::QUIT].contains(&signal);
-                    // The terminal sends it to both.
-                    if !(is_of_terminal && is_in_foreground()) {
-                        let _ = kill_process(pid, signal);
-                    }
-                }
-            }
-        }
-    }
-
-    async fn next(&mut self) -> rustix::process::Signal {
-        std::future::poll_fn(|context| {
-            let mut received = self.0.iter_mut();
-            let received = received.find_map(|(signal, number)| {
-                signal.poll_recv(context).is_ready().then_some(*number)
-            });
-            received.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-        })
-        .await
-    }
-}
-
-/// Whether the terminal sends its signals to this process and those that it has started.
-#[cfg(unix)]
-fn is_in_foreground() -> bool {
-    let terminal = std::fs::File::open("/dev/tty");
-    let group = terminal.ok().and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());
-    group == Some(rustix::process::getpgrp())
-}
-
-#[cfg(not(unix))]
-struct Signals(bool);
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen(context: &Context) -> Result<Self, Failure> {
-        Ok(Self(context.settings.env.signals))
-    }
-
-    /// Waits for the end of a process. The console sends Ctrl-C to both.
-    async fn pass_on(self, child: Child) -> io::Result<ExitStatus> {
-        let mut end = end_of(child);
-        loop {
-            tokio::select! {
-                status = &mut end => return status?,
-                () = crate::stop::interrupted(self.0) => {}
-            }
+/// Waits for the end of a process, and passes the signals on to it.
+async fn pass_on(mut child: Child, mut stop: StopSignal) -> io::Result<ExitStatus> {
+    let id = child.id();
+    let mut end = spawn_blocking(move || child.wait());
+    loop {
+        tokio::select! {
+            biased;
+            status = &mut end => return status?,
+            signal = stop.recv() => send(signal, id),
         }
     }
 }
+
+#[cfg(unix)]
+fn send(signal: Stop, id: u32) {
+    use rustix::process::{Pid, Signal, getpgrp, kill_process};
+    // The terminal sends Ctrl-C to both.
+    let terminal = || rustix::termios::tcgetpgrp(std::fs::File::open("/dev/tty").ok()?).ok();
+    let signal = match signal {
+        Stop::Interrupt if terminal() == Some(getpgrp()) => return,
+        Stop::Interrupt => Signal::INT,
+        Stop::Terminate => Signal::TERM,
+    };
+    if let Some(process) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// The console sends Ctrl-C to both.
+#[cfg(not(unix))]
+fn send(_: Stop, _: u32) {}

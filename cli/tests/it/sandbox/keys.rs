@@ -49,7 +49,7 @@ fn a_key_of_another_service_stays_in_the_process() {
     let env = [("SVC_EMAIL_KEY", "mk_live_topsecret")];
     let run = sends(&home, &env);
     assert_eq!((run.code, key_of_request(&home, "emails.send")), (0, seeded), "{run:?}");
-    let said = "SVC_EMAIL_KEY: the key is not one of this sandbox, and was not sent to it";
+    let said = "SVC_EMAIL_KEY: not a key of this sandbox, and not sent to it";
     assert!(run.stderr.contains(said) && !run.stderr.contains("topsecret"), "{run:?}");
     let who = home.run_with_env(&["--sandbox", "whoami"], &env);
     assert!(who.code == 0 && who.stderr.contains(said), "{who:?}");

@@ -13,8 +13,8 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
 use crate::model::error::{ApiError, Problems};
-use crate::model::heavy;
 use crate::model::id::{self, Prefix};
+use crate::runtime::heavy;
 use crate::store::domains;
 
 pub(crate) fn routes(r: &mut Routes) {

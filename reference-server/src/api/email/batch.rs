@@ -12,8 +12,8 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::input::{not_json, object};
 use crate::api::framework::{Call, Json, JsonBody};
 use crate::model::error::{ApiError, Code, ErrorObject};
-use crate::model::heavy;
 use crate::model::status::Status;
+use crate::runtime::heavy;
 
 /// Maximum number of emails in a batch.
 const MAX_EMAILS: usize = 100;

@@ -11,7 +11,7 @@ use super::input::{Input, object};
 use super::unknown;
 use crate::model::compatibility::{Compatibility, UnknownFields};
 use crate::model::error::ApiError;
-use crate::model::heavy;
+use crate::runtime::heavy;
 
 pub(crate) trait RequestBody: Send + 'static {
     fn new(compatibility: &Compatibility) -> Self;

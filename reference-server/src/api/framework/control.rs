@@ -20,7 +20,7 @@ use crate::app::Shared;
 use crate::control::endpoint::{Endpoint, Subject, is_nothing};
 use crate::control::query::NoQuery;
 use crate::model::error::ApiError;
-use crate::model::heavy;
+use crate::runtime::heavy;
 use crate::store::organizations::{SANDBOX, find_named};
 use crate::store::{NO_ORGANIZATION, Reader, Tx};
 

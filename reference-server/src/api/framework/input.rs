@@ -16,7 +16,7 @@ use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use crate::app::Shared;
 use crate::model::error::{ApiError, Code};
-use crate::model::memory::{REQUESTS, Reserved};
+use crate::runtime::memory::{REQUESTS, Reserved};
 use crate::store::request_log::BodyRecorder;
 
 pub(crate) struct Input {

@@ -27,8 +27,8 @@ use crate::app::Shared;
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
-use crate::model::limit::{Limit, Permit};
 use crate::model::redact::redact;
+use crate::runtime::limit::{Limit, Permit};
 use crate::store::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.

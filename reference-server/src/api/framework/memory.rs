@@ -10,7 +10,7 @@ use http::Response;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 
-use crate::model::memory::{RESPONSES, Reserved};
+use crate::runtime::memory::{RESPONSES, Reserved};
 
 tokio::task_local! {
     /// What the handler of the current request has reserved for its response.

@@ -15,7 +15,7 @@ use super::canonical::{self, Field, Form};
 use crate::control::messages::DkimVerdict;
 use crate::mail::dns::Resolver;
 use crate::model::error::ApiError;
-use crate::model::heavy;
+use crate::runtime::heavy;
 
 /// Verifies the signatures of a message. Returns the best result, because one
 /// valid signature is enough, and the domains of the valid signatures. Lines must end in CRLF.

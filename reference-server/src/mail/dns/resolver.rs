@@ -9,8 +9,8 @@ use hickory_resolver::net::NetError;
 use tokio::time::timeout;
 
 use super::zone::{Data, Zone, is_reserved};
-use crate::model::limit::Limit;
 use crate::net::name_servers::NameServers;
+use crate::runtime::limit::Limit;
 
 /// Looks up names without a cache.
 pub(crate) struct Resolver {
