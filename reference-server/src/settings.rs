@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     pub(crate) relay_again: bool,
     /// Listen address for incoming mail, if any.
     pub(crate) smtp: Option<SocketAddr>,
-    /// Certificate for `STARTTLS`; `None` for a generated one.
+    /// Certificate for `STARTTLS`, which is not offered without one.
     pub(crate) smtp_certificate: Option<Certificate>,
     /// Whether `find_running` finds the server.
     pub(crate) discoverable: bool,

@@ -13,7 +13,6 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
-use crate::net::certificate::Tls;
 use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
@@ -24,7 +23,6 @@ const TRANSFER_BUDGET: usize = 128 << 10;
 /// The listener.
 struct MailServer {
     app: Shared,
-    tls: Tls,
     /// KiB that messages in transfer may still take.
     transfers: Arc<Semaphore>,
 }
@@ -35,9 +33,8 @@ pub(crate) async fn run(app: Shared, listener: TcpListener) {
     let stop = Arc::clone(&app.stop);
     let stopped = stop.requested();
     tokio::pin!(stopped);
-    let tls = Tls::with(app.settings.smtp_certificate.clone());
     let transfers = Arc::new(Semaphore::new(TRANSFER_BUDGET));
-    let server = Arc::new(MailServer { app, tls, transfers });
+    let server = Arc::new(MailServer { app, transfers });
     let limit = Limit::new(MAX_CONNECTIONS);
     let mut sessions = JoinSet::new();
     loop {

@@ -1,19 +1,16 @@
-//! TLS certificate of the SMTP listener: a configured one, or a self-signed one that is
-//! generated when the first client asks for TLS.
+//! TLS certificate of the SMTP listener. Without one it offers no TLS: many clients start TLS
+//! whenever it is offered, and then refuse a self-signed certificate.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rcgen::generate_simple_self_signed;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-use crate::model::dns::INBOUND_HOST;
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -51,13 +48,6 @@ impl Certificate {
         Self::new(chain, key).map_err(InvalidCertificate::Unusable)
     }
 
-    fn self_signed() -> io::Result<Self> {
-        let names = [INBOUND_HOST, "localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let generated = generate_simple_self_signed(names).map_err(io::Error::other)?;
-        let key = PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der());
-        Self::new(vec![generated.cert.into()], key.into()).map_err(io::Error::other)
-    }
-
     fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -69,32 +59,17 @@ impl Certificate {
             .with_single_cert(chain, key)?;
         Ok(Self(Arc::new(config)))
     }
-}
-
-/// Accepts TLS connections with the configured certificate or a generated one.
-#[derive(Debug, Default)]
-pub(crate) struct Tls(OnceLock<Certificate>);
-
-impl Tls {
-    pub(crate) fn with(given: Option<Certificate>) -> Self {
-        Self(given.map_or_else(OnceLock::new, OnceLock::from))
-    }
 
     /// Performs the TLS handshake on an open connection.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let certificate = match self.0.get() {
-            Some(certificate) => certificate.clone(),
-            None => {
-                let generated = Certificate::self_signed()?;
-                self.0.get_or_init(|| generated).clone()
-            }
-        };
-        TlsAcceptor::from(certificate.0).accept(stream).await
+        TlsAcceptor::from(Arc::clone(&self.0)).accept(stream).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rcgen::generate_simple_self_signed;
+
     use super::*;
 
     #[test]

@@ -203,7 +203,7 @@ impl Builder {
     /// Sets the certificate chain and the private key, both PEM-encoded, that the
     /// SMTP listener uses for `STARTTLS`.
     ///
-    /// Default: a self-signed certificate for `localhost`, generated at each start.
+    /// Default: none, and `STARTTLS` is not offered.
     ///
     /// # Errors
     ///

@@ -51,8 +51,10 @@ pub(super) async fn serve(
     let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
     write(server.app.settings.limits.write_timeout, &mut stream, greeting.as_bytes()).await?;
     let session = Session::new(server, client, false);
-    if run_session(session, &mut stream).await? == End::StartTls {
-        let mut stream = timeout(IDLE_TIMEOUT, server.tls.accept(stream)).await??;
+    if run_session(session, &mut stream).await? == End::StartTls
+        && let Some(certificate) = &server.app.settings.smtp_certificate
+    {
+        let mut stream = timeout(IDLE_TIMEOUT, certificate.accept(stream)).await??;
         // The session starts over, since anyone could have injected the earlier
         // cleartext commands (RFC 3207 §4.2).
         run_session(Session::new(server, client, true), &mut stream).await?;
@@ -207,7 +209,7 @@ impl<'a> Session<'a> {
         match request {
             Request::Ehlo { host } => {
                 self.set_helo(host, true);
-                let tls = if self.encrypted { "" } else { "250-STARTTLS\r\n" };
+                let tls = if self.offers_tls() { "250-STARTTLS\r\n" } else { "" };
                 let auth = if self.may_log_in() { "250-AUTH PLAIN LOGIN\r\n" } else { "" };
                 format!(
                     "250-{INBOUND_HOST}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n\
@@ -219,7 +221,7 @@ impl<'a> Session<'a> {
                 self.reject("501 5.5.4 STARTTLS has no parameters")
             }
             Request::StartTls if self.encrypted => self.reject("503 5.5.1 TLS is already active"),
-            Request::StartTls => {
+            Request::StartTls if self.offers_tls() => {
                 self.end = Some(End::StartTls);
                 "220 2.0.0 ready to start TLS".to_owned()
             }
@@ -261,6 +263,10 @@ impl<'a> Session<'a> {
             }
             _ => self.reject("502 5.5.1 command not implemented"),
         }
+    }
+
+    fn offers_tls(&self) -> bool {
+        !self.encrypted && self.server.app.settings.smtp_certificate.is_some()
     }
 
     /// A server that others can reach reads keys only over TLS.

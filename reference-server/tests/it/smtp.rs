@@ -452,6 +452,16 @@ async fn encrypted(
     Client { stream: BufReader::new(stream) }
 }
 
+/// Many clients start TLS whenever it is offered, and then refuse a self-signed certificate.
+#[tokio::test]
+async fn starttls_is_not_offered_without_a_certificate() {
+    let (_sandbox, address) = sandbox().await;
+    let mut client = Client::connect(address).await;
+    let offered = client.command("EHLO x").await;
+    assert!(!offered.contains("STARTTLS"), "{offered}");
+    assert_eq!(client.command("STARTTLS").await, "502 5.5.1 command not implemented");
+}
+
 #[tokio::test]
 async fn receives_mail_over_starttls() {
     let generated =

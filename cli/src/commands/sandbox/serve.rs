@@ -106,7 +106,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_SMTP", hide_env = true)]
     #[arg(value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
-    /// STARTTLS certificate, PEM [default: self-signed]
+    /// STARTTLS certificate, PEM [default: no STARTTLS]
     ///
     /// The file holds the certificate and its chain.
     #[arg(long, value_name = "PATH", env = "SVC_SANDBOX_SMTP_CERT_FILE", hide_env = true)]

@@ -91,7 +91,15 @@ async fn relays_mail_over_tls_with_authentication() {
 #[tokio::test]
 async fn receives_mail_from_smtplib() {
     let any_port = "127.0.0.1:0".parse().expect("an address");
-    let sandbox = Sandbox::start(|builder| builder.smtp(any_port)).await;
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("made");
+    let (chain, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    std::io::Write::write_all(&mut file, chain.as_bytes()).expect("written");
+    let sandbox = Sandbox::start(|builder| {
+        let builder = builder.smtp(any_port).smtp_certificate(chain.as_bytes(), key.as_bytes());
+        builder.expect("a certificate")
+    })
+    .await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
     let script = format!(
         r#"
@@ -105,8 +113,7 @@ message["Subject"] = "Grüße"
 message.set_content("Hällo\n.\n")
 message.add_attachment(b"\x00\x01", maintype="application", subtype="x-y", filename="größe.bin")
 client = smtplib.SMTP("127.0.0.1", {})
-# The certificate is self-signed.
-client.starttls(context=ssl._create_unverified_context())
+client.starttls(context=ssl.create_default_context(cafile={:?}))
 assert not client.has_extn("starttls")
 assert client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"]) == {}
 # Any login is accepted, by the mechanisms that the module knows.
@@ -119,6 +126,7 @@ for mechanism in client.auth_plain, client.auth_login:
 client.quit()
 "#,
         address.port(),
+        file.path(),
         address.port()
     );
     let ran = Command::new(required_var("SVC_PEERS_PYTHON")).args(["-c", &script]).status().await;
