@@ -76,7 +76,13 @@ impl OfOrganization {
         request: impl FnOnce(&Client) -> Request<Vec<T>>,
     ) -> Result<(), Failure> {
         match self.send(context, request).await? {
-            Some(items) => context.out.list(&items, view, none),
+            Some(items) => {
+                context.out.list(&items, view, none)?;
+                if items.is_empty() {
+                    note_own_sandbox(context).await;
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -108,6 +114,9 @@ impl OfOrganization {
             items.extend(page.data);
         }
         context.out.list(&items, view, none)?;
+        if items.is_empty() && !streams {
+            note_own_sandbox(context).await;
+        }
         if next.is_some() {
             context.out.note("there are more pages; use --all to list every page");
         }
@@ -159,6 +168,13 @@ impl OfOrganization {
     /// The name or the id of the organization, if it is given.
     pub fn name(&self) -> Option<&str> {
         self.organization.as_deref()
+    }
+}
+
+/// An empty list may be that of another server than the one that is meant.
+async fn note_own_sandbox(context: &Context) {
+    if let Some(sentence) = context.own_sandbox().await {
+        context.out.note(&sentence);
     }
 }
 

@@ -252,6 +252,28 @@ fn a_running_server_is_found_and_used() {
     assert_eq!(home.run(&["sandbox", "stop"]).json()["stopped"], false);
 }
 
+/// An empty list may be that of another server than the one that is meant.
+#[test]
+fn an_empty_list_of_a_server_of_its_own_says_so() {
+    let home = Home::new();
+    let list = home.run(&["sandbox", "emails", "list"]);
+    assert_eq!((list.code, list.json()), (0, json!([])), "{list:?}");
+    assert!(list.stderr.contains("this command started its own"), "{list:?}");
+    let deliveries = ["sandbox", "deliveries", "list"];
+    let wrong = home.run(&[&deliveries[..], &["--event", "email.deliverd"]].concat());
+    assert!(wrong.code == 2 && wrong.stderr.contains("email.delivered"), "{wrong:?}");
+    let sent =
+        [("webhooks create", "https://shop.test/hooks"), ("webhooks create", "https://b.test")];
+    for (command, url) in sent {
+        let words = command.split(' ').chain([url, "--event", "email.delivered"]);
+        home.sandbox_json(&words.collect::<Vec<_>>());
+    }
+    home.sandbox_json(&send("hello@sandbox.test", "ada@example.test"));
+    let of_url = home.run(&[&deliveries[..], &["--webhook", "https://shop.test/hooks"]].concat());
+    assert_eq!(of_url.json().as_array().map(Vec::len), Some(1), "{of_url:?}");
+    assert!(!of_url.stderr.contains("started its own"), "{of_url:?}");
+}
+
 #[test]
 fn a_server_elsewhere_is_used() {
     let (home, other) = (Home::new(), Home::new());

@@ -80,11 +80,12 @@ fn serve_redis(mut stream: TlsStream, requests: &Mutex<Vec<String>>) -> Option<(
     loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         let commands = String::from_utf8_lossy(&buffer[..read]).into_owned();
+        // Before the response: the client may end with it.
+        requests.lock().expect("no panic").push(commands.clone());
         for command in commands.split_inclusive("\r\n").filter(|line| line.starts_with('*')) {
             let is_query = command == "*4\r\n" && commands.contains("ZRANGE");
             stream.write_all(if is_query { b"*0\r\n" } else { b"+OK\r\n" }).ok()?;
         }
-        requests.lock().expect("no panic").push(commands);
         stream.flush().ok()?;
     }
 }

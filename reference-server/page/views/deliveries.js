@@ -145,20 +145,20 @@ function Replay({ delivery, done }) {
   }}>Replay<//>`;
 }
 
-/** @param {{delivery: DeliveryData}} props */
-function Attempts({ delivery }) {
+/** @param {{delivery: DeliveryData, brief?: boolean}} props */
+function Attempts({ delivery, brief }) {
   const attempts = delivery.attempts ?? [];
   if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ?
     html`The first attempt is due at <${Due} at=${delivery.nextDueAt} />.` : delivery.state === 'dropped' ?
       'None was made: the webhook was paused or deleted first.' : 'None was made yet.'}</p>`;
   return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt"
-    key=${one.number} open=${n === 0}>
+    key=${one.number} open=${n === 0 && !(brief && succeeded(one))}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'}
       label=${one.status ?? 'no response'} /><span class="spacer"></span><span
         class="muted">${duration(one.durationMs)} · <${Time} at=${one.startedAt} /></span></summary>
     <div class="inside">
       ${one.error && html`<p>${one.error}</p>`}
-      <h3>Request headers</h3><${Headers} headers=${one.requestHeaders} />
+      ${!brief && html`<h3>Request headers</h3><${Headers} headers=${one.requestHeaders} />`}
       ${one.responseBody && html`<h3>Response body</h3><${Code} label="Response body" wrap
         text=${pretty(one.responseBody)} />`}
     </div></details>`)}
@@ -172,6 +172,6 @@ export function DeliveryCard({ delivery }) {
   return html`<div class="card"><header><h2><a href=${href('deliveries',
     delivery.id)}>${delivery.event}</a></h2><${Badge} value=${delivery.state} /><${Replay}
       delivery=${delivery} /></header>
-    <div class="card-body"><code class="muted">${urlOf(delivery)}</code><${Attempts}
-      delivery=${delivery} /></div></div>`;
+    <div class="card-body">${delivery.recipient && html`<p>${delivery.recipient}</p>`}<code
+      class="muted">${urlOf(delivery)}</code><${Attempts} delivery=${delivery} brief /></div></div>`;
 }

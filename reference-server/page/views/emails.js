@@ -106,8 +106,8 @@ function Story({ id, tab = 'story', back, keep }) {
       ${shown === 'story' && html`<${Simulate} story=${story} />
         <${Section} title="Time line"><${Timeline} story=${story} /><//>
         <${Section} title="Recipients"><${Recipients} story=${story} /><//>`}
-      ${shown === 'deliveries' && html`<div class="stack">${story.deliveries.map((one) => html`<${DeliveryCard}
-        key=${one.id} delivery=${one} />`)}<${Missing} story=${story} /></div>`}
+      ${shown === 'deliveries' && html`<div class="stack"><${Missing} story=${story} />${story.deliveries.map((one) =>
+        html`<${DeliveryCard} key=${one.id} delivery=${one} />`)}</div>`}
       ${shown === 'request' && (story.request ? html`<${Exchange} request=${story.request} />` : html`<p
         class="muted">The log of requests no longer has the request of this email. It holds the newest 1000 requests
           since the server started.</p>`)}

@@ -217,7 +217,10 @@ pub(crate) fn list(
     query: &DeliveryQuery,
 ) -> Result<Vec<Delivery>, ApiError> {
     let DeliveryQuery { webhook, event, state, search, limit, cursor } = query;
-    let of_webhook = if webhook.is_some() { "webhook = ?3" } else { "?3 IS NULL" };
+    let of_webhook = match webhook {
+        Some(_) => "webhook IN (SELECT id FROM webhook WHERE ?3 IN (id, url) UNION SELECT ?3)",
+        None => "?3 IS NULL",
+    };
     let sql = format!(
         "{SELECT} WHERE {of_webhook} AND organization = ?1 AND id < ?2
          AND (?4 IS NULL OR event = ?4) AND (?5 IS NULL OR state = ?5) ORDER BY id DESC LIMIT ?6"

@@ -7,6 +7,7 @@ use crate::command_spec::{changes, reads};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::control::{Given as _, OfOrganization, Paging};
+use crate::events;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -31,11 +32,11 @@ pub enum Command {
 Examples:
   svc sandbox deliveries list --event email.bounced")]
     List {
-        /// Filter by webhook id
-        #[arg(long, value_name = "ID", add = Values::Webhook.candidates())]
+        /// Filter by webhook, by id or URL
+        #[arg(long, value_name = "ID|URL", add = Values::Webhook.candidates())]
         webhook: Option<String>,
         /// Filter by event
-        #[arg(long, value_name = "EVENT", add = Values::Event.candidates())]
+        #[arg(long, value_name = "EVENT", value_parser = event_name, add = Values::Event.candidates())]
         event: Option<String>,
         /// Filter by state: pending, delivered, failed or dropped
         #[arg(long, value_name = "STATE", value_parser = parse_state)]
@@ -101,4 +102,13 @@ impl Command {
 
 fn parse_state(text: &str) -> Result<DeliveryState, &'static str> {
     text.parse().map_err(|_| "must be pending, delivered, failed or dropped")
+}
+
+fn event_name(text: &str) -> Result<String, String> {
+    let known = events::names().any(|name| name == text);
+    let problem = || {
+        let names = events::names().collect::<Vec<_>>().join(", ");
+        format!("`{text}` is not an event: use one of {names}")
+    };
+    known.then(|| text.to_owned()).ok_or_else(problem)
 }

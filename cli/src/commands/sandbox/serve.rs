@@ -102,7 +102,7 @@ pub struct Serve {
     resolver: Option<SocketAddr>,
     /// SMTP listen address [default: no SMTP]
     ///
-    /// Accepts mail for verified domains. Port 0 picks a free port.
+    /// Takes mail to any address. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR", env = "SVC_SANDBOX_SMTP", hide_env = true)]
     #[arg(value_parser = address::parse_listen)]
     smtp: Option<SocketAddr>,
@@ -266,6 +266,8 @@ impl Serve {
         let mut builder = Server::builder().network(self.network).seed(!self.no_seed);
         builder = builder.addr(self.addr()?);
         builder = match self.in_memory {
+            // That of a test belongs to what has started it.
+            true if self.until_stdin_closes => builder.in_memory(),
             true => builder.in_memory().announce_in(in_memory_dir(&dir)),
             false => builder.data_dir(&dir),
         };

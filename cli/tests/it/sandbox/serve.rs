@@ -93,6 +93,12 @@ fn an_option_without_effect_is_refused() {
 
 #[test]
 fn options_come_from_the_environment() {
+    for until_stdin_closes in ["0", "1"] {
+        serve_with_variables(until_stdin_closes);
+    }
+}
+
+fn serve_with_variables(until_stdin_closes: &str) {
     let home = Home::new();
     let seed = home.file(
         "seed.toml",
@@ -109,7 +115,7 @@ fn options_come_from_the_environment() {
         ("SVC_SANDBOX_SEED", &seed),
         ("SVC_SANDBOX_EMAIL_KEY", "mk_test_ours"),
         ("SVC_SANDBOX_LOG_FORMAT", "json"),
-        ("SVC_SANDBOX_UNTIL_STDIN_CLOSES", "1"),
+        ("SVC_SANDBOX_UNTIL_STDIN_CLOSES", until_stdin_closes),
         ("SVC_SANDBOX_CONTROL_TOKEN", "our-token"),
     ]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -123,15 +129,21 @@ fn options_come_from_the_environment() {
     assert!(ready["smtp"].is_string(), "{ready}");
 
     // It is found although it has no data directory, and the page of its health needs no token.
-    let status = home.run(&["sandbox", "status"]);
-    assert_eq!(status.code, 0, "{status:?}");
-    assert_eq!(status.json()["addresses"]["http"], "http://mail.dev.example");
-    let dns = ready["dns"].as_str().expect("an address");
-    assert_eq!(status.json()["addresses"]["dns"], dns);
-    assert_eq!(status.json()["data"], Value::Null);
+    // One that ends with its parent, such as a test, belongs to it alone.
+    let env = [("SVC_SANDBOX_ADDR", "127.0.0.1:1")];
+    let status = home.run_with_env(&["sandbox", "status"], &env);
+    if until_stdin_closes == "1" {
+        assert_eq!(status.code, 1, "{status:?}");
+        drop(child.stdin.take());
+    } else {
+        assert_eq!(status.code, 0, "{status:?}");
+        assert_eq!(status.json()["addresses"]["http"], "http://mail.dev.example");
+        let dns = ready["dns"].as_str().expect("an address");
+        assert_eq!(status.json()["addresses"]["dns"], dns);
+        assert_eq!(status.json()["data"], Value::Null);
+        assert_eq!(home.run(&["sandbox", "stop"]).code, 0);
+    }
 
-    // At the end of standard input.
-    drop(child.stdin.take());
     let mut log = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut log).expect("text");
     assert!(child.wait().expect("ends").success());
