@@ -44,7 +44,7 @@ pub struct GlobalFlags {
     #[arg(long, value_name = "PATH")]
     pub env_file: Option<PathBuf>,
 
-    /// Output format: table, json, ndjson or yaml [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
+    /// Output format: table, json, ndjson, yaml or csv [env: SVC_OUTPUT] [default: table on a terminal, json otherwise]
     #[arg(short, long, value_name = "FORMAT", hide_possible_values = true)]
     pub output: Option<Format>,
 
