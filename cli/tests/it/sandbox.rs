@@ -260,7 +260,7 @@ fn an_empty_list_of_a_server_of_its_own_says_so() {
     assert_eq!((list.code, list.json()), (0, json!([])), "{list:?}");
     assert!(list.stderr.contains("this command started its own"), "{list:?}");
     let deliveries = ["sandbox", "deliveries", "list"];
-    let wrong = home.run(&[&deliveries[..], &["--event", "email.deliverd"]].concat());
+    let wrong = home.run(&[&deliveries[..], &["--event", "email.delivery"]].concat());
     assert!(wrong.code == 2 && wrong.stderr.contains("email.delivered"), "{wrong:?}");
     let sent =
         [("webhooks create", "https://shop.test/hooks"), ("webhooks create", "https://b.test")];
