@@ -352,6 +352,7 @@ test('an old message that is opened by its URL has its neighbours', async () => 
   await page.waitForURL(new RegExp(ids[251]));
   await page.getByRole('button', { name: 'Previous message' }).click();
   await page.waitForURL(new RegExp(ids[250]));
+  await page.locator(`.row[data-id="${ids[250]}"][aria-current]`).waitFor();
   for (const [key, at] of [['k', 249], ['j', 250], ['ArrowUp', 249], ['ArrowDown', 250]]) {
     await page.keyboard.press(key);
     await page.waitForURL(new RegExp(ids[at]));
