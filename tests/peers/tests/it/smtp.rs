@@ -115,7 +115,7 @@ message.add_attachment(b"\x00\x01", maintype="application", subtype="x-y", filen
 client = smtplib.SMTP("127.0.0.1", {})
 client.starttls(context=ssl.create_default_context(cafile={:?}))
 assert not client.has_extn("starttls")
-assert client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"]) == {}
+assert client.send_message(message, to_addrs=["help@sandbox.test", "x@elsewhere.test"]) == {{}}
 # Any login is accepted, by the mechanisms that the module knows.
 for mechanism in client.auth_plain, client.auth_login:
     client.user, client.password = "user", "secret"
