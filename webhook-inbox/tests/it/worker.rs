@@ -141,7 +141,7 @@ with_each_database! {
         let inbox = bench.inbox();
         inbox.accept(&delivery("1")).await.unwrap();
         let limit = Duration::from_millis(200);
-        let worker = quick(&inbox).lease(SHORT_LEASE).handler_timeout(limit).max_attempts(2);
+        let worker = quick(&inbox).handler_timeout(limit).max_attempts(2);
         let (sender, mut starts) = mpsc::unbounded_channel();
         let worker = B::run_prepared(worker, Box::new(move |job| {
             let sent = sender.send(job.attempt());
@@ -164,7 +164,7 @@ with_each_database! {
         let inbox = bench.inbox();
         inbox.accept(&delivery("1")).await.unwrap();
         let limit = Duration::from_millis(300);
-        let worker = quick(&inbox).lease(SHORT_LEASE).handler_timeout(limit).max_attempts(2);
+        let worker = quick(&inbox).handler_timeout(limit).max_attempts(2);
         let worker = B::run_statement(worker, B::ENDLESS);
         let letters = dead_letters(&inbox, 1).await;
         assert_eq!(letters[0].attempts, 2);
