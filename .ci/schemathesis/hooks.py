@@ -16,6 +16,11 @@ schemathesis.openapi.format("duration-with-unit", durations)
 schemathesis.openapi.format("uri", st.builds("https://{}.test/".format, names))
 
 
+@schemathesis.serializer("message/rfc822")
+def message(context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
 class Key:
     key = ""
 
