@@ -55,3 +55,29 @@ def before_call(context, case, kwargs):
     named = (case.query or {}).get("organization")
     if isinstance(named, str) and isinstance(case.body, dict) and isinstance(case.body.get("organization"), str):
         case.body["organization"] = named
+    if case.meta and case.meta.generation.mode.is_positive and isinstance(case.body, dict):
+        keep_rules(case.operation.path, case.body)
+
+
+def keep_rules(path, body):
+    """Keeps the rules between fields, which are in words: generators of clients cannot read them."""
+    if path == "/_sandbox/clock":
+        change = next((name for name in ("freeze", "advance", "resume") if body.get(name)), "resume")
+        value = body[change] if change == "advance" else True
+        body.clear()
+        body[change] = value
+    if path == "/_sandbox/faults":
+        if body.get("status") is None:
+            body.pop("body", None)
+            body.pop("headers", None)
+        if all(body.get(name) is None for name in ("status", "drop", "latency")):
+            body["latency"] = "1ms"
+        if body.get("status") is not None and body.get("drop") is not None:
+            body["drop"] = "midway"
+    if path == "/_sandbox/keys":
+        of_email = body.get("service") == "email"
+        body.pop("scope" if of_email else "scopes", None)
+        if of_email and not body.get("scopes"):
+            body["scopes"] = ["emails:send"]
+        if not of_email and not body.get("scope"):
+            body["scope"] = "full"

@@ -1,5 +1,6 @@
-//! The SMTP listener (`--smtp`): receives mail for verified domains, and catches all other. The sessions are our own, over
-//! `smtp-proto`, which parses commands: no kept library has those of a receiving server.
+//! The SMTP listener (`--smtp`): receives mail for verified domains, and catches all other mail. The
+//! sessions are our own, over `smtp-proto`, which parses commands: no kept library has those of a
+//! receiving server.
 
 mod data;
 mod login;

@@ -184,6 +184,21 @@ async fn a_redis_that_may_lose_the_job_is_refused() {
     assert!(job.receiver.received().await.is_empty());
 }
 
+/// As it does without a queue.
+#[tokio::test]
+async fn a_limit_goes_on_after_the_jobs_in_redis() {
+    let Some(job) = Queued::new(false).await else { return };
+    let mut args = job.plan_args(10, &["--limit", "6"]);
+    args.retain(|arg| arg != "--again");
+    let args = args.iter().map(String::as_str).collect::<Vec<_>>();
+    for count in [6, 4] {
+        assert_eq!(job.svc(&args).await["total"], count);
+    }
+    let error = job.svc_fails(&args).await;
+    let message = error["error"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("no row can be sent"), "{error}");
+}
+
 #[tokio::test]
 async fn rows_that_are_unknown_are_sent_again_on_the_operators_word() {
     let Some(job) = Queued::new(false).await else { return };

@@ -621,7 +621,7 @@ fn sending_again_is_refused_and_names_the_job() {
         }
     }
     assert_eq!(jobs(&home).len(), 1);
-    // Fewer than half of them get another email, but nobody the same one twice.
+    // Fewer than half of them may get another email, but not the same one twice.
     home.file("people.csv", people(6..15));
     let some = home.run(&[&SEND[..], &["--yes"]].concat());
     assert_eq!((some.code, &some.error()["code"]), (2, &json!("sent_again")), "{some:?}");

@@ -65,7 +65,7 @@ fn the_book_has_every_command_and_stays_short() {
     });
     let (mut words, mut pages) = (0, 0);
     each_page(&book, &mut |text| {
-        // What only marks a list, a table or code is no word.
+        // Marks of lists, tables and code are not words.
         let is_word = |word: &&str| word.contains(char::is_alphanumeric);
         words += text.split_whitespace().filter(is_word).count();
         pages += 1;

@@ -63,10 +63,10 @@ pub async fn refuse(
     Err(Failure::input(message).code("sent_again").hint(hint))
 }
 
-/// The addresses that jobs of this machine with the same email have, for one that goes on after them.
+/// The addresses that jobs with the same email have, for one that goes on after them.
 pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
-    for job in jobs.iter().filter(|job| job.is_here()) {
+    for job in jobs {
         let is_same = job.plan.message.is_same(&plan.message);
         if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
             addresses.extend(job.addresses().await?);

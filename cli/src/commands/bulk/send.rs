@@ -261,7 +261,7 @@ impl Send {
         }
         note_problems(context, &plan, &checked);
         if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {
-            context.out.warning("--suppress leaves out nobody: no row has one of its addresses");
+            context.out.warning("--suppress has no effect: its addresses are not in the rows");
         }
         if context.settings.dry_run {
             let first = client.emails().send_batch(&checked.first[..1]).to_request()?;
