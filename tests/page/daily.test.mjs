@@ -104,6 +104,8 @@ test('a failed domain check says what was expected and found', async () => {
   await failure.getByText('Found nothing').first().waitFor();
   assert.equal(await failure.locator('dt').count(), 2, 'the records that passed are not in it');
   await page.locator('.toast.bad').getByText('2 of 4 records failed the check').waitFor();
+  await page.reload();
+  await failure.getByText('Expected v=DMARC1').waitFor();
   await card.getByRole('button', { name: 'Publish' }).click();
   await card.getByText('verified', { exact: true }).waitFor();
   await failure.waitFor({ state: 'detached' });

@@ -150,7 +150,9 @@ function Attempts({ delivery, brief }) {
   const attempts = delivery.attempts ?? [];
   if (attempts.length === 0) return html`<p class="muted">${delivery.nextDueAt ?
     html`The first attempt is due at <${Due} at=${delivery.nextDueAt} />.` : delivery.state === 'dropped' ?
-      'None was made: the webhook was paused or deleted first.' : 'None was made yet.'}</p>`;
+      'None was made: the webhook was paused or deleted first.' : delivery.emailId ?
+        'It waits for the delivery before it: what happens to one email reaches a webhook in order.' :
+        'None was made yet.'}</p>`;
   return html`<div class="stack">${[...attempts].reverse().map((one, n) => html`<details class="attempt"
     key=${one.number} open=${n === 0 && !(brief && succeeded(one))}>
     <summary><strong>Attempt ${one.number}</strong><${Badge} value=${one.status ?? 'error'}

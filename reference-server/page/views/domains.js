@@ -35,7 +35,9 @@ export function Domains() {
 function Domain({ domain, reload }) {
   const action = useAction();
   const page = useContext(Page);
-  const [checks, setChecks] = useState(/** @type {import('email').DnsCheck[]} */ ([]));
+  const stored = `svc-check-${domain.id}`;
+  const [checks, setChecks] = useState(/** @type {() => import('email').DnsCheck[]} */ (() =>
+    JSON.parse(sessionStorage.getItem(stored) ?? '[]')));
   // Another check may have passed since.
   const failed = checks.filter((check) => !check.verified && !domain[`${check.kind}_verified`]);
   const run = async (/** @type {() => Promise<unknown>} */ work, /** @type {string} */ done) => {
@@ -45,6 +47,7 @@ function Domain({ domain, reload }) {
   const lookUp = async () => {
     const found = (await api.documented('POST', `/api/v1/domains/${domain.id}/verify`)).checks ?? [];
     setChecks(found);
+    sessionStorage.setItem(stored, JSON.stringify(found));
     const wrong = found.filter((check) => !check.verified).length;
     page.toast(wrong ? `${wrong} of ${found.length} records failed the check` : `${domain.name} is verified`, wrong ?
       'bad' : 'good');

@@ -11,7 +11,7 @@ import { Badge, Bar, Button, Choice, Code, Copy, Due, Empty, Facts, Failure, Hea
 import { DeliveryCard } from './deliveries.js';
 import { NewKeyButton, SendHint, useCaller } from './keys.js';
 import { Exchange } from './requests.js';
-import { Missing } from './webhooks.js';
+import { Missing, changesWebhooks } from './webhooks.js';
 
 /** @typedef {import('control').EmailStory} EmailStory */
 /** @typedef {EmailStory['email']} EmailSummary */
@@ -75,7 +75,7 @@ function Story({ id, tab = 'story', back, keep }) {
   const { data: story, error } = useResource(() => api.get(`/_sandbox/emails/${id}/story`), [id,
     api.selectedOrganization()],
     (event) => (event.type === 'email' && event.id === id) || (event.type === 'message' && event.emailId === id) ||
-      event.type === 'delivery' || event.type === 'attempt');
+      event.type === 'delivery' || event.type === 'attempt' || changesWebhooks(event));
   const bar = html`<${Bar} back=${back}>
     <code class="muted">${id}</code><${Copy} text=${id} label="Copy ID" /><span class="spacer"></span>${story &&
       html`<${Status} email=${story.email} />`}<//>`;

@@ -17,7 +17,7 @@ export function Faults() {
   const faults = useResource(() => api.get('/_sandbox/faults'), [api.selectedOrganization()], (event) =>
     event.type === 'request' || (event.type === 'change' && event.resource === 'faults'));
   const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
-    /** @type {import('control').NewFault} */
+    /** @type {import('control').CreateFault} */
     const fault = { times: Number(values.times) };
     if (values.operation) fault.operation = /** @type {typeof fault.operation} */ (values.operation);
     if (Number(values.skip) > 0) fault.skip = Number(values.skip);

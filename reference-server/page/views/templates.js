@@ -18,7 +18,7 @@ export function Templates({ route }) {
   const [saved, setSaved] = useState(0);
   const save = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     const name = editing?.id ?? values.id;
-    /** @type {import('control').NewTemplate} */
+    /** @type {import('control').CreateTemplate} */
     const body = {};
     for (const part of /** @type {const} */ (['subject', 'html', 'text'])) if (values[part]) body[part] = values[part];
     await api.put(`/_sandbox/templates/${encodeURIComponent(name)}`, body);

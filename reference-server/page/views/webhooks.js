@@ -15,10 +15,14 @@ import { Hint } from './keys.js';
 export const EVENTS = ['email.sent', 'email.delivered', 'email.bounced', 'email.opened', 'email.clicked',
   'email.complained', 'email.failed', 'email.received', 'extraction.completed', 'extraction.failed'];
 
+/** Whether webhooks may be others now. @param {import('control').Notification} event */
+export const changesWebhooks = (event) => (event.type === 'request' &&
+  /\bwebhooks\.(create|update|delete)$/.test(event.operation)) ||
+  (event.type === 'change' && event.resource === 'organizations');
+
 /** The webhooks of the organization, kept current. */
-const useWebhooks = () => useResource(() => api.get('/_sandbox/webhooks'), [api.selectedOrganization()], (event) =>
-  (event.type === 'request' && /\bwebhooks\.(create|update|delete)$/.test(event.operation)) ||
-    (event.type === 'change' && event.resource === 'organizations'));
+const useWebhooks = () => useResource(() => api.get('/_sandbox/webhooks'), [api.selectedOrganization()],
+  changesWebhooks);
 
 /** @param {{active: boolean}} webhook */
 const State = ({ active }) => html`<${Badge} value=${active ? 'active' : 'pending'} label=${active ? 'active' :
@@ -126,32 +130,16 @@ const Listen = () => html`<${Hint} text="Create one under Webhooks, or forward e
   command=${() => 'svc --sandbox listen --forward-to http://127.0.0.1:3000/webhooks'} />`;
 
 /**
- * Why webhooks of the email service got nothing: of an email, or of the whole organization.
+ * Why webhooks got nothing: of an email, or of the whole organization.
  * @param {{story?: import('control').EmailStory}} props
  */
 export function Missing({ story }) {
   const { data } = useWebhooks();
   if (!data) return null;
-  const of = story ? data.filter(({ service }) => service === 'email') : data;
-  if (of.length === 0) return html`<div class="stack"><p>${story ? 'No webhook of the email service exists.' :
-    'No webhook exists.'}</p><${Listen} /></div>`;
-  // A story has at most 100 deliveries.
-  if (story && story.deliveries.length >= 100) return null;
-  const silent = of.filter(({ id }) => !story?.deliveries.some(({ webhook }) => webhook === id));
-  return silent.length > 0 && html`<ul class="reasons">${silent.map((one) => html`<li key=${one.id}><a
-    href=${href('webhooks', one.id)}>${one.url}</a> ${reason(one, story)}</li>`)}</ul>`;
-}
-
-/** @param {WebhookData} webhook @param {import('control').EmailStory} [story] */
-function reason(webhook, story) {
-  const events = webhook.events.join(', ');
-  const paused = webhook.active ? '' : ' It is paused.';
-  if (!story) return webhook.active ? `waits for ${events}.` : `is paused. It subscribes to ${events}.`;
-  const met = story.timeline.filter(({ event }) => event && webhook.events.includes(event));
-  if (met.length === 0) return `subscribes to ${events}, which has not happened to this email.${paused}`;
-  const names = [...new Set(met.map(({ event }) => event))].join(', ');
-  const missed = met.every(({ at }) => at < webhook.createdAt);
-  if (missed) return `was created after ${names} happened.${paused}`;
-  if (!webhook.active) return `is paused, so it was not sent ${names}.`;
-  return `was paused, or not subscribed, when ${names} happened: it was changed since.`;
+  const silent = story ? story.missing : data.map(({ id, url, events, active }) => ({ webhook: id, url,
+    reason: active ? `waits for ${events.join(', ')}` : `is paused; it subscribes to ${events.join(', ')}` }));
+  if (silent.length === 0 && !story?.deliveries.length) return html`<div class="stack"><p>${story ?
+    'No webhook of the email service exists.' : 'No webhook exists.'}</p><${Listen} /></div>`;
+  return silent.length > 0 && html`<ul class="reasons">${silent.map(({ webhook, url, reason }) => html`<li
+    key=${webhook}><a href=${href('webhooks', webhook)}>${url}</a> ${reason}.</li>`)}</ul>`;
 }

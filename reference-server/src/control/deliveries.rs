@@ -68,7 +68,6 @@ pub struct Delivery {
     /// The name of the event, such as `email.delivered`.
     pub event: String,
     /// The ID of the email that the event is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email_id: Option<String>,
     /// The recipient that the event is about; null if it is about none.
     pub recipient: Option<String>,
@@ -78,17 +77,16 @@ pub struct Delivery {
     pub state: State,
     /// The number of attempts so far.
     pub attempt_count: i64,
-    /// When the next attempt is due.
+    /// When the next attempt is due; null if there is none, and of a pending delivery while it waits
+    /// for the one before it about the same email.
     pub next_due_at: Option<Timestamp>,
     /// When the event occurred.
     pub created_at: Timestamp,
     /// When the delivery last changed.
     pub updated_at: Timestamp,
-    /// The exact request body; only for a single delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The exact request body; null but for a single delivery.
     pub body: Option<String>,
-    /// The attempts, oldest first; absent from the response to a replay, and from a change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The attempts, oldest first; null in the response to a replay, and in a change.
     pub attempts: Option<Vec<Attempt>>,
 }
 
@@ -97,8 +95,7 @@ pub struct Delivery {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Attempt {
-    /// The ID of the delivery; only in a change.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The ID of the delivery; null but in a change.
     pub delivery: Option<String>,
     /// Its number; the first is 1.
     pub number: i64,
@@ -114,8 +111,7 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// Why there was no response.
     pub error: Option<String>,
-    /// The first 4 KiB of the response body; only for a single delivery.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The first 4 KiB of the response body; null but for a single delivery.
     pub response_body: Option<String>,
 }
 

@@ -123,6 +123,20 @@ pub struct EmailStory {
     pub messages: Vec<MessageSummary>,
     /// The webhook deliveries of its events with their attempts, oldest first, at most 100.
     pub deliveries: Vec<Delivery>,
+    /// The webhooks of the email service that none of these deliveries is for.
+    pub missing: Vec<MissingDelivery>,
+}
+
+/// Why a webhook got nothing about an email.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct MissingDelivery {
+    /// The ID of the webhook.
+    pub webhook: String,
+    /// Where it delivers.
+    pub url: String,
+    /// The reason, such as `is paused, so it was not sent email.delivered`.
+    pub reason: String,
 }
 
 /// A change of an email.

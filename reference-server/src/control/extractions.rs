@@ -14,6 +14,7 @@ pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CreateExtraction")]
 pub(crate) struct NewExtraction {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,

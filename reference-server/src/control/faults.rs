@@ -38,6 +38,7 @@ pub(crate) const REMOVE: Endpoint<(), ()> =
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 #[schemars(extend("examples" = [{"operation": "emails.send", "status": 503, "times": 2}]))]
+#[schemars(rename = "CreateFault")]
 pub struct NewFault {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,

@@ -21,6 +21,7 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"service": "email", "scopes": ["emails:send"]}]))]
+#[schemars(rename = "CreateKey")]
 pub struct NewKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
@@ -99,20 +100,15 @@ pub struct Key {
     /// `live` or `test`.
     #[schemars(extend("enum" = ["live", "test"]))]
     pub mode: String,
-    /// Only for a key of the email service.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null for a key of the extraction service.
     pub scopes: Option<Vec<String>>,
-    /// Only for a key of the extraction service.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null for a key of the email service.
     pub scope: Option<String>,
-    /// The key itself; only in the response that creates it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The key itself; null but in the response that creates it.
     pub key: Option<String>,
-    /// The start of the key; only in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The start of the key; null but in lists.
     pub hint: Option<String>,
-    /// The SHA-256 of the key in hexadecimal, to recognize it; only in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The SHA-256 of the key in hexadecimal, to recognize it; null but in lists.
     pub sha256: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,

@@ -108,20 +108,17 @@ pub struct Message {
     pub id: String,
     /// Where it comes from.
     pub direction: Direction,
-    /// The ID of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The ID of its email; null for a received message.
     pub email_id: Option<String>,
     /// The sender.
     pub from: String,
-    /// The tags of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The tags of its email; null for a received message.
     pub tags: Option<Map<String, Value>>,
     /// The address that it was delivered to.
     pub recipient: String,
     /// When it arrived.
     pub created_at: Timestamp,
     /// The results of SPF, DKIM and DMARC, if the message was checked when it arrived.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub authentication: Option<Authentication>,
     /// Size of the source, in bytes.
     pub size: usize,
@@ -192,8 +189,7 @@ pub struct MessageSummary {
     pub id: String,
     /// Where it comes from.
     pub direction: Direction,
-    /// The ID of its email; only for an outgoing message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The ID of its email; null for a received message.
     pub email_id: Option<String>,
     /// The sender.
     pub from: String,

@@ -28,6 +28,7 @@ pub(crate) const MAX_NAME_LENGTH: usize = 200;
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"name": "Shop", "domain": "shop.test"}]))]
+#[schemars(rename = "CreateOrganization")]
 pub(crate) struct NewOrganization {
     /// Default: the ID. Names need not be unique; to select one of several organizations
     /// with the same name, use its ID.
@@ -49,6 +50,7 @@ pub(crate) struct NewOrganization {
 /// A webhook of a new organization, with the events of one service.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CreateOrganizationWebhook")]
 pub(crate) struct NewOrganizationWebhook {
     #[schemars(length(max = 2048), url)]
     pub(crate) url: String,

@@ -74,13 +74,10 @@ pub struct RequestHandled {
     /// When it began, by the server's clock.
     pub started_at: Timestamp,
     /// The ID of the fault that affected it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
     /// The `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The `User-Agent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
 }
 
@@ -92,11 +89,9 @@ pub struct LoggedRequest {
     /// What happened.
     #[serde(flatten)]
     pub summary: RequestHandled,
-    /// The beginning of the body of the request; absent if it has none, or nothing read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The beginning of the body of the request; null if it has none, or nothing read it.
     pub request_body: Option<RecordedBody>,
-    /// The beginning of the body of the response; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The beginning of the body of the response; null if it has none.
     pub response_body: Option<RecordedBody>,
 }
 

@@ -34,6 +34,7 @@ impl Identified for TemplateSummary {
 /// The content of a template. Each part may contain variables, such as `{{ name }}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CreateTemplate")]
 pub struct NewTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,

@@ -80,6 +80,7 @@ pub(crate) struct AuthenticatedMessage {
     from: String,
     subject: String,
     preview: String,
+    text: String,
     attachments: usize,
     /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
     /// `message` without the closing brace.
@@ -103,16 +104,18 @@ pub(crate) async fn parse(
         };
         json.pop();
         let has_content = message.is_some();
-        let (from, subject, preview, attachments) =
+        let (from, subject, preview, attachments, text) =
             message.map_or_else(Default::default, |content| {
                 let preview = preview(content.html.as_deref(), content.text.as_deref());
-                (content.from, content.subject, preview, content.attachments.len())
+                let text = content.text.or(content.html).unwrap_or_default();
+                (content.from, content.subject, preview, content.attachments.len(), text)
             });
         let (content, source) = (Part::new(json), NewBody::new(source));
         Ok(AuthenticatedMessage {
             from,
             subject,
             preview,
+            text,
             attachments,
             content,
             has_content,
@@ -153,6 +156,7 @@ fn insert(
         sender: &message.from,
         subject: &message.subject,
         preview: &message.preview,
+        text: &message.text,
         attachments: message.attachments,
         authentication: results.as_deref(),
         source: bodies::put(tx, &message.source)?,

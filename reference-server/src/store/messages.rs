@@ -54,6 +54,8 @@ pub(crate) struct NewIncoming<'a> {
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
     pub(crate) preview: &'a str,
+    /// The text, or the HTML of a message without one, to search.
+    pub(crate) text: &'a str,
     pub(crate) attachments: usize,
     /// The results of its authentication, as JSON, if it was checked.
     pub(crate) authentication: Option<&'a str>,
@@ -69,8 +71,8 @@ pub(crate) fn insert_incoming(
 ) -> Result<(), ApiError> {
     tx.execute(
         "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
-                              sender, subject, source, preview, attachments)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                              sender, subject, source, preview, attachments, text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, substr(?12, 1, 65536))",
         (
             organization,
             new.id,
@@ -83,6 +85,7 @@ pub(crate) fn insert_incoming(
             new.source,
             new.preview,
             new.attachments as i64,
+            new.text,
         ),
     )?;
     tx.message_stored(organization, new.recipient);
@@ -226,8 +229,7 @@ impl Wanted {
         let text = match self.terms {
             Some(_) => {
                 "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
-                           WHERE email = m.email),
-                          (SELECT substr(bytes, 1, 65536) FROM body WHERE id = m.source))"
+                           WHERE email = m.email), m.text)"
             }
             None => "NULL",
         };

@@ -150,6 +150,7 @@ CREATE TABLE message (
     subject TEXT,
     preview TEXT,
     attachments INTEGER,
+    text TEXT,
     source INTEGER REFERENCES body
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_organization ON message (organization, id);

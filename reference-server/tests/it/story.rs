@@ -8,7 +8,7 @@ use svc_reference_server::client::{
     DeliveryState, DropPoint, EmailEvent, EmailStatus, EmailSummary, LoggedRequest, NewFault,
     NewKey, Page, Request,
 };
-use svc_sdk::email::{Attachment, Email};
+use svc_sdk::email::{Attachment, Email, NewWebhook, WebhookUpdate};
 use svc_sdk::{EmailClient, Operation};
 
 use crate::harness::{KEY, Sandbox};
@@ -70,6 +70,61 @@ async fn lists_emails_in_every_status() {
     assert!(subjects(sandbox.of(&other.id).emails().list()).await.is_empty());
     let error = sandbox.of(&other.id).emails().story(&first).await.unwrap_err();
     assert_eq!(error.code(), Some("not_found"));
+    assert!(error.to_string().contains("the organization \"Sandbox\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_story_says_why_a_webhook_got_nothing() {
+    let server = Server::start().await.unwrap();
+    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
+    let webhook = async |path: &str, events: &[&str]| {
+        let new = NewWebhook::new(format!("http://127.0.0.1:9/{path}"), events.iter().copied());
+        client.webhooks().create(new).await.unwrap().id
+    };
+    let missing = async |id: &str| {
+        let story = sandbox.emails().story(id).await.unwrap();
+        let reasons = story.missing.into_iter();
+        let reasons = reasons
+            .map(|one| format!("{} {}", one.url.replace("http://127.0.0.1:9", ""), one.reason));
+        reasons.collect::<Vec<_>>()
+    };
+    sandbox.clock().freeze().await.unwrap();
+    let id = client.emails().send(&email("ada@example.test", "Hi")).await.unwrap().id;
+    server.until_idle().await;
+    assert!(missing(&id).await.is_empty());
+
+    sandbox.clock().advance(Duration::from_secs(1)).await.unwrap();
+    webhook("late", &["email.sent", "email.delivered"]).await;
+    webhook("bounces", &["email.bounced"]).await;
+    let paused = webhook("paused", &["email.delivered"]).await;
+    client.webhooks().update(&paused, WebhookUpdate::new().active(false)).await.unwrap();
+    assert_eq!(
+        missing(&id).await,
+        [
+            "/late was created after email.delivered, email.sent happened",
+            "/bounces subscribes to email.bounced, which has not happened to this email",
+            "/paused was created after email.delivered happened; it is paused",
+        ]
+    );
+
+    let id = client.emails().send(&email("grace@example.test", "Hi")).await.unwrap().id;
+    server.until_idle().await;
+    assert_eq!(
+        missing(&id).await,
+        [
+            "/bounces subscribes to email.bounced, which has not happened to this email",
+            "/paused is paused, so it was not sent email.delivered",
+        ]
+    );
+    // Nothing listens there: the second delivery waits for the first one.
+    let deliveries = sandbox.emails().story(&id).await.unwrap().deliveries;
+    let due: Vec<_> = deliveries.iter().map(|one| (one.state, one.next_due_at.is_some())).collect();
+    assert_eq!(due, [(DeliveryState::Pending, true), (DeliveryState::Pending, false)]);
+
+    client.webhooks().update(&paused, WebhookUpdate::new().active(true)).await.unwrap();
+    let last = missing(&id).await.pop().unwrap();
+    let expected = "/paused was paused, or not subscribed, when email.delivered happened: it was changed since";
+    assert_eq!(last, expected);
 }
 
 #[tokio::test]

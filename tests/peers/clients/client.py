@@ -18,10 +18,10 @@ from svc_reference_server_client.api.sandbox_server import sandbox_clock_change,
 from svc_reference_server_client.models import (
     ClockChange,
     Error,
-    NewAudience,
-    NewEmail,
-    NewFault,
-    NewKey,
+    CreateAudience,
+    CreateEmail,
+    CreateFault,
+    CreateKey,
     Settle,
 )
 
@@ -31,7 +31,7 @@ sandbox = Client(base_url=url)
 
 
 def new(subject, **more):
-    return NewEmail(from_="Shop <hello@sandbox.test>", to="ada@example.test", subject=subject, **more)
+    return CreateEmail(from_="Shop <hello@sandbox.test>", to="ada@example.test", subject=subject, **more)
 
 
 begin = sandbox_events_wait.sync(client=sandbox)
@@ -57,13 +57,13 @@ listed = sandbox_messages_list.sync(client=sandbox, limit=2)
 assert {one.subject for one in listed.data} == {"First", "Second"} and listed.next_, listed
 assert sandbox_messages_delete_all.sync_detailed(client=sandbox).status_code == 204
 assert sandbox_messages_list.sync(client=sandbox).data == []
-audience = audiences_create.sync(client=email, body=NewAudience(name="Readers"))
+audience = audiences_create.sync(client=email, body=CreateAudience(name="Readers"))
 assert [one.id for one in audiences_list.sync(client=email)] == [audience.id]
 audiences_delete.sync_detailed(client=email, id=audience.id)
 assert audiences_list.sync(client=email) == []
 
 # A fault, and the error of the service.
-fault = sandbox_faults_add.sync(client=sandbox, body=NewFault(operation="emails.send", status=503))
+fault = sandbox_faults_add.sync(client=sandbox, body=CreateFault(operation="emails.send", status=503))
 refused = emails_send.sync_detailed(client=email, body=new("Refused"))
 assert refused.status_code == 503 and isinstance(refused.parsed, Error), refused
 assert refused.parsed.error.code == "unavailable", refused
@@ -76,7 +76,7 @@ assert (later.now - frozen.now).total_seconds() == 24 * 3600, (frozen, later)
 sandbox_clock_change.sync(client=sandbox, body=ClockChange(resume=True))
 
 # A key with one scope.
-key = sandbox_keys_create.sync(client=sandbox, body=NewKey(service="email", scopes=["emails:read"]))
+key = sandbox_keys_create.sync(client=sandbox, body=CreateKey(service="email", scopes=["emails:read"]))
 reader = AuthenticatedClient(base_url=url, token=key.key)
 assert emails_get.sync(client=reader, id=sent.id).id == sent.id
 refused = emails_send.sync(client=reader, body=new("Refused"))

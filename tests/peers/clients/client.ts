@@ -10,7 +10,7 @@ const withKey = (key: string) =>
 const email = withKey('mk_test_sandbox');
 const sandbox = createClient<paths>({ baseUrl });
 
-const mail = (subject: string): components['schemas']['NewEmail'] => ({
+const mail = (subject: string): components['schemas']['CreateEmail'] => ({
   from: 'Shop <hello@sandbox.test>',
   to: ['bob@example.test'],
   subject,
@@ -66,7 +66,7 @@ assert.equal(Date.parse(later.now) - Date.parse(frozen.now), 24 * 3600 * 1000);
 await sandbox.POST('/_sandbox/clock', { body: { resume: true } });
 
 // A key with one scope.
-const scopes: components['schemas']['NewKey'] = { service: 'email', scopes: ['emails:read'] };
+const scopes: components['schemas']['CreateKey'] = { service: 'email', scopes: ['emails:read'] };
 const key = data(await sandbox.POST('/_sandbox/keys', { body: scopes }));
 const reader = withKey(key.key!);
 assert.equal(data(await reader.GET('/api/v1/emails/{id}', byId)).id, sent.id);

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 use svc_reference_server::client::{
-    Client, EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
+    Client, DeliveryState, EmailStatus, EmailStory, EmailSummary, Page, Request, Timestamp,
 };
 
 use crate::command_spec::reads;
@@ -94,7 +94,11 @@ impl Command {
                 let Some(story) = organization.send(context, request).await? else {
                     return Ok(());
                 };
-                context.out.one_as_list(&story, &lines(&story), STORY)
+                context.out.one_as_list(&story, &lines(&story), STORY)?;
+                if story.deliveries.is_empty() && story.missing.is_empty() {
+                    context.out.note("no webhook of the email service exists");
+                }
+                Ok(())
             }
         }
     }
@@ -117,7 +121,7 @@ const STORY: View = View(&[
 /// A line of a story in a table.
 #[derive(Serialize)]
 struct Line<'a> {
-    at: Timestamp,
+    at: Option<Timestamp>,
     what: &'static str,
     recipient: Option<&'a str>,
     detail: Option<String>,
@@ -127,13 +131,13 @@ struct Line<'a> {
 fn lines(story: &EmailStory) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     lines.extend(story.timeline.iter().map(|change| Line {
-        at: change.at,
+        at: Some(change.at),
         what: change.status.as_str(),
         recipient: change.recipient.as_deref(),
         detail: change.event.clone(),
     }));
     lines.extend(story.messages.iter().map(|message| Line {
-        at: message.created_at,
+        at: Some(message.created_at),
         what: "message",
         recipient: Some(&message.recipient),
         detail: Some(message.id.clone()),
@@ -145,10 +149,26 @@ fn lines(story: &EmailStory) -> Vec<Line<'_>> {
                 None => attempt.error.clone().unwrap_or_default(),
             };
             let detail = format!("{}: {outcome} from {}", delivery.event, attempt.url);
-            let at = attempt.started_at;
+            let at = Some(attempt.started_at);
             Line { at, what: "attempt", recipient: None, detail: Some(detail) }
         }));
     }
     lines.sort_by_key(|line| line.at);
+    for delivery in &story.deliveries {
+        if delivery.state == DeliveryState::Pending {
+            let waits = match delivery.next_due_at {
+                Some(_) => "its next attempt is due",
+                None => "waits for the delivery before it",
+            };
+            let detail = Some(format!("{}: {waits}", delivery.event));
+            lines.push(Line { at: delivery.next_due_at, what: "pending", recipient: None, detail });
+        }
+    }
+    lines.extend(story.missing.iter().map(|missing| Line {
+        at: None,
+        what: "no delivery",
+        recipient: None,
+        detail: Some(format!("{} {}", missing.url, missing.reason)),
+    }));
     lines
 }

@@ -1,16 +1,19 @@
 //! `/_sandbox/emails`: the emails in every status, what happened to each, and events of one to
 //! simulate.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use svc_sdk::Service;
 use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
 use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
+use crate::control::deliveries::Delivery;
 use crate::control::emails::{
-    self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary,
+    self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary, MissingDelivery,
 };
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, Position};
@@ -21,7 +24,8 @@ use crate::model::status::{self, Change, Status};
 use crate::model::terms::Terms;
 use crate::store::Reader;
 use crate::store::emails::{self, Range, StoredEmail, Wanted};
-use crate::store::{jobs, messages};
+use crate::store::webhooks::{self, Webhook};
+use crate::store::{jobs, messages, organizations};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
@@ -78,11 +82,13 @@ pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, ApiError> {
     let (id, app) = (call.id(), Arc::clone(&call.data.app));
     let story = call.data.read(move |reader, organization| {
         let email = find(reader, organization, &id)?;
+        let deliveries = deliveries::of_email(reader, &id, MAX_DELIVERIES)?;
         Ok(EmailStory {
             request: requests::of_email(&app.requests, &email),
             timeline: timeline(&email),
             messages: messages::of_email(reader, &id)?,
-            deliveries: deliveries::of_email(reader, &id, MAX_DELIVERIES)?,
+            missing: missing(reader, &email, &deliveries)?,
+            deliveries,
             email: EmailSummary::from(&email),
             recipients: email.recipients,
         })
@@ -91,8 +97,52 @@ pub(crate) async fn story(call: ControlCall) -> Result<EmailStory, ApiError> {
 }
 
 fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<StoredEmail, ApiError> {
-    let email = emails::find(reader, id)?.filter(|email| email.organization == organization);
-    email.ok_or_else(|| ApiError::not_found("email"))
+    match emails::find(reader, id)? {
+        Some(email) if email.organization == organization => Ok(email),
+        Some(email) => {
+            let elsewhere = organizations::has_it(reader, email.organization)?;
+            Err(ApiError::not_found(&format!("email{elsewhere}")))
+        }
+        None => Err(ApiError::not_found("email")),
+    }
+}
+
+/// Why the other webhooks got nothing. Of an email with too many deliveries to show, it is not known.
+fn missing(
+    reader: Reader<'_>,
+    email: &StoredEmail,
+    deliveries: &[Delivery],
+) -> Result<Vec<MissingDelivery>, ApiError> {
+    if deliveries.len() >= MAX_DELIVERIES as usize {
+        return Ok(Vec::new());
+    }
+    let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
+    webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
+    let missing = webhooks.into_iter().map(|webhook| {
+        let reason = reason(&webhook, email);
+        MissingDelivery { webhook: webhook.id, url: webhook.url, reason }
+    });
+    Ok(missing.collect())
+}
+
+fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
+    let paused = if webhook.active { "" } else { "; it is paused" };
+    let subscribed = |name: &str| webhook.events.iter().any(|event| event.as_str() == name);
+    let events = email.history.iter().filter_map(|step| Some((step.event.as_deref()?, step.at)));
+    let met: Vec<_> = events.filter(|(event, _)| subscribed(event)).collect();
+    let names = met.iter().map(|(event, _)| *event).collect::<BTreeSet<_>>();
+    let names = Vec::from_iter(names).join(", ");
+    if met.is_empty() {
+        let events =
+            webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
+        format!("subscribes to {events}, which has not happened to this email{paused}")
+    } else if met.iter().all(|(_, at)| *at < webhook.created_at) {
+        format!("was created after {names} happened{paused}")
+    } else if webhook.active {
+        format!("was paused, or not subscribed, when {names} happened: it was changed since")
+    } else {
+        format!("is paused, so it was not sent {names}")
+    }
 }
 
 fn timeline(email: &StoredEmail) -> Vec<EmailChange> {

@@ -9,7 +9,7 @@ use crate::store::Reader;
 use crate::store::audiences::{self, Audience};
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewAudience")]
+#[schemars(rename = "CreateAudience")]
 pub(crate) struct New {
     #[schemars(required, regex(pattern = r"\S"))]
     name: Option<String>,

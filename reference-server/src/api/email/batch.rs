@@ -20,7 +20,7 @@ const MAX_EMAILS: usize = 100;
 
 /// An array of emails, or an object with such an array.
 #[derive(JsonSchema)]
-#[schemars(rename = "NewEmails", untagged)]
+#[schemars(rename = "CreateEmails", untagged)]
 #[expect(dead_code, reason = "only for the OpenAPI description; every email is parsed on its own")]
 pub(crate) enum New {
     Bare(#[schemars(length(min = 1, max = 100))] Vec<NewEmail>),

@@ -13,7 +13,7 @@ use crate::store::audiences;
 use crate::store::contacts::{self, Contact, NewContact};
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewContact")]
+#[schemars(rename = "CreateContact")]
 pub(crate) struct New {
     #[schemars(required, email)]
     email: Option<String>,

@@ -17,7 +17,7 @@ use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::keys::random_hex;
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewDomain")]
+#[schemars(rename = "CreateDomain")]
 pub(crate) struct New {
     /// A domain name with at least two labels. It may be internationalized.
     #[schemars(required, extend("format" = "domain-name", "minLength" = 3))]

@@ -48,6 +48,7 @@ const MAX_TAGS_SIZE: usize = 16 * 1024;
     "subject": "Your code",
     "text": "Your code is 482913.",
 }]))]
+#[schemars(rename = "CreateEmail")]
 pub(crate) struct NewEmail {
     /// The sender. Its domain must be verified.
     #[schemars(with = "schema::Mailbox")]
@@ -79,6 +80,7 @@ pub(crate) struct NewEmail {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "CreateAttachment")]
 struct NewAttachment {
     #[schemars(required, length(min = 1), regex(pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"))]
     filename: Option<String>,

@@ -28,7 +28,7 @@ use crate::store::deliveries::{self, NewDelivery};
 use crate::store::webhooks::{self, Webhook};
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewWebhook")]
+#[schemars(rename = "CreateWebhook")]
 pub(crate) struct New {
     /// An `https` URL, or an `http` URL if the server is not public.
     /// Credentials in the URL are sent as `Authorization: Basic`.

@@ -10,7 +10,7 @@ use crate::model::schema;
 use crate::store::webhooks::Webhook;
 
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewWebhookEndpoint")]
+#[schemars(rename = "CreateWebhookEndpoint")]
 pub(crate) struct New {
     /// An absolute `http` or `https` URL. Credentials in the URL are sent as
     /// `Authorization: Basic`.

@@ -147,7 +147,9 @@ fn load(
     id: String,
 ) -> Result<(Found, StoredSource), ApiError> {
     let not_found = || ApiError::not_found("message");
-    let found = messages::find(reader, organization, &id)?.ok_or_else(not_found)?;
+    let Some(found) = messages::find(reader, organization, &id)? else {
+        return Err(ApiError::not_found(&format!("message{}", messages::has_it(reader, &id)?)));
+    };
     let messages::Message { recipient, created_at, email, authentication, .. } = found;
     let authentication = authentication.and_then(|json| serde_json::from_str(&json).ok());
     let Some(email) = email else {
