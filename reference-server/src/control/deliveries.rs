@@ -95,8 +95,8 @@ pub struct Delivery {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Attempt {
-    /// The ID of the delivery; null but in a change.
-    pub delivery: Option<String>,
+    /// The ID of the delivery.
+    pub delivery: String,
     /// Its number; the first is 1.
     pub number: i64,
     /// When it started, by the server's clock.

@@ -137,7 +137,7 @@ pub(crate) async fn attempt(
         Err(error) => (None, None, Some(error.to_string())),
     };
     let attempt = Attempt {
-        delivery: None,
+        delivery: event.id.to_owned(),
         number,
         started_at,
         duration_ms: made.duration.as_millis() as i64,

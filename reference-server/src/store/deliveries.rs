@@ -347,8 +347,7 @@ fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), 
     )?;
     publish(tx, delivery)?;
     tx.publish(organization, || {
-        let delivery = Some(delivery.to_owned());
-        Notification::Attempt(Attempt { delivery, response_body: None, ..attempt.clone() })
+        Notification::Attempt(Attempt { response_body: None, ..attempt.clone() })
     });
     Ok(())
 }
@@ -364,7 +363,7 @@ pub(crate) fn attempts(
                FROM attempt WHERE delivery = ?1 ORDER BY number";
     reader.all(sql, (delivery, with_bodies), |row| {
         Ok(Attempt {
-            delivery: None,
+            delivery: delivery.to_owned(),
             number: row.get(0)?,
             started_at: row.get(1)?,
             duration_ms: row.get(2)?,

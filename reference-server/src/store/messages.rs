@@ -72,7 +72,7 @@ pub(crate) fn insert_incoming(
     tx.execute(
         "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
                               sender, subject, source, preview, attachments, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, substr(?12, 1, 65536))",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, substr(?12, 1, 4096))",
         (
             organization,
             new.id,

@@ -64,7 +64,8 @@ async fn lists_keys_without_their_secrets() {
     let shown = format!(
         r#"{{"id":"{id}","service":"email","mode":"test","scopes":["emails:read","emails:send"]"#
     );
-    let expected = format!(r#"{shown},"key":"{key}","createdAt":"{now}"}}"#);
+    let rest = r#""hint":null,"sha256":null"#;
+    let expected = format!(r#"{shown},"scope":null,"key":"{key}",{rest},"createdAt":"{now}"}}"#);
     assert_eq!((created.status, created.body.as_str()), (201, expected.as_str()));
     assert!(key.starts_with("mk_test_"), "{key}");
     let listed = sandbox.control("GET /_sandbox/keys", "").await;

@@ -32,7 +32,7 @@ async fn shows_every_attempt() {
     let sent = receiver.received();
     assert_eq!(sent.len(), 2);
     let start = format!(
-        r#"{{"id":"{id}","webhook":"{webhook}","service":"extraction","event":"extraction.failed","recipient":null,"subject":null,"state":"delivered","attemptCount":2,"nextDueAt":null,"createdAt":"{now}","updatedAt":"{next}","body":{},"attempts":[{{"number":1,"startedAt":"{now}","#,
+        r#"{{"id":"{id}","webhook":"{webhook}","service":"extraction","event":"extraction.failed","emailId":null,"recipient":null,"subject":null,"state":"delivered","attemptCount":2,"nextDueAt":null,"createdAt":"{now}","updatedAt":"{next}","body":{},"attempts":[{{"delivery":"{id}","number":1,"startedAt":"{now}","#,
         serde_json::Value::from(sent[0].body.as_str())
     );
     assert!(details.body.starts_with(&start), "{start}\n{}", details.body);

@@ -18,9 +18,9 @@ pub const VIEW: View = View(&[
     Column::new("STATE", "/state", Show::Status),
     Column::text("EVENT", "/event"),
     Column::text("RECIPIENT", "/recipient").droppable(),
-    Column::id("WEBHOOK", "/webhook").droppable(),
     Column::text("SUBJECT", "/subject").droppable(),
     Column::new("ATTEMPTS", "/attemptCount", Show::Number),
+    Column::id("WEBHOOK", "/webhook").droppable(),
     Column::new("NEXT DUE", "/nextDueAt", Show::Time).droppable(),
 ]);
 

@@ -41,7 +41,7 @@ fn insert_messages(database: &Connection) {
         database,
         "message",
         "printf('msg_%05d', n), 1, 'a@sandbox.test', NULL, (SELECT id FROM domain), 1, NULL,
-         'b@x.test', 's', NULL, 0, (SELECT MAX(id) FROM body)",
+         'b@x.test', 's', NULL, 0, NULL, (SELECT MAX(id) FROM body)",
     );
 }
 
