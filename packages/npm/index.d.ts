@@ -17,10 +17,10 @@ export interface Sandbox {
   settle(): Promise<void>;
   /** Makes the next requests of an operation, such as `emails.send`, fail or wait. */
   fault(operation: string, fault: FaultOptions): Promise<Fault>;
-  /** Subscribes a receiver in this process, which verifies what it gets. */
-  webhook(events: EmailEvent[]): Promise<Hook>;
+  /** Subscribes a receiver in this process, which verifies what it gets, to events of one service. */
+  webhook(events: WebhookEvent[]): Promise<Hook>;
   /** Subscribes a receiver of the application. */
-  webhook(events: EmailEvent[], options: { url: string | URL }): Promise<Webhook>;
+  webhook(events: WebhookEvent[], options: { url: string | URL }): Promise<Webhook>;
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -119,17 +119,17 @@ export interface Webhook {
 
 export interface Hook extends Webhook {
   /** The oldest delivery that was not yet returned, of this event or of any. The error tells what arrived instead. */
-  next(event?: EmailEvent, options?: Timeout): Promise<Delivery>;
+  next(event?: WebhookEvent, options?: Timeout): Promise<Delivery>;
 }
 
 export interface Delivery {
-  event: EmailEvent;
+  event: WebhookEvent;
   id: string;
   created: string;
   data: { recipient?: string; [field: string]: unknown };
 }
 
-export type EmailEvent =
+export type WebhookEvent =
   | "email.sent"
   | "email.delivered"
   | "email.bounced"
@@ -137,13 +137,16 @@ export type EmailEvent =
   | "email.clicked"
   | "email.complained"
   | "email.failed"
-  | "email.received";
+  | "email.received"
+  | "extraction.completed"
+  | "extraction.failed";
 
 /** Those of `svc sandbox exec`. */
 export type Variable =
   | "SANDBOX_URL"
   | "EMAIL_URL"
   | "EMAIL_KEY"
+  | "EMAIL_FROM"
   | "EXTRACTION_URL"
   | "EXTRACTION_KEY"
   | "SMTP_HOST"

@@ -51,6 +51,7 @@ class Sandbox {
       SANDBOX_URL: http,
       EMAIL_URL: http,
       EMAIL_KEY,
+      EMAIL_FROM: "hello@sandbox.test",
       EXTRACTION_URL: http,
       EXTRACTION_KEY,
       SMTP_HOST: smtpAddress.hostname,
@@ -88,9 +89,11 @@ class Sandbox {
   }
 
   async webhook(events, { url } = {}) {
+    const isExtraction = events.some((event) => event.startsWith("extraction."));
+    const [path, key] = isExtraction ? ["/v1/webhooks", EXTRACTION_KEY] : ["/api/v1/webhooks", EMAIL_KEY];
     const subscribe = async (url) => {
-      const { signingSecret } = await this.#call("POST", "/api/v1/webhooks", { url, events });
-      return signingSecret;
+      const webhook = await this.#call("POST", path, { url, events }, key);
+      return webhook.signingSecret ?? webhook.secret;
     };
     if (url !== undefined) return { url, secret: await subscribe(String(url)) };
     const receiver = new Receiver();
@@ -155,10 +158,10 @@ class Sandbox {
     return { ...message, attachments, code: message.codes[0], link };
   }
 
-  async #call(method, path, body) {
+  async #call(method, path, body, key = EMAIL_KEY) {
     const response = await fetch(this.url + path, {
       method,
-      headers: { authorization: `Bearer ${EMAIL_KEY}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
     const text = await response.text();
@@ -194,7 +197,7 @@ class Receiver {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    if (isGenuine(await this.#secret, request.headers["mail-signature"], body)) {
+    if (isGenuine(await this.#secret, request.headers, body)) {
       const delivery = JSON.parse(body.toString());
       this.#deliveries.push(delivery);
       this.#arrived.push(delivery.event);
@@ -233,8 +236,9 @@ const these = (list) => list.join(", ") || "nothing";
 const parameters = (query) =>
   new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined)).toString();
 
-function isGenuine(secret, signature = "", body) {
-  const expected = Buffer.from(createHmac("sha256", secret).update(body).digest("hex"));
-  const given = Buffer.from(signature);
+/** Whether the service signed a body: the bytes as they arrived. */
+function isGenuine(secret, headers, body) {
+  const expected = Buffer.from(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+  const given = Buffer.from(headers["x-service-signature"] ?? `sha256=${headers["mail-signature"]}`);
   return expected.length === given.length && timingSafeEqual(expected, given);
 }

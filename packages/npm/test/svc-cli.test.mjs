@@ -16,12 +16,12 @@ const to = "ada@example.test";
 async function start(t) {
   const sandbox = await startSandbox();
   t.after(() => sandbox.stop());
-  const { EMAIL_URL, EMAIL_KEY } = sandbox.env;
+  const { EMAIL_URL, EMAIL_KEY, EMAIL_FROM: from } = sandbox.env;
   const send = (email) =>
     fetch(`${EMAIL_URL}/api/v1/emails`, {
       method: "POST",
       headers: { authorization: `Bearer ${EMAIL_KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({ from: "shop@sandbox.test", to, subject: "Hello", text: "Hello", ...email }),
+      body: JSON.stringify({ from, to, subject: "Hello", text: "Hello", ...email }),
     });
   return { sandbox, send };
 }
@@ -81,6 +81,14 @@ test("a hook verifies, and keeps what is not asked for yet", async (t) => {
     const forged = await fetch(hook.url, { method: "POST", headers: signature, body: '{"event":"email.opened"}' });
     assert.equal(forged.status, 401);
   }
+  const extraction = await sandbox.webhook(["extraction.completed"]);
+  await fetch(`${sandbox.url}/_sandbox/extractions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ event: "extraction.completed", data: { total: 12 } }),
+  });
+  assert.deepEqual((await extraction.next("extraction.completed")).data, { total: 12 });
+
   await assert.rejects(hook.next("email.opened", { timeout: 0 }), (error) => {
     assert.match(error.message, /^no email.opened arrived .* came email.sent, email.bounced, a request whose signature/);
     return true;
@@ -120,6 +128,17 @@ test("the settings of the machine's own sandbox have no effect, and problems are
   await assert.rejects(startSandbox(), /the sandbox did not start: spawn .* set SVC to the path/);
   process.env.SVC = "";
   await assert.rejects(startSandbox(), /the package svc-cli-.* is not installed: .* set SVC to the path/);
+});
+
+test("the environment is that of `svc sandbox exec`", async (t) => {
+  const { sandbox } = await start(t);
+  const command = ["sandbox", "exec", "--", process.execPath, "-p", "JSON.stringify(process.env)"];
+  const variables = Object.entries(JSON.parse(spawnSync(launcher, command).stdout)).filter(([name]) => !(name in process.env));
+  assert.ok(variables.length > 10);
+  for (const [name, value] of variables) {
+    const withoutPort = (text) => text?.replace(/^(.+:)?\d{3,}$/, "$1PORT");
+    assert.equal(withoutPort(sandbox.env[name]), withoutPort(value), name);
+  }
 });
 
 test("a sandbox ends with its process, even if that is killed", async () => {
