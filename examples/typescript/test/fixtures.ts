@@ -4,20 +4,19 @@ import type { AddressInfo } from "node:net";
 
 import { getRequestListener } from "@hono/node-server";
 import type { Hono } from "hono";
+import { type Sandbox, startSandbox } from "svc-cli";
 import { test as base } from "vitest";
 
 import { createApp } from "../src/app.ts";
 import { Mail } from "../src/mail.ts";
-import { Sandbox } from "./sandbox.ts";
 
 export type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;
 
 /** A test gets what it names: a sandbox, and a client of the application beside it. */
 export const test = base.extend<{ sandbox: Sandbox; shop: Call }>({
   sandbox: async ({}, use) => {
-    const sandbox = await Sandbox.start();
+    await using sandbox = await startSandbox();
     await use(sandbox);
-    await sandbox.stop();
   },
   // The application runs on a real port: webhooks reach it there.
   shop: async ({ sandbox }, use) => {
@@ -25,8 +24,8 @@ export const test = base.extend<{ sandbox: Sandbox; shop: Call }>({
     const server = createServer(getRequestListener((request) => app!.fetch(request)));
     await once(server.listen(0, "127.0.0.1"), "listening");
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const secret = await sandbox.webhook(`${url}/hooks/email`, ["email.bounced", "email.complained"]);
-    app = createApp(new Mail(sandbox.url, sandbox.key, 1_000), secret);
+    const hook = await sandbox.webhook(["email.bounced", "email.complained"], { url: `${url}/hooks/email` });
+    app = createApp(new Mail(sandbox.env.EMAIL_URL, sandbox.env.EMAIL_KEY, 1_000), hook.secret);
     await use((method, path, body, headers) =>
       fetch(new URL(path, url), {
         method,

@@ -1,0 +1,30 @@
+#!/usr/bin/env node
+"use strict";
+
+const { spawn } = require("node:child_process");
+
+const { findBinary } = require("../binary.js");
+
+const fail = (error) => {
+  console.error(`svc: ${error.message}`);
+  process.exit(1);
+};
+
+let binary;
+try {
+  binary = findBinary();
+} catch (error) {
+  fail(error);
+}
+const child = spawn(binary, process.argv.slice(2), { stdio: "inherit" });
+child.on("error", fail);
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+for (const signal of signals) {
+  // A terminal sends Ctrl-C to both.
+  process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
+}
+child.on("exit", (code, signal) => {
+  if (!signal) process.exit(code);
+  signals.forEach((name) => process.removeAllListeners(name));
+  process.kill(process.pid, signal);
+});

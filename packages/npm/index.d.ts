@@ -1,0 +1,159 @@
+/// <reference lib="esnext.disposable" />
+
+/**
+ * Starts a sandbox: the email service on a free port of this machine, in memory. It ends with `stop`, at the end of
+ * `await using`, or with this process, even if that is killed.
+ */
+export function startSandbox(): Promise<Sandbox>;
+
+export interface Sandbox {
+  /** The base URL of the services, and of the control interface below `/_sandbox/`. */
+  readonly url: string;
+  /** The variables that `svc sandbox exec` sets, for the application under test. */
+  readonly env: Readonly<Record<Variable, string>>;
+  readonly messages: Messages;
+  readonly clock: Clock;
+  /** Returns when all that is due has happened: mail, events and webhook deliveries. */
+  settle(): Promise<void>;
+  /** Makes the next requests of an operation, such as `emails.send`, fail or wait. */
+  fault(operation: string, fault: FaultOptions): Promise<Fault>;
+  /** Subscribes a receiver in this process, which verifies what it gets, to events of one service. */
+  webhook(events: WebhookEvent[]): Promise<Hook>;
+  /** Subscribes a receiver of the application. */
+  webhook(events: WebhookEvent[], options: { url: string | URL }): Promise<Webhook>;
+  stop(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Messages {
+  /** The newest message that fits, at once or when it arrives. The error tells what arrived instead. */
+  wait(query?: MessageQuery & Timeout & { subject?: string | RegExp }): Promise<Mail>;
+  /** The subjects of what arrived, the oldest first, once all that is due has happened. */
+  subjects(query?: MessageQuery & { subject?: string }): Promise<string[]>;
+}
+
+export interface MessageQuery {
+  /** The whole address, in any case. */
+  to?: string;
+  /** The whole address, in any case. */
+  from?: string;
+  /** Words, each part of an address, a name, the subject, the text or the ID. */
+  search?: string;
+}
+
+export interface Timeout {
+  /** In milliseconds of real time; 4000 by default. */
+  timeout?: number;
+}
+
+export interface Mail {
+  id: string;
+  from: string;
+  to: string[];
+  cc: string[];
+  /** The address that it was delivered to. */
+  recipient: string;
+  /** Empty if there is none. */
+  subject: string;
+  text: string | null;
+  html: string | null;
+  headers: Record<string, string | string[]>;
+  attachments: Attachment[];
+  links: { url: string; text: string | null }[];
+  /** The first of `codes`. */
+  code: string | undefined;
+  /** The one-time codes, those with six digits first. */
+  codes: string[];
+  /** Where the first link leads whose text contains this, in any case, or matches it. A bare URL is its own text. */
+  link(text?: string | RegExp): URL;
+}
+
+export interface Attachment {
+  filename: string | null;
+  contentType: string;
+  contentId: string | null;
+  /** In bytes. */
+  size: number;
+  bytes(): Promise<Uint8Array>;
+  text(): Promise<string>;
+}
+
+export interface Clock {
+  /** Moves the clock, and returns when all that fell due has happened. */
+  advance(duration: Duration): Promise<void>;
+}
+
+export type Duration = `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+
+export interface FaultOptions {
+  /** How many requests it applies to; 1 by default. */
+  times?: number;
+  /** How many requests pass first. */
+  skip?: number;
+  /** Respond with this status instead of processing the request. */
+  status?: number;
+  /** The header `Retry-After` of that response, in seconds. */
+  retryAfter?: number;
+  /** Of that response; by default the service's own error for the status. */
+  body?: unknown;
+  /** Of that response. */
+  headers?: Record<string, string>;
+  /** Wait before anything else, in real time. */
+  latency?: Duration;
+  /** Cut the connection: before the request is processed, after it is, or midway through the response. */
+  drop?: "before" | "after" | "midway";
+}
+
+export interface Fault {
+  /** How many requests it has affected. */
+  hits(): Promise<number>;
+  remove(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Webhook {
+  readonly url: string | URL;
+  /** The signing secret. */
+  readonly secret: string;
+}
+
+export interface Hook extends Webhook {
+  /** The oldest delivery that was not yet returned, of this event or of any. The error tells what arrived instead. */
+  next(event?: WebhookEvent, options?: Timeout): Promise<Delivery>;
+}
+
+export interface Delivery {
+  event: WebhookEvent;
+  id: string;
+  created: string;
+  data: { recipient?: string; [field: string]: unknown };
+}
+
+export type WebhookEvent =
+  | "email.sent"
+  | "email.delivered"
+  | "email.bounced"
+  | "email.opened"
+  | "email.clicked"
+  | "email.complained"
+  | "email.failed"
+  | "email.received"
+  | "extraction.completed"
+  | "extraction.failed";
+
+/** Those of `svc sandbox exec`. */
+export type Variable =
+  | "SANDBOX_URL"
+  | "EMAIL_URL"
+  | "EMAIL_KEY"
+  | "EMAIL_FROM"
+  | "EXTRACTION_URL"
+  | "EXTRACTION_KEY"
+  | "SMTP_HOST"
+  | "SMTP_PORT"
+  | "SVC_EMAIL_URL"
+  | "SVC_EMAIL_KEY"
+  | "SVC_EXTRACTION_URL"
+  | "SVC_EXTRACTION_KEY"
+  | "SVC_SANDBOX"
+  | "SVC_SANDBOX_URL";

@@ -1,0 +1,178 @@
+// Against the program in SVC.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { startSandbox } from "svc-cli";
+
+const launcher = fileURLToPath(new URL("../bin/svc.js", import.meta.url));
+const to = "ada@example.test";
+
+/** A sandbox that ends with the test, and what sends email to it. */
+async function start(t) {
+  const sandbox = await startSandbox();
+  t.after(() => sandbox.stop());
+  const { EMAIL_URL, EMAIL_KEY, EMAIL_FROM: from } = sandbox.env;
+  const send = (email) =>
+    fetch(`${EMAIL_URL}/api/v1/emails`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${EMAIL_KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ from, to, subject: "Hello", text: "Hello", ...email }),
+    });
+  return { sandbox, send };
+}
+
+const anchor = (path, text) => `<a href="https://shop.test${path}">${text}</a>`;
+
+test("a message has its links, its code and its attachments", async (t) => {
+  const { sandbox, send } = await start(t);
+  await send({
+    subject: "Please sign in",
+    text: undefined,
+    html: `<p>${anchor("/help", "Help")} ${anchor("/in?t=1", "Confirm now")} Your code: 482913</p>`,
+    attachments: [{ filename: "a.txt", content: Buffer.from("Grüße").toString("base64"), contentType: "text/plain" }],
+  });
+  await send();
+  const mail = await sandbox.messages.wait({ to, subject: /^please sign in$/i });
+  assert.equal(mail.link("confirm").searchParams.get("t"), "1");
+  assert.equal(mail.link(/now$/).pathname, "/in");
+  assert.equal(mail.link().pathname, "/help");
+  assert.throws(() => mail.link("Delete"), /no link fits 'Delete' in 'Please sign in', which has 'Help' https:/);
+  assert.equal(mail.code, "482913");
+  assert.equal(mail.attachments[0].filename, "a.txt");
+  assert.equal(await mail.attachments[0].text(), "Grüße");
+  assert.equal((await mail.attachments[0].bytes()).length, 7);
+});
+
+test("a wait is for what arrives later, and tells what arrived instead", async (t) => {
+  const { sandbox, send } = await start(t);
+  const later = sandbox.messages.wait({ to, subject: /later/ });
+  await send();
+  await send({ subject: "much later" });
+  assert.equal((await later).subject, "much later");
+  await assert.rejects(sandbox.messages.wait({ to, subject: /other/, timeout: 0 }), (error) => {
+    assert.match(error.message, /^no message fits \{ to: 'ada@example.test', subject: \/other\/, timeout: 0 \}/);
+    assert.match(error.message, /the mailbox has "much later" to ada@example.test .*, "Hello" to/);
+    return true;
+  });
+});
+
+test("a list has more than one page, the oldest first", async (t) => {
+  const { sandbox, send } = await start(t);
+  for (let n = 0; n < 102; n += 1) await send({ subject: `${n}` });
+  const subjects = await sandbox.messages.subjects({ to });
+  assert.deepEqual(subjects, Array.from({ length: 102 }, (_, n) => `${n}`));
+});
+
+test("a hook verifies, and keeps what is not asked for yet", async (t) => {
+  const { sandbox, send } = await start(t);
+  const hook = await sandbox.webhook(["email.sent", "email.bounced", "email.opened"]);
+  await send({ to: "bounced@example.test" });
+  const { data, ...bounced } = await hook.next("email.bounced");
+  assert.equal(bounced.event, "email.bounced");
+  assert.equal(data.recipient, "bounced@example.test");
+  assert.equal((await hook.next()).event, "email.sent");
+
+  for (const signature of [{}, { "mail-signature": "0".repeat(64) }, { "mail-signature": "" }]) {
+    const forged = await fetch(hook.url, { method: "POST", headers: signature, body: '{"event":"email.opened"}' });
+    assert.equal(forged.status, 401);
+  }
+  const extraction = await sandbox.webhook(["extraction.completed"]);
+  await fetch(`${sandbox.url}/_sandbox/extractions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ event: "extraction.completed", data: { total: 12 } }),
+  });
+  assert.deepEqual((await extraction.next("extraction.completed")).data, { total: 12 });
+
+  await assert.rejects(hook.next("email.opened", { timeout: 0 }), (error) => {
+    assert.match(error.message, /^no email.opened arrived .* came email.sent, email.bounced, a request whose signature/);
+    return true;
+  });
+});
+
+test("a fault affects requests until it is removed", async (t) => {
+  const { sandbox, send } = await start(t);
+  const fault = await sandbox.fault("emails.send", { status: 429, retryAfter: 7, times: 9 });
+  const response = await send();
+  assert.deepEqual([response.status, response.headers.get("retry-after")], [429, "7"]);
+  assert.equal(await fault.hits(), 1);
+  await fault[Symbol.asyncDispose]();
+  assert.equal((await send()).status, 202);
+});
+
+test("the clock brings what is due", async (t) => {
+  const { sandbox, send } = await start(t);
+  await send({ scheduledAt: new Date(Date.now() + 24 * 3_600_000).toISOString() });
+  assert.deepEqual(await sandbox.messages.subjects({ to }), []);
+  await sandbox.clock.advance("25h");
+  assert.deepEqual(await sandbox.messages.subjects({ to }), ["Hello"]);
+});
+
+test("the settings of the machine's own sandbox have no effect, and problems are told", async (t) => {
+  const { SVC } = process.env;
+  t.after(() => Object.assign(process.env, { SVC }));
+  process.env.SVC_SANDBOX_EMAIL_KEY = "mk_test_another";
+  const { send } = await start(t);
+  delete process.env.SVC_SANDBOX_EMAIL_KEY;
+  assert.equal((await send()).status, 202);
+
+  process.env.SVC_SANDBOX_SEED = "no-such.toml";
+  await assert.rejects(startSandbox(), /the sandbox did not start: .*no-such.toml/);
+  delete process.env.SVC_SANDBOX_SEED;
+  process.env.SVC = "/no/such/svc";
+  await assert.rejects(startSandbox(), /the sandbox did not start: spawn .* set SVC to the path/);
+  process.env.SVC = "";
+  await assert.rejects(startSandbox(), /the package svc-cli-.* is not installed: .* set SVC to the path/);
+});
+
+test("the environment is that of `svc sandbox exec`", async (t) => {
+  const { sandbox } = await start(t);
+  const command = ["sandbox", "exec", "--", process.execPath, "-p", "JSON.stringify(process.env)"];
+  const variables = Object.entries(JSON.parse(spawnSync(launcher, command).stdout)).filter(([name]) => !(name in process.env));
+  assert.ok(variables.length > 10);
+  for (const [name, value] of variables) {
+    const withoutPort = (text) => text?.replace(/^(.+:)?\d{3,}$/, "$1PORT");
+    assert.equal(withoutPort(sandbox.env[name]), withoutPort(value), name);
+  }
+});
+
+test("a sandbox ends with its process, even if that is killed", async () => {
+  const script = 'import("svc-cli").then(({ startSandbox }) => startSandbox()).then((sb) => console.log(sb.url))';
+  const isGone = async (url) => {
+    while (await fetch(url).then(() => true, () => false));
+  };
+  // The first process keeps itself running, the second one ends with its script.
+  for (const ending of ["; setInterval(() => {}, 1000)", ""]) {
+    const child = spawn(process.execPath, ["-e", script + ending], { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
+    const [url] = await once(createInterface(child.stdout), "line");
+    if (ending) child.kill("SIGKILL");
+    else assert.deepEqual(await once(child, "exit"), [0, null]);
+    await isGone(url);
+  }
+});
+
+test("the launcher passes arguments, streams, exit codes and signals", async () => {
+  const { stdout, stderr, status } = spawnSync(launcher, ["--json", "verify", "--no-such-option"], { encoding: "utf8" });
+  assert.deepEqual([stdout, status], ["", 2]);
+  assert.match(stderr, /no-such-option/);
+
+  const run = (...command) => spawn(launcher, ["--quiet", "sandbox", "exec", "--", "sh", "-c", ...command]);
+  const piped = run('read -r line && echo "got $line" && exit 7');
+  piped.stdin.end("a line\n");
+  const [text, [code]] = await Promise.all([once(piped.stdout, "data"), once(piped, "exit")]);
+  assert.deepEqual([String(text), code], ["got a line\n", 7]);
+
+  const waiting = run('trap "exit 9" TERM; echo ready; while :; do sleep 0.01; done');
+  await once(waiting.stdout, "data");
+  waiting.kill("SIGTERM");
+  assert.deepEqual(await once(waiting, "exit"), [9, null]);
+
+  const { status: none, stderr: problem } = spawnSync(launcher, { encoding: "utf8", env: { ...process.env, SVC: "" } });
+  assert.equal(none, 1);
+  assert.match(problem, /^svc: the package svc-cli-.* is not installed/);
+});
