@@ -73,7 +73,7 @@ function Contacts({ id, cursor, name, onDelete }) {
     </div></div>
     ${adding && html`<${FormDialog} title="Add contact" action="Add" onClose=${() => setAdding(false)}
       onSubmit=${async (/** @type {import('../lib/ui.js').Values} */ values) => {
-      /** @type {import('email').NewContact} */
+      /** @type {import('email').CreateContact} */
       const body = { email: values.email };
       if (values.name) body.name = values.name;
       const topics = String(values.topics).split(',').map((one) => one.trim()).filter(Boolean);

@@ -49,7 +49,7 @@ export function Keys() {
   const add = async (/** @type {import('../lib/ui.js').Values} */ values) => {
     const body = service === 'email' ? { service, mode: values.mode, scopes: api.SCOPES.filter((scope) =>
       values[scope]) } : { service, mode: values.mode, scope: values.scope };
-    setCreated(await api.post('/_sandbox/keys', /** @type {import('control').NewKey} */ (body)));
+    setCreated(await api.post('/_sandbox/keys', /** @type {import('control').CreateKey} */ (body)));
     keys.reload();
   };
   const revoke = (/** @type {import('control').Key} */ key) => page.ask({ title: `Revoke ${key.hint}?`,
