@@ -305,13 +305,14 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _svc() -> str:
-    """The program of this package, or another on the path."""
+    """The program of this package, or another on the PATH."""
     try:
         files = metadata.files("svc-cli") or []
     except metadata.PackageNotFoundError:
         files = []
     installed = [fspath(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
-    found = installed[0] if installed else shutil.which("svc")
-    if not found:
-        raise SandboxError("the program `svc` is not on the PATH; `pip install svc-cli` installs it")
-    return found
+    for program in [*installed, "svc"]:
+        found = shutil.which(program)
+        if found:
+            return found
+    raise SandboxError("the program `svc` is not on the PATH; `pip install svc-cli` installs it")
