@@ -1,12 +1,10 @@
 import socket
 import threading
-from collections.abc import Iterator
 
 import email_validator
 import httpx
 import pytest
 import uvicorn
-from sandbox import Sandbox
 
 from app import create_app
 from mail import Mail
@@ -16,18 +14,12 @@ email_validator.TEST_ENVIRONMENT = True
 
 
 @pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def shop(sandbox: Sandbox) -> Iterator[httpx.Client]:
+def shop(svc_sandbox):
     """A client of the application, which runs on a real port: webhooks reach it there."""
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    secret = sandbox.webhook(f"{url}/hooks/email", ["email.bounced", "email.complained"])
-    app = create_app(Mail(sandbox.url, sandbox.key, timeout=1), secret)
+    hook = svc_sandbox.webhook(f"{url}/hooks/email", ["email.bounced", "email.complained"])
+    app = create_app(Mail(svc_sandbox.env["EMAIL_URL"], svc_sandbox.env["EMAIL_KEY"], timeout=1), hook.secret)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

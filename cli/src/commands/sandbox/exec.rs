@@ -22,8 +22,8 @@ use crate::stop::{Stop, StopSignal};
 /// Starts a server in memory on free ports, and stops it when the command ends. The exit code is that
 /// of the command, or 128 and the number of the signal that has ended it. Signals are passed on.
 ///
-/// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST and
-/// SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.
+/// The command gets SANDBOX_URL, EMAIL_URL, EMAIL_KEY, EMAIL_FROM, EXTRACTION_URL, EXTRACTION_KEY, SMTP_HOST
+/// and SMTP_PORT, and the variables of the SDK and of `svc`, which use this server.
 #[derive(Args, Debug)]
 #[command(add = local(|| json!({"description": "the output of the command"})).of_sandbox().until_interrupted())]
 #[command(after_long_help = "\
@@ -83,6 +83,7 @@ fn variables(server: &Server) -> Vec<(&'static str, String)> {
     if let Some((email, extraction)) = server.seeded_keys() {
         let (email, extraction) = (email.expose(), extraction.expose());
         variables.extend(["EMAIL_KEY", "SVC_EMAIL_KEY"].map(|name| (name, email.to_owned())));
+        variables.push(("EMAIL_FROM", "hello@sandbox.test".to_owned()));
         let names = ["EXTRACTION_KEY", "SVC_EXTRACTION_KEY"];
         variables.extend(names.map(|name| (name, extraction.to_owned())));
     }

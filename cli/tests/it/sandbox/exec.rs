@@ -28,7 +28,7 @@ fn the_command_finds_the_server_and_its_exit_code_is_passed_on() {
         r#"test "$EMAIL_URL$EMAIL_KEY" = "$SVC_EMAIL_URL$SVC_EMAIL_KEY" || exit 1
         test "$EXTRACTION_URL$EXTRACTION_KEY" = "$SVC_EXTRACTION_URL$SVC_EXTRACTION_KEY" || exit 2
         test "$SANDBOX_URL" = "$EMAIL_URL" && test -n "$SMTP_HOST" && test -n "$SMTP_PORT" || exit 3
-        $SVC emails send --from hello@sandbox.test --to ada@example.test --subject Hi --text x --jq .id
+        $SVC emails send --from "$EMAIL_FROM" --to ada@example.test --subject Hi --text x --jq .id
         $SVC sandbox settle --jq .settled
         $SVC sandbox messages list --jq .[0].subject
         $SVC sandbox status --jq .addresses.smtp

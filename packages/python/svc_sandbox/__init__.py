@@ -1,0 +1,318 @@
+"""A sandbox of both services for each test.
+
+Under pytest, the fixture `svc_sandbox` is one. Elsewhere: `with Sandbox() as sandbox: …`
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import metadata
+from os import environ, fspath
+from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+__all__ = ["Attachment", "Clock", "Fault", "Link", "Message", "Messages", "Sandbox", "SandboxError", "Webhook"]
+
+
+class SandboxError(AssertionError):
+    """What the sandbox refused, or what did not happen in it."""
+
+
+class Sandbox:
+    """A server of its own: in memory, on free ports, and ended with this process."""
+
+    def __init__(self) -> None:
+        options = ["--addr", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--in-memory", "--until-stdin-closes"]
+        self._process = subprocess.Popen(
+            [_svc(), "--quiet", "sandbox", "serve", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Settings of another sandbox are not for this one.
+            env={name: value for name, value in environ.items() if not name.startswith("SVC_")},
+        )
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            self.close()
+            raise SandboxError("the sandbox did not start; its error is on standard error")
+        addresses = json.loads(line)
+        self.url: str = addresses["http"]
+        smtp_host, _, smtp_port = addresses["smtp"].rpartition(":")
+        email_key, extraction_key = "mk_test_sandbox", "sk_test_sandbox"
+        #: What `svc sandbox exec` sets, for the application under test.
+        self.env: dict[str, str] = {
+            "SANDBOX_URL": self.url,
+            "EMAIL_URL": self.url,
+            "EMAIL_KEY": email_key,
+            "EMAIL_FROM": "hello@sandbox.test",
+            "EXTRACTION_URL": self.url,
+            "EXTRACTION_KEY": extraction_key,
+            "SMTP_HOST": smtp_host,
+            "SMTP_PORT": smtp_port,
+            "SVC_EMAIL_URL": self.url,
+            "SVC_EMAIL_KEY": email_key,
+            "SVC_EXTRACTION_URL": self.url,
+            "SVC_EXTRACTION_KEY": extraction_key,
+            "SVC_SANDBOX": "1",
+            "SVC_SANDBOX_URL": self.url,
+        }
+        self.messages = Messages(self)
+        self.clock = Clock(self)
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._process:
+            self._process.kill()
+
+    def webhook(self, url: str, events: list[str]) -> Webhook:
+        """Subscribes `url` to events of one of the services."""
+        extraction = any(event.startswith("extraction.") for event in events)
+        path, key, secret = (
+            ("/v1/webhooks", "EXTRACTION_KEY", "secret")
+            if extraction
+            else ("/api/v1/webhooks", "EMAIL_KEY", "signingSecret")
+        )
+        webhook = self.call("POST", path, {"url": url, "events": events}, key=self.env[key])
+        return Webhook(webhook["id"], webhook[secret])
+
+    def fault(
+        self,
+        operation: str,
+        *,
+        status: int | None = None,
+        retry_after: int | None = None,
+        latency: float | None = None,
+        drop: Literal["before", "after", "midway"] | None = None,
+        times: int = 1,
+    ) -> Fault:
+        """Makes the next requests of an operation fail, or wait for `latency` seconds.
+
+        As a context manager, it ends with the block.
+        """
+        fault = {
+            "operation": operation,
+            "status": status,
+            "headers": None if retry_after is None else {"retry-after": str(retry_after)},
+            "latency": None if latency is None else _milliseconds(latency),
+            "drop": drop,
+            "times": times,
+        }
+        given = {name: value for name, value in fault.items() if value is not None}
+        return Fault(self, self.call("POST", "/_sandbox/faults", given)["id"])
+
+    def settle(self) -> None:
+        """Returns when all that is due has happened: mail, events and deliveries."""
+        __tracebackhide__ = True
+        self.call("POST", "/_sandbox/settle", {})
+
+    def call(self, method: str, path: str, body: object = None, *, key: str | None = None) -> Any:
+        """Makes any other request of the control interface, or of a service with a `key`."""
+        __tracebackhide__ = True
+        content = self._request(method, path, body, key)
+        return json.loads(content) if content else None
+
+    def _request(self, method: str, path: str, body: object = None, key: str | None = None) -> bytes:
+        __tracebackhide__ = True
+        request = Request(self.url + path, method=method)
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("content-type", "application/json")
+        if key:
+            request.add_header("authorization", f"Bearer {key}")
+        try:
+            with _DIRECT.open(request) as response:
+                return bytes(response.read())
+        except HTTPError as error:
+            with error:
+                text = error.read().decode(errors="replace")
+        try:
+            text = json.loads(text)["error"]["message"]
+        except (ValueError, LookupError, TypeError):
+            pass
+        raise SandboxError(f"{method} {path.partition('?')[0]}: {text}")
+
+
+class Messages:
+    """The mail that has arrived, sent and received."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def wait(self, *, to: str | None = None, subject: str | None = None, timeout: float = 10) -> Message:
+        """The first message to `to` with `subject` in its subject, now or within `timeout` seconds.
+
+        The error names what has arrived instead.
+        """
+        __tracebackhide__ = True
+        query = _query(to=to, subject=subject, timeout=_milliseconds(timeout))
+        found = self._sandbox.call("GET", f"/_sandbox/messages/wait?{query}")
+        return _message(self._sandbox, found)
+
+    def all(self, *, to: str | None = None, subject: str | None = None) -> list[Message]:
+        """What has arrived once all that is due has happened, the oldest first."""
+        found = [self._sandbox.call("GET", f"/_sandbox/messages/{each['id']}") for each in self._list(to, subject)]
+        return [_message(self._sandbox, each) for each in found]
+
+    def subjects(self, *, to: str | None = None) -> list[str]:
+        """The subjects of what has arrived once all that is due has happened, the oldest first."""
+        return [each["subject"] for each in self._list(to)]
+
+    def _list(self, to: str | None, subject: str | None = None) -> list[dict[str, Any]]:
+        self._sandbox.settle()
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            query = _query(to=to, subject=subject, limit="100", cursor=cursor)
+            page = self._sandbox.call("GET", f"/_sandbox/messages?{query}")
+            found += page["data"]
+            cursor = page["next"]
+            if not cursor:
+                return found[::-1]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as its recipient has it."""
+
+    id: str
+    #: The header: `Shop <hello@sandbox.test>`.
+    from_: str
+    #: The mailbox that has this message.
+    recipient: str
+    subject: str
+    text: str | None
+    html: str | None
+    headers: dict[str, str]
+    attachments: list[Attachment]
+    links: list[Link]
+    codes: list[str]
+
+    @property
+    def code(self) -> str:
+        """The one-time code of the message."""
+        if not self.codes:
+            raise SandboxError(f'"{self.subject}" has no one-time code; its text is {self.text!r}')
+        return self.codes[0]
+
+    def link(self, text: str = "") -> Link:
+        """The first link with `text`, in any case, in what it shows or in its URL."""
+        for link in self.links:
+            if text.lower() in f"{link.text} {link.url}".lower():
+                return link
+        urls = ", ".join(f"{link.text or 'no text'} ({link.url})" for link in self.links)
+        raise SandboxError(f'"{self.subject}" has no link "{text}"; it has {urls or "no links"}')
+
+
+@dataclass(frozen=True)
+class Link:
+    url: str
+    text: str | None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters of the URL."""
+        return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
+
+
+@dataclass(frozen=True)
+class Attachment:
+    filename: str | None
+    content_type: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Webhook:
+    id: str
+    secret: str
+
+
+class Clock:
+    """The sandbox's clock, which scheduled emails, retries and delays wait for."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Moves the clock, and returns when what fell due has happened."""
+        by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        self._sandbox.call("POST", "/_sandbox/clock", {"advance": _milliseconds(by.total_seconds())})
+
+
+class Fault:
+    """Requests that fail, or that failed."""
+
+    def __init__(self, sandbox: Sandbox, id: str) -> None:
+        self._sandbox = sandbox
+        self._path = f"/_sandbox/faults/{id}"
+        self._hits: int | None = None
+
+    @property
+    def hits(self) -> int:
+        """How many requests it has affected."""
+        if self._hits is not None:
+            return self._hits
+        return len(self._sandbox.call("GET", self._path)["hits"])
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hits = self.hits
+        self._sandbox.call("DELETE", self._path)
+
+
+#: Requests to this machine pass through no proxy.
+_DIRECT = build_opener(ProxyHandler({}))
+
+
+def _message(sandbox: Sandbox, found: dict[str, Any]) -> Message:
+    path = f"/_sandbox/messages/{found['id']}/attachments"
+    return Message(
+        id=found["id"],
+        from_=found["from"],
+        recipient=found["recipient"],
+        subject=found["subject"],
+        text=found["text"],
+        html=found["html"],
+        headers=found["headers"],
+        attachments=[
+            Attachment(each["filename"], each["contentType"], sandbox._request("GET", f"{path}/{number}"))
+            for number, each in enumerate(found["attachments"], start=1)
+        ],
+        links=[Link(each["url"], each["text"]) for each in found["links"]],
+        codes=found["codes"],
+    )
+
+
+def _query(**parameters: str | None) -> str:
+    return urlencode({name: value for name, value in parameters.items() if value is not None})
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"
+
+
+def _svc() -> str:
+    """The program of this package, or another on the PATH."""
+    try:
+        files = metadata.files("svc-cli") or []
+    except metadata.PackageNotFoundError:
+        files = []
+    installed = [fspath(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
+    for program in [*installed, "svc"]:
+        found = shutil.which(program)
+        if found:
+            return found
+    raise SandboxError("the program `svc` is not on the PATH; `pip install svc-cli` installs it")

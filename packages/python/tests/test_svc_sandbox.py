@@ -1,0 +1,179 @@
+import hashlib
+import hmac
+import signal
+import smtplib
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from svc_sandbox import Sandbox, SandboxError
+
+ADA = "ada@example.test"
+
+
+def send(sandbox: Sandbox, to: str = ADA, subject: str = "Welcome", text: str = "Hello", **more: object) -> None:
+    email = {"from": sandbox.env["EMAIL_FROM"], "to": to, "subject": subject, "text": text, **more}
+    sandbox.call("POST", "/api/v1/emails", email, key=sandbox.env["EMAIL_KEY"])
+
+
+class Receiver:
+    """Keeps the requests of webhooks: their headers and bodies."""
+
+    def __init__(self) -> None:
+        received: list[tuple[dict[str, str], bytes]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                received.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.received = received
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    with receiver.server:
+        thread = threading.Thread(target=receiver.server.serve_forever)
+        thread.start()
+        yield receiver
+        receiver.server.shutdown()
+        thread.join()
+
+
+def test_a_message_has_links_codes_and_attachments(svc_sandbox: Sandbox) -> None:
+    send(
+        svc_sandbox,
+        text="Your code: 482913",
+        html='<a href="https://shop.test/help">Help</a> <a href="https://shop.test/c?token=a%2Bb&x=">Confirm</a>',
+        attachments=[
+            {"filename": "a.txt", "content": "YQ==", "contentType": "text/plain"},
+            {"filename": "b.bin", "content": "/w==", "contentType": "application/octet-stream"},
+        ],
+    )
+    mail = svc_sandbox.messages.wait(to=ADA, subject="welc")
+    assert (mail.from_, mail.recipient, mail.subject) == ("hello@sandbox.test", ADA, "Welcome")
+    assert mail.link().text == "Help"
+    assert mail.link("confirm").query == {"token": "a+b", "x": ""}
+    assert mail.link("/c?").url == "https://shop.test/c?token=a%2Bb&x="
+    assert mail.code == "482913"
+    assert [(file.filename, file.content) for file in mail.attachments] == [("a.txt", b"a"), ("b.bin", b"\xff")]
+
+
+def test_what_is_missing_is_said_beside_what_is_there(svc_sandbox: Sandbox) -> None:
+    send(svc_sandbox, text="Help: https://shop.test/help")
+    mail = svc_sandbox.messages.wait(to=ADA)
+    with pytest.raises(SandboxError, match=r'"Welcome" has no link "Confirm"; .* \(https://shop.test/help\)'):
+        mail.link("Confirm")
+    with pytest.raises(SandboxError, match=r"no one-time code; its text is 'Help: https"):
+        mail.code
+    with pytest.raises(SandboxError, match=rf'the mailbox has "Welcome" to {ADA}'):
+        svc_sandbox.messages.wait(to="bob@example.test", timeout=0.01)
+    with pytest.raises(SandboxError, match="POST /api/v1/emails: the domain elsewhere.test"):
+        send(svc_sandbox, **{"from": "hello@elsewhere.test"})
+
+
+def test_the_clock_brings_what_is_scheduled(svc_sandbox: Sandbox) -> None:
+    frozen = svc_sandbox.call("POST", "/_sandbox/clock", {"freeze": True})
+    now = datetime.fromisoformat(frozen["now"].replace("Z", "+00:00"))
+    send(svc_sandbox)
+    send(svc_sandbox, subject="Reminder", scheduledAt=(now + timedelta(days=1)).isoformat())
+    svc_sandbox.clock.advance(hours=23, minutes=59)
+    assert svc_sandbox.messages.subjects(to=ADA) == ["Welcome"]
+    svc_sandbox.clock.advance(seconds=60)
+    assert svc_sandbox.messages.subjects(to=ADA) == ["Welcome", "Reminder"]
+    assert [mail.text for mail in svc_sandbox.messages.all(to=ADA, subject="remind")] == ["Hello"]
+
+
+def test_many_messages_are_all_listed(svc_sandbox: Sandbox) -> None:
+    for number in range(101):
+        send(svc_sandbox, subject=f"{number}")
+    assert len(svc_sandbox.messages.subjects(to=ADA)) == 101
+    assert svc_sandbox.messages.subjects(to="bob@example.test") == []
+
+
+def test_a_fault_counts_its_hits_and_ends_with_the_block(svc_sandbox: Sandbox) -> None:
+    with svc_sandbox.fault("emails.send", status=429, retry_after=0, times=3) as fault:
+        assert fault.hits == 0
+        with pytest.raises(SandboxError, match="rate limit"):
+            send(svc_sandbox)
+    send(svc_sandbox)
+    assert fault.hits == 1
+    dropped = svc_sandbox.fault("emails.send", latency=0.001, drop="before")
+    with pytest.raises(OSError):
+        send(svc_sandbox)
+    assert dropped.hits == 1
+    assert svc_sandbox.messages.subjects() == ["Welcome"]
+
+
+def test_webhooks_are_signed_with_their_secret(svc_sandbox: Sandbox, receiver: Receiver) -> None:
+    email = svc_sandbox.webhook(receiver.url, ["email.bounced"])
+    extraction = svc_sandbox.webhook(receiver.url, ["extraction.completed"])
+    send(svc_sandbox, to="bounced@example.test")
+    svc_sandbox.settle()
+    svc_sandbox.call("POST", "/_sandbox/extractions", {"event": "extraction.completed"})
+    svc_sandbox.settle()
+    [(headers, body), (more_headers, more_body)] = receiver.received
+    assert headers["mail-signature"] == hmac.new(email.secret.encode(), body, hashlib.sha256).hexdigest()
+    signature = hmac.new(extraction.secret.encode(), more_body, hashlib.sha256).hexdigest()
+    assert more_headers["x-service-signature"] == f"sha256={signature}"
+
+
+def test_the_environment_is_that_of_svc_sandbox_exec(svc_sandbox: Sandbox) -> None:
+    program = "import os; print(*sorted(os.environ))"
+    svc = f"{sysconfig.get_path('scripts')}/svc"
+    command = [svc, "sandbox", "exec", "--", sys.executable, "-c", program]
+    names = subprocess.run(command, env={"LC_CTYPE": "C.UTF-8"}, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert set(names.split()) - {"LC_CTYPE"} == set(svc_sandbox.env)
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = svc_sandbox.env["EMAIL_FROM"], ADA, "By SMTP"
+    with smtplib.SMTP(svc_sandbox.env["SMTP_HOST"], int(svc_sandbox.env["SMTP_PORT"])) as smtp:
+        smtp.send_message(mail)
+    assert svc_sandbox.messages.wait(to=ADA).subject == "By SMTP"
+
+
+def test_settings_of_the_machine_do_not_reach_a_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SVC_SANDBOX_EMAIL_KEY", "mk_test_another")
+    monkeypatch.setenv("SVC_SANDBOX_DIR", "/dev/null")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with Sandbox() as sandbox:
+        send(sandbox)
+
+
+def test_a_sandbox_ends_with_its_program() -> None:
+    program = "import svc_sandbox, time; print(svc_sandbox.Sandbox().url, flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        urlopen(f"{url}/readyz").close()
+        process.send_signal(signal.SIGKILL)
+    with pytest.raises((URLError, OSError)):
+        while True:
+            urlopen(f"{url}/readyz").close()
+
+
+def test_a_sandbox_that_does_not_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_sandbox._svc", lambda: "false")
+    with pytest.raises(SandboxError, match="did not start"):
+        Sandbox()
+    monkeypatch.undo()
+    monkeypatch.setattr("svc_sandbox.metadata.files", lambda _: None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match="pip install svc-cli"):
+        Sandbox()
