@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs svc @VERSION@ below ~/.local, or below /usr/local as root. PREFIX names another folder.
-# SVC_RELEASE is where the release is: a URL, or a folder with its files.
+# RELEASE is where the release is: a URL, or a folder with its files.
 set -eu
 
 name=svc-@VERSION@-x86_64-linux
-release=${SVC_RELEASE:-https://github.com/svc-tools/svc/releases/download/v@VERSION@}
+release=${RELEASE:-https://github.com/svc-tools/svc/releases/download/v@VERSION@}
 if [ "$(id -u)" = 0 ]; then prefix=${PREFIX:-/usr/local}; else prefix=${PREFIX:-$HOME/.local}; fi
 
 fail() {
