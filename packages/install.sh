@@ -3,6 +3,8 @@
 # RELEASE is where the release is: a URL, or a folder with its files.
 set -eu
 
+# Runs only if it has arrived as a whole.
+{
 name=svc-@VERSION@-x86_64-linux
 release=${RELEASE:-https://github.com/svc-tools/svc/releases/download/v@VERSION@}
 if [ "$(id -u)" = 0 ]; then prefix=${PREFIX:-/usr/local}; else prefix=${PREFIX:-$HOME/.local}; fi
@@ -48,3 +50,4 @@ case :$PATH: in
 *":$prefix/bin:"*) ;;
 *) echo "add it to the PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;
 esac
+}
