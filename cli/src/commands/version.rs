@@ -1,5 +1,7 @@
 //! The `svc version` command.
 
+use std::env::consts;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +25,12 @@ pub struct Version {}
 
 impl Version {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        context.out.document(LINE, &VersionInfo { version: env!("CARGO_PKG_VERSION") })
+        let info = VersionInfo {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: option_env!("SVC_COMMIT"),
+            target: format!("{}-{}", consts::ARCH, consts::OS),
+        };
+        context.out.document(LINE, &info)
     }
 }
 
@@ -31,4 +38,8 @@ impl Version {
 #[schemars(deny_unknown_fields)]
 pub struct VersionInfo {
     version: &'static str,
+    /// Of a release; null if built from source.
+    commit: Option<&'static str>,
+    /// Such as x86_64-linux.
+    target: String,
 }

@@ -154,6 +154,11 @@ fn the_version_command_prints_the_version() {
     assert_eq!((run.code, &run.stdout), (0, &home.run(&["--version"]).stdout));
     for format in [&["--json"][..], &["-o", "json"]] {
         let run = home.run(&[&["version"], format].concat());
-        assert_eq!(run.json(), serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
+        let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+        let commit = option_env!("SVC_COMMIT");
+        let expected = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"), "commit": commit, "target": target,
+        });
+        assert_eq!(run.json(), expected);
     }
 }

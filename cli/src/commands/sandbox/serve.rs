@@ -301,6 +301,8 @@ impl Serve {
             Some(print) => builder.on_request(move |request| print(line(request))),
             None => builder.on_request(log),
         };
+        // Before the start: PID 1 of a container never gets a signal that has no handler yet.
+        let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;
         let server = builder.start().await;
         let server = server.map_err(|error| not_started(&error, &dir, self.seed.as_deref()))?;
         let addresses = server.addresses();
@@ -311,8 +313,6 @@ impl Serve {
             data: if self.in_memory { None } else { Some(&dir) },
             control_token: server.control_token(),
         };
-        // Signals are handled before the line is printed: its reader may stop the server at once.
-        let mut stop = crate::stop::StopSignal::listen(context.settings.env.signals)?;
         // The server keeps running if standard output is closed.
         let _ = context.out.ready(&ready);
         context.out.hint(

@@ -90,6 +90,7 @@ impl Mask {
             format!("{}{:<width$}{}", &found[1], 7, &found[3], width = found[2].len())
         });
         let text = each(&text, VERSION, |found| format!("{}0.0.0", &found[1]));
+        let text = each(&text, TARGET, |found| format!("{}x86_64-linux", &found[1]));
         // Escape characters are made visible and harmless.
         text.replace('\u{1b}', "␛").replace('\r', "␍").replace('\u{7}', "␇")
     }
@@ -171,6 +172,7 @@ const DURATION: &str = r#"("duration_ms": ?|"durationMs": ?|Duration ms(?:\x1b\[
 const LAST_COLUMN: &str = r"(?m)( (?:\x1b\[32m)?200(?:\x1b\[39m)?)( +\d+)$";
 /// The same in the table of a delivery's attempts.
 const ATTEMPT: &str = r"(000Z  )(\d+ +)(http)";
+const TARGET: &str = r#"("target": ?")[a-z0-9_]+-(?:linux|macos|windows)"#;
 const VERSION: &str = r#"((?:svc|server)[ /]|"version": ?"|Version(?:\x1b\[22m)? +)\d+\.\d+\.\d+"#;
 
 fn layout_of(text: &str) -> String {

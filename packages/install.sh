@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs svc @VERSION@ below ~/.local, or below /usr/local as root. PREFIX names another folder.
+# RELEASE is where the release is: a URL, or a folder with its files.
+set -eu
+
+# Runs only if it has arrived as a whole.
+{
+name=svc-@VERSION@-x86_64-linux
+release=${RELEASE:-https://github.com/svc-tools/svc/releases/download/v@VERSION@}
+if [ "$(id -u)" = 0 ]; then prefix=${PREFIX:-/usr/local}; else prefix=${PREFIX:-$HOME/.local}; fi
+
+fail() {
+    echo "install.sh: $1" >&2
+    exit 1
+}
+
+[ "$(uname -sm)" = "Linux x86_64" ] ||
+    fail "this is for Linux on x86-64, and here is $(uname -sm): use cargo install svc-cli"
+
+fetch() {
+    case $release in
+    http://* | https://*)
+        if command -v curl >/dev/null; then
+            curl -fsSL -o "$1" "$release/$1"
+        elif command -v wget >/dev/null; then
+            wget -q -O "$1" "$release/$1"
+        else
+            fail "install curl or wget"
+        fi
+        ;;
+    *) cp "$release/$1" "$1" ;;
+    esac || fail "cannot fetch $release/$1"
+}
+
+case $release in http*://* | /*) ;; *) release=$PWD/$release ;; esac
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+fetch SHA256SUMS
+fetch "$name.tar.gz"
+grep " $name.tar.gz\$" SHA256SUMS | sha256sum -c --status ||
+    fail "$name.tar.gz does not have the sum in SHA256SUMS: nothing was installed"
+tar -xzf "$name.tar.gz"
+mkdir -p "$prefix" || fail "cannot write to $prefix: set PREFIX"
+# A running svc keeps its file.
+rm -f "$prefix/bin/svc"
+cp -R "$name/bin" "$name/share" "$prefix" || fail "cannot write to $prefix: set PREFIX"
+echo "installed $("$prefix/bin/svc" version) in $prefix/bin"
+case :$PATH: in
+*":$prefix/bin:"*) ;;
+*) echo "add it to the PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;
+esac
+}
