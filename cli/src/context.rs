@@ -140,7 +140,6 @@ impl Context {
     }
 
     /// A client for the sandbox's control interface.
-    #[cfg(feature = "sandbox")]
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
         // A dry run starts no server, and shows no token.
@@ -213,7 +212,6 @@ impl Context {
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
-    #[cfg(feature = "sandbox")]
     pub async fn call_within<T: 'static>(
         &self,
         call: Call<T>,
@@ -359,7 +357,6 @@ impl Context {
     }
 
     /// The words after `svc`.
-    #[cfg(feature = "sandbox")]
     pub fn typed(&self) -> &[OsString] {
         &self.typed
     }

@@ -14,7 +14,6 @@ mod command_tree;
 
 mod advice;
 mod app;
-#[cfg(feature = "sandbox")]
 mod browser;
 mod changes;
 mod command_line;
@@ -24,7 +23,6 @@ mod complete;
 mod confirm;
 mod contact_pages;
 mod context;
-#[cfg(feature = "sandbox")]
 mod control;
 mod deliver;
 mod diagnose;

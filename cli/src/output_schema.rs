@@ -26,7 +26,6 @@ pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
 }
 
 /// An output with a description beside that of its type.
-#[cfg(feature = "sandbox")]
 pub fn described(about: &str, schema: fn() -> Value) -> Value {
     json!({"description": about, "anyOf": [schema()]})
 }
@@ -59,7 +58,6 @@ pub fn email() -> Value {
 }
 
 /// An email after an event that was simulated.
-#[cfg(feature = "sandbox")]
 pub fn simulated() -> Value {
     service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
 }

@@ -79,7 +79,6 @@ async fn of_list(context: &Context, names: Names<'_>) -> Option<Vec<Found>> {
     Some(named(all, |found| (found.target.id, found.target.name)))
 }
 
-#[cfg(feature = "sandbox")]
 async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Found>> {
     use crate::control::{client, send};
 
@@ -115,11 +114,6 @@ async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Foun
         }
         _ => return None,
     })
-}
-
-#[cfg(not(feature = "sandbox"))]
-async fn values_of_sandbox(_: &Context, _: Values) -> Option<Vec<Found>> {
-    None
 }
 
 /// Whether the base URL and key are configured, and the key can be read without a prompt.

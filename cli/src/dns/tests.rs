@@ -39,7 +39,6 @@ fn authoritative_via(resolver: SocketAddr, name_server: SocketAddr) -> Dns {
     Dns::Authoritative(PublicDns { resolver, port: name_server.port() })
 }
 
-#[cfg(feature = "sandbox")]
 #[tokio::test]
 async fn queries_authoritative_servers_instead_of_the_resolvers_cache() {
     let server = svc_reference_server::Server::start().await.expect("it starts");

@@ -327,7 +327,6 @@ impl Settings {
     }
 
     /// A variable of the environment or of the file of `--env-file`, which must not be empty.
-    #[cfg(feature = "sandbox")]
     pub fn variable(&self, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
         variable(&self.env, &self.env_file, name)
     }
