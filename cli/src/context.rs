@@ -251,9 +251,8 @@ impl Context {
         if self.settings.sandbox {
             return Ok(true);
         }
-        let has_key = self.settings.key_file.is_some()
-            || self.settings.is_in_keyring(service)?
-            || self.settings.stored_key(service)?.is_some();
+        let has_key =
+            self.settings.key_file.is_some() || self.settings.stored_key(service)?.is_some();
         Ok(has_key && self.settings.url(service).is_some())
     }
 

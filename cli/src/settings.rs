@@ -7,7 +7,6 @@ pub mod flags;
 mod guard;
 mod hour;
 pub mod key;
-pub mod keyring;
 mod proxy;
 mod resolve;
 pub mod table;

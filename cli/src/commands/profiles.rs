@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::settings::{keyring, unknown_profile};
+use crate::settings::unknown_profile;
 
 group! {
     pub enum Command {
@@ -52,9 +52,6 @@ impl List {
             .iter()
             .map(|name| {
                 let key = |service| {
-                    if credentials.in_keyring(name, service) {
-                        return Ok(Some("(in the system's keyring)".to_owned()));
-                    }
                     Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
                 };
                 Ok(ShownProfile {
@@ -140,11 +137,6 @@ impl Remove {
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
         let _lock = settings.lock()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
-        for service in [Service::Email, Service::Extraction] {
-            if credentials.in_keyring(&self.name, service) {
-                keyring::forget(&self.name, service, settings.keyring_timeout())?;
-            }
-        }
         if credentials.remove(&self.name) {
             credentials.save()?;
         }

@@ -122,10 +122,7 @@ fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
     settings.url(service).is_some()
         && match &settings.key_file {
             Some(path) => settings.path(path).is_file(),
-            None => {
-                settings.is_in_keyring(service).is_ok_and(|in_keyring| !in_keyring)
-                    && settings.stored_key(service).is_ok_and(|key| key.is_some())
-            }
+            None => settings.stored_key(service).is_ok_and(|key| key.is_some()),
         }
 }
 

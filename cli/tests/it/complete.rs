@@ -139,14 +139,6 @@ fn sends_nothing_to_a_service_that_is_not_configured() {
     // There is no prompt for a key, and standard input is not read.
     let stdin = ["--email-url", &url, "--key-file", "-", "audiences", "get", ""];
     assert!(values(&home, &stdin, &[]).is_empty());
-    let keyring = "[profiles.default]\nemail_key_in = \"keyring\"\n";
-    let keys = home.file("config/svc/credentials.toml", keyring);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("set");
-    }
-    assert!(values(&home, &words, &[("SVC_EMAIL_URL", &url)]).is_empty());
     assert!(service.requests().is_empty());
     // Completion does not create a sandbox.
     assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
