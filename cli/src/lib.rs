@@ -41,7 +41,6 @@ mod recorded;
 mod resource;
 mod sandbox;
 mod sdk_error;
-mod secret_file;
 mod sent;
 mod settings;
 mod signing;

@@ -110,13 +110,6 @@ fn webhook_with(secret: &str) -> Value {
     ])
 }
 
-/// A webhook in place of another. The secret is in the output or in a file.
-pub fn rotated(mut webhook: Value) -> Value {
-    webhook["properties"]["replaces"] = string();
-    webhook["properties"]["secret_file"] = string();
-    webhook
-}
-
 /// The test of a webhook.
 pub fn webhook_test() -> Value {
     service_object(&[

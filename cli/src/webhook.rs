@@ -1,48 +1,26 @@
 //! Webhooks of either service, for the commands that treat both alike.
 
-use serde_json::Value;
 use svc_sdk::{Call, Secret, Service, email, extraction};
 
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::output::to_value;
 
 /// A webhook of the email service or of the extraction service.
 pub struct Webhook {
     pub id: String,
-    pub url: Option<String>,
-    pub events: Vec<String>,
-    /// Whether it is disabled.
-    pub disabled: bool,
     /// The signing secret, if the response has one.
     pub secret: Option<Secret>,
-    /// The webhook as the service sent it, without the secret.
-    pub value: Value,
 }
 
 impl From<email::Webhook> for Webhook {
     fn from(webhook: email::Webhook) -> Self {
-        Self {
-            value: to_value(&webhook),
-            id: webhook.id,
-            url: webhook.url,
-            events: webhook.events,
-            disabled: webhook.active == Some(false),
-            secret: webhook.signing_secret,
-        }
+        Self { id: webhook.id, secret: webhook.signing_secret }
     }
 }
 
 impl From<extraction::Webhook> for Webhook {
     fn from(webhook: extraction::Webhook) -> Self {
-        Self {
-            value: to_value(&webhook),
-            id: webhook.id,
-            url: webhook.url,
-            events: webhook.events,
-            disabled: false,
-            secret: webhook.secret,
-        }
+        Self { id: webhook.id, secret: webhook.secret }
     }
 }
 
@@ -63,20 +41,6 @@ pub fn delete_command(context: &Context, service: Service, id: &str) -> String {
         _ => String::new(),
     };
     context.svc(&format!("{profile}{} delete {id} --yes", commands(service)))
-}
-
-/// Lists all webhooks.
-pub async fn list(context: &Context, service: Service) -> Result<Vec<Webhook>, Failure> {
-    Ok(match service {
-        Service::Email => {
-            let list = context.run(context.email_client().await?.webhooks().list()).await?;
-            list.into_iter().map(Webhook::from).collect()
-        }
-        _ => {
-            let list = context.run(context.extraction_client().await?.webhooks().list()).await?;
-            list.into_iter().map(Webhook::from).collect()
-        }
-    })
 }
 
 /// Creates a webhook for these events.

@@ -1,7 +1,6 @@
 //! `svc listen` with an application as the receiver, and the commands around it.
 
 mod replay;
-mod rotation;
 mod trigger;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
