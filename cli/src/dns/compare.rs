@@ -30,18 +30,6 @@ impl<'a> From<&'a DnsRecord> for Record<'a> {
     }
 }
 
-impl Record<'_> {
-    /// Whether the service says that this is the record of a purpose, such as `spf`.
-    pub fn is_for(&self, purpose: &str) -> bool {
-        self.kind == Some(purpose)
-    }
-
-    /// The purpose or the type of the record, for people.
-    pub fn title(&self) -> String {
-        self.kind.or(self.record_type).unwrap_or("DNS").to_uppercase()
-    }
-}
-
 /// A record and what DNS returns for it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
