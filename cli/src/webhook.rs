@@ -8,19 +8,20 @@ use crate::failure::{Failure, Kind};
 /// A webhook of the email service or of the extraction service.
 pub struct Webhook {
     pub id: String,
+    pub url: Option<String>,
     /// The signing secret, if the response has one.
     pub secret: Option<Secret>,
 }
 
 impl From<email::Webhook> for Webhook {
     fn from(webhook: email::Webhook) -> Self {
-        Self { id: webhook.id, secret: webhook.signing_secret }
+        Self { id: webhook.id, url: webhook.url, secret: webhook.signing_secret }
     }
 }
 
 impl From<extraction::Webhook> for Webhook {
     fn from(webhook: extraction::Webhook) -> Self {
-        Self { id: webhook.id, secret: webhook.secret }
+        Self { id: webhook.id, url: webhook.url, secret: webhook.secret }
     }
 }
 
@@ -41,6 +42,20 @@ pub fn delete_command(context: &Context, service: Service, id: &str) -> String {
         _ => String::new(),
     };
     context.svc(&format!("{profile}{} delete {id} --yes", commands(service)))
+}
+
+/// Lists all webhooks.
+pub async fn list(context: &Context, service: Service) -> Result<Vec<Webhook>, Failure> {
+    Ok(match service {
+        Service::Email => {
+            let list = context.run(context.email_client().await?.webhooks().list()).await?;
+            list.into_iter().map(Webhook::from).collect()
+        }
+        _ => {
+            let list = context.run(context.extraction_client().await?.webhooks().list()).await?;
+            list.into_iter().map(Webhook::from).collect()
+        }
+    })
 }
 
 /// Creates a webhook for these events.

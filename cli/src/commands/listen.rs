@@ -10,7 +10,8 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Operation::{
-    ExtractionWebhooksCreate, ExtractionWebhooksDelete, WebhooksCreate, WebhooksDelete,
+    ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList, WebhooksCreate,
+    WebhooksDelete, WebhooksList,
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
@@ -63,7 +64,7 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
+#[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
@@ -100,7 +101,7 @@ pub struct Listen {
     print_secret: bool,
     /// Public URL of this machine
     ///
-    /// A webhook with this URL is created for the session.
+    /// A webhook with this URL and /svc-listen is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Do not verify signatures
@@ -181,6 +182,9 @@ impl Listen {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
         }
+        if let Some(url) = &self.public_url {
+            check_url("--public-url", url)?;
+        }
         for (index, route) in self.route.iter().enumerate() {
             check_url("--route", &route.url)?;
             if self.route[..index].iter().any(|earlier| earlier.event == route.event) {
@@ -233,10 +237,8 @@ impl Listen {
 
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        // The sandbox knows by its path that the webhook is of a session.
-        let here =
-            (context.settings.sandbox && !self.insecure).then(|| format!("{base_url}/svc-listen"));
-        self.public_url.clone().or(here)
+        let here = (context.settings.sandbox && !self.insecure).then_some(base_url);
+        session::session_url(self.public_url.as_deref().or(here)?)
     }
 
     /// Receives deliveries until a signal arrives.
