@@ -298,7 +298,7 @@ impl Context {
         sandbox.is_own().await.then_some(sentence)
     }
 
-    /// Opens the sandbox for a short read, if one exists; see [`Sandbox::peek`].
+    /// Uses the running sandbox for a short read, if there is one.
     pub async fn peek(&self) -> bool {
         let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
         self.sandbox.set(sandbox).is_ok()

@@ -104,21 +104,12 @@ impl Sandbox {
         })
     }
 
-    /// Opens an existing data directory for a short read. Takes no lease, and a server
-    /// started here is not announced to other commands.
+    /// The server that runs, for a short read without a lease.
     pub async fn peek(settings: &Settings) -> Option<Self> {
-        let dir = &settings.sandbox_dir;
-        if let Some(url) = elsewhere(settings).ok()? {
-            return Self::at(&url, settings).await.ok();
+        match elsewhere(settings).ok()? {
+            Some(url) => Self::at(&url, settings).await.ok(),
+            None => Some(Self::running(&find(&settings.sandbox_dir)?, None)),
         }
-        if let Some(server) = find(dir) {
-            return Some(Self::running(&server, None));
-        }
-        if !dir.is_dir() {
-            return None;
-        }
-        let server = embedded(settings).ok()?.discoverable(false).start().await.ok()?;
-        Some(Self::own(server))
     }
 
     /// Connects to the server of SVC_SANDBOX_URL or of a data directory, or starts one in this
