@@ -506,7 +506,6 @@ impl Context {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Deleted<'a> {
     id: &'a str,
     deleted: bool,

@@ -5,6 +5,7 @@
 //! optional, and allow more.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,20 @@ use serde_json::{Map, Value, json};
 pub fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().subschema_for::<T>().to_value()
+    let mut schema = settings.into_generator().subschema_for::<T>();
+    close(&mut schema);
+    schema.to_value()
+}
+
+/// An object has the described fields only, unless alternatives describe more of them.
+fn close(schema: &mut Schema) {
+    if schema.get("properties").is_some() {
+        if ["allOf", "anyOf", "oneOf"].iter().any(|more| schema.get(*more).is_some()) {
+            return;
+        }
+        schema.ensure_object().entry("additionalProperties").or_insert(false.into());
+    }
+    transform_subschemas(&mut close, schema);
 }
 
 /// One of several outputs, of which no two have a value in common.

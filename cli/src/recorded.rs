@@ -23,7 +23,6 @@ const RETENTION: TimeDelta = TimeDelta::days(30);
 
 /// A stored delivery.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct RecordedDelivery {
     /// The id of the record, for `svc replay`.
     pub id: String,

@@ -345,7 +345,6 @@ fn xml(text: &str) -> String {
 
 /// The output of an examination.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Examination<'a> {
     url: String,
     service: ServiceName,
@@ -359,7 +358,6 @@ pub struct Examination<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 struct CheckResult {
     check: &'static str,
     severity: Severity,

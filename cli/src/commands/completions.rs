@@ -45,7 +45,6 @@ enum Shell {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct CompletionScript<'a> {
     shell: &'a str,
     script: &'a str,

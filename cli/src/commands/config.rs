@@ -157,7 +157,6 @@ impl Set {
 
 /// A setting with its source.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ShownSetting {
     setting: String,
     value: Value,
@@ -194,7 +193,6 @@ impl Path {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Paths {
     config: String,
     credentials: String,

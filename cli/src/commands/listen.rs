@@ -400,7 +400,6 @@ impl Listen {
 
 /// The first line: where the deliveries are received.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Listening<'a> {
     /// The base URL.
     listening: &'a str,
@@ -413,7 +412,6 @@ pub struct Listening<'a> {
 
 /// With `--print-secret`.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct PrintedSecret<'a> {
     secret: &'a str,
 }

@@ -116,7 +116,6 @@ impl Login {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct LoggedIn<'a> {
     profile: &'a str,
     service: ServiceName,
@@ -287,7 +286,6 @@ impl Logout {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct LoggedOut<'a> {
     profile: &'a str,
     /// The services whose keys were deleted.

@@ -71,7 +71,6 @@ impl List {
 
 /// A profile. Its keys are masked.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ShownProfile<'a> {
     name: &'a str,
     active: bool,
@@ -109,7 +108,6 @@ impl Use {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct DefaultProfile<'a> {
     profile: &'a str,
 }
@@ -154,7 +152,6 @@ impl Remove {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct RemovedProfile<'a> {
     profile: &'a str,
     removed: bool,

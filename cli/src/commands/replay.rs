@@ -240,7 +240,6 @@ fn recorded_secret(record: &RecordedDelivery, path: &std::path::Path) -> Result<
 
 /// The result of a delivery.
 #[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Replayed {
     /// The id of the record.
     id: String,
@@ -248,10 +247,6 @@ pub struct Replayed {
     event_id: Option<String>,
     to: Option<String>,
     status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
     duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     problem: Option<String>,
 }

@@ -145,7 +145,6 @@ impl Trigger {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Triggered<'a> {
     id: Option<&'a Value>,
     event: Option<&'a Value>,

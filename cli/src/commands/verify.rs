@@ -89,7 +89,6 @@ impl From<Service> for ServiceName {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Output {
     verified: bool,
 }

@@ -8,7 +8,6 @@ use super::Dns;
 
 /// A record that a domain needs.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Record<'a> {
     kind: Option<&'a str>,
     #[serde(rename = "type")]
@@ -32,7 +31,6 @@ impl<'a> From<&'a DnsRecord> for Record<'a> {
 
 /// A record and what DNS returns for it.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Row<'a> {
     #[serde(flatten)]
     pub record: Record<'a>,
