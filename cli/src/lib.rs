@@ -50,7 +50,6 @@ mod times;
 mod urls;
 mod usage;
 mod wait;
-mod webhook;
 mod zone;
 
 pub use app::{command, main, run};

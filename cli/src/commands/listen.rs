@@ -35,7 +35,6 @@ use crate::recorded::Records;
 use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::check_url;
-use crate::webhook;
 
 mod check;
 mod receive;
@@ -149,7 +148,7 @@ impl Listen {
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let session = match self.session_url(context, &base_url) {
-            Some(url) => Some(Session::start(context, service, &url, &self.events(service)).await?),
+            Some(url) => Session::start(context, service, &url, &self.events(service)).await?,
             None => None,
         };
         let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
@@ -227,7 +226,7 @@ impl Listen {
         let base_url = format!("http://127.0.0.1:{}", self.port);
         match self.session_url(context, &base_url) {
             Some(url) => {
-                webhook::show_creation(context, service, &url, &self.events(service)).await
+                Session::start(context, service, &url, &self.events(service)).await.map(drop)
             }
             None => Err(Failure::usage(
                 "without --public-url no webhook is created, so there is no request to show",

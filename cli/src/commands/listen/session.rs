@@ -3,14 +3,14 @@
 
 use std::io::ErrorKind;
 
-use svc_sdk::{Secret, Service};
+use svc_sdk::{Secret, Service, email, extraction};
 use tokio::net::TcpStream;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::one_line;
+use crate::settings::Source;
 use crate::urls::{is_loopback, parse_url};
-use crate::webhook;
 
 /// The last segment of the path of every session's URL.
 const SESSION: &str = "svc-listen";
@@ -31,37 +31,93 @@ pub(super) fn session_url(base: &str) -> Option<String> {
 
 impl Session {
     /// Deletes what killed sessions have left behind, and creates a webhook for these events.
+    /// `None` in a dry run, which shows the request.
     pub(super) async fn start(
         context: &Context,
         service: Service,
         url: &str,
         events: &[String],
-    ) -> Result<Self, Failure> {
-        for webhook in webhook::list(context, service).await? {
-            let Some(left) = webhook.url.filter(|left| is_of_session(left)) else { continue };
-            if left == url || is_refused(&left).await {
-                webhook::delete(context, service, &webhook.id).await?;
-                let name = format!("webhook {} ({})", one_line(&webhook.id), one_line(&left));
-                context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
-            }
+    ) -> Result<Option<Self>, Failure> {
+        if !context.settings.dry_run {
+            delete_left_behind(context, service, url).await?;
         }
-        let created = webhook::create(context, service, url, events).await?;
-        Ok(Self { id: created.id, secret: created.secret, service })
+        const PROGRESS: &str = "creating the webhook";
+        let events = events.iter().cloned();
+        let created = match service {
+            Service::Email => {
+                let new = email::NewWebhook::new(url, events);
+                let call = context.email_client().await?.webhooks().create(&new);
+                let created = context.call(call, PROGRESS).await?;
+                created.map(|webhook| (webhook.id, webhook.signing_secret))
+            }
+            _ => {
+                let new = extraction::NewWebhook::new(url, events);
+                let call = context.extraction_client().await?.webhooks().create(&new);
+                let created = context.call(call, PROGRESS).await?;
+                created.map(|webhook| (webhook.id, webhook.secret))
+            }
+        };
+        Ok(created.map(|(id, secret)| Self { id, secret, service }))
     }
 
     /// Deletes the webhook. A failure says how to delete it by hand.
     pub(super) async fn end(&self, context: &Context) -> Result<(), Failure> {
-        webhook::delete(context, self.service, &self.id)
+        delete(context, self.service, &self.id)
             .await
             .map_err(|failure| self.not_deleted(context, &failure.details().message))
     }
 
     /// The failure for a webhook that could not be deleted.
     pub(super) fn not_deleted(&self, context: &Context, why: &str) -> Failure {
-        let command = webhook::delete_command(context, self.service, &self.id);
+        let group = match self.service {
+            Service::Email => "webhooks",
+            _ => "extraction webhooks",
+        };
+        let profile = &context.settings.profile;
+        let profile = match profile.source {
+            Source::Option(_) => format!("--profile {} ", profile.value),
+            _ => String::new(),
+        };
+        let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
         Failure::other(format!("webhook {} was not deleted: {why}", self.id))
             .code("webhook_not_deleted")
             .hint(format!("delete it: {command}"))
+    }
+}
+
+/// Deletes the webhooks of sessions that were killed: those with the URL of this session, and those
+/// on this machine at a port where nothing listens.
+async fn delete_left_behind(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
+    let all: Vec<(String, Option<String>)> = match service {
+        Service::Email => {
+            let list = context.run(context.email_client().await?.webhooks().list()).await?;
+            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
+        }
+        _ => {
+            let list = context.run(context.extraction_client().await?.webhooks().list()).await?;
+            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
+        }
+    };
+    for (id, left) in all {
+        let Some(left) = left.filter(|left| is_of_session(left)) else { continue };
+        if left == url || is_refused(&left).await {
+            delete(context, service, &id).await?;
+            let name = format!("webhook {} ({})", one_line(&id), one_line(&left));
+            context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a webhook. One that does not exist any more is not an error.
+async fn delete(context: &Context, service: Service, id: &str) -> Result<(), Failure> {
+    let deleted = match service {
+        Service::Email => context.run(context.email_client().await?.webhooks().delete(id)).await,
+        _ => context.run(context.extraction_client().await?.webhooks().delete(id)).await,
+    };
+    match deleted {
+        Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
+        _ => Ok(()),
     }
 }
 
