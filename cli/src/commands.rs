@@ -17,7 +17,6 @@ pub mod login;
 pub mod man;
 pub mod profiles;
 pub mod replay;
-#[cfg_attr(not(feature = "sandbox"), path = "commands/without_sandbox.rs")]
 pub mod sandbox;
 pub mod schema;
 pub mod sign;
@@ -80,7 +79,7 @@ group! {
         Sign(sign::Sign),
         Api(api::Api),
         /// Run and control the sandbox
-        #[cfg_attr(feature = "sandbox", command(subcommand))]
+        #[command(subcommand)]
         Sandbox(sandbox::Command),
         Completions(completions::Completions),
         Man(man::Man),
@@ -93,11 +92,6 @@ group! {
 impl Command {
     /// Whether the command runs the sandbox for other programs.
     pub fn is_server(&self) -> bool {
-        #[cfg(feature = "sandbox")]
-        let is_server =
-            matches!(self, Self::Sandbox(sandbox::Command::Serve(_) | sandbox::Command::Exec(_)));
-        #[cfg(not(feature = "sandbox"))]
-        let is_server = false;
-        is_server
+        matches!(self, Self::Sandbox(sandbox::Command::Serve(_) | sandbox::Command::Exec(_)))
     }
 }

@@ -32,10 +32,6 @@ const TIMEOUT: &str = "SVC_COMPLETE_TIMEOUT";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The kind of values that an argument is completed with.
-#[cfg_attr(
-    not(feature = "sandbox"),
-    expect(dead_code, reason = "some are of commands of the sandbox only")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// Ids from the service.

@@ -140,7 +140,6 @@ impl Context {
     }
 
     /// A client for the sandbox's control interface.
-    #[cfg(feature = "sandbox")]
     pub async fn control_client(&self) -> Result<EmailClient, Failure> {
         let url = self.sandbox_url().await?;
         // A dry run starts no server, and shows no token.
@@ -213,7 +212,6 @@ impl Context {
     }
 
     /// As [`call`](Self::call), with a separate deadline and without retries.
-    #[cfg(feature = "sandbox")]
     pub async fn call_within<T: 'static>(
         &self,
         call: Call<T>,
@@ -253,9 +251,8 @@ impl Context {
         if self.settings.sandbox {
             return Ok(true);
         }
-        let has_key = self.settings.key_file.is_some()
-            || self.settings.is_in_keyring(service)?
-            || self.settings.stored_key(service)?.is_some();
+        let has_key =
+            self.settings.key_file.is_some() || self.settings.stored_key(service)?.is_some();
         Ok(has_key && self.settings.url(service).is_some())
     }
 
@@ -301,7 +298,7 @@ impl Context {
         sandbox.is_own().await.then_some(sentence)
     }
 
-    /// Opens the sandbox for a short read, if one exists; see [`Sandbox::peek`].
+    /// Uses the running sandbox for a short read, if there is one.
     pub async fn peek(&self) -> bool {
         let Some(sandbox) = Sandbox::peek(&self.settings).await else { return false };
         self.sandbox.set(sandbox).is_ok()
@@ -359,7 +356,6 @@ impl Context {
     }
 
     /// The words after `svc`.
-    #[cfg(feature = "sandbox")]
     pub fn typed(&self) -> &[OsString] {
         &self.typed
     }
@@ -510,7 +506,6 @@ impl Context {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Deleted<'a> {
     id: &'a str,
     deleted: bool,

@@ -208,13 +208,11 @@ impl<T> Given for T {}
 
 // In place of an empty response.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Done {
     pub ok: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Text<'a> {
     /// With an option that selects one part, such as --html.
     pub text: &'a str,

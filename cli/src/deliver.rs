@@ -276,18 +276,9 @@ impl Deliverer {
         delivery: &Delivery,
         within: Duration,
     ) -> Result<DeliveryResponse, DeliveryError> {
-        self.post_body(delivery, delivery.body.clone().into(), within).await
-    }
-
-    /// As [`post`](Self::post), with another body in place of the delivery's.
-    pub async fn post_body(
-        &self,
-        delivery: &Delivery,
-        body: Body,
-        within: Duration,
-    ) -> Result<DeliveryResponse, DeliveryError> {
         let started = Instant::now();
-        let request = self.0.post(&delivery.url).headers(delivery.headers.clone()).body(body);
+        let request = self.0.post(&delivery.url).headers(delivery.headers.clone());
+        let request = request.body(delivery.body.clone());
         let exchange = async {
             let response = request.send().await.map_err(|error| DeliveryError::of(&error))?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());

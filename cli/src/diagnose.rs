@@ -1,108 +1,237 @@
-//! Finds out why a signature does not match: tries the known mistakes in handling headers, secrets
+//! Finds out why a signature does not match: tries the usual mistakes in handling headers, secrets
 //! and bodies, and reports which of them explain the mismatch. The result must not reach a sender.
 
-mod body;
-mod header;
-mod mistake;
-mod reordered;
-mod secret;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::io::{self, Read};
 
-use webhook_verify::Service;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde::Serialize as _;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+use webhook_verify::{Service, Signature};
 
 use crate::signing::tag;
 
-pub use body::spaced;
-pub use mistake::{Hint, Mistake};
-
-/// A delivery to diagnose: the header, body and secret exactly as the receiver has them, untrimmed.
-pub struct Case<'a> {
-    service: Service,
-    header: &'a [u8],
-    body: &'a [u8],
-    secret: &'a [u8],
-    other_secrets: Vec<(Mistake, &'a [u8])>,
-}
-
-impl<'a> Case<'a> {
-    pub fn new(service: Service, header: &'a [u8], body: &'a [u8], secret: &'a [u8]) -> Self {
-        Self { service, header, body, secret, other_secrets: Vec::new() }
-    }
-
-    /// Adds previous secrets of the webhook, or secrets of the other service, to try.
-    pub fn secrets(mut self, mistake: Mistake, secrets: &'a [Vec<u8>]) -> Self {
-        self.other_secrets.extend(secrets.iter().map(|secret| (mistake, secret.as_slice())));
-        self
-    }
-
-    /// Searches for mistakes that together explain the mismatch: at most one each
-    /// of the header, the secret and the body.
-    pub fn diagnose(&self) -> Diagnosis {
-        let headers = header::candidates(self.service, self.header);
-        let secrets = secret::candidates(self.secret, &self.other_secrets);
-        let bodies = body::candidates(self.body);
-
-        // Each list starts with the candidate without a mistake and has no duplicates.
-        for (body_mistake, body) in &bodies {
-            for (secret_mistake, key) in &secrets {
-                let tag = tag(key, body);
-                let matching = headers.iter().find(|(_, claimed)| tag == *claimed);
-                if let Some((header_mistake, _)) = matching {
-                    let mistakes = [*header_mistake, *secret_mistake, *body_mistake];
-                    return Diagnosis::explained(mistakes.into_iter().flatten().collect());
-                }
-            }
-        }
-        // There are many orders of keys, so that they are not combined with other mistakes
-        // of the body and the secret.
-        let (secret_mistake, key) = &secrets[0];
-        for body in reordered::candidates(self.body) {
-            let tag = tag(key, &body);
-            if let Some((header_mistake, _)) = headers.iter().find(|(_, claimed)| tag == *claimed) {
-                let mistakes = [*header_mistake, *secret_mistake, Some(Mistake::KeysReordered)];
-                return Diagnosis::explained(mistakes.into_iter().flatten().collect());
-            }
-        }
-        Diagnosis::Unexplained(self.hints(headers.is_empty()))
-    }
-
-    fn hints(&self, header_unreadable: bool) -> Vec<Hint> {
-        let mut hints = Vec::new();
-        if self.secret.is_empty() {
-            hints.push(Hint::SecretEmpty);
-        }
-        if self.header.is_empty() {
-            hints.push(Hint::HeaderEmpty);
-        } else if header_unreadable {
-            hints.push(Hint::HeaderUnreadable);
-        }
-        hints.extend(body::hint(self.body));
-        hints
-    }
-}
-
-/// The result of [`Case::diagnose`].
+/// A mistake that makes the verification of a genuine delivery fail.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Diagnosis {
-    /// The signature is valid.
-    Verifies,
-    /// These mistakes together explain the mismatch.
-    Explained(Vec<Mistake>),
-    /// No known mistake explains the mismatch: another secret was used, or the
-    /// body was changed irreversibly. The hints describe anything unusual.
-    Unexplained(Vec<Hint>),
+pub struct Mistake {
+    /// A stable name for programs.
+    pub code: &'static str,
+    pub description: &'static str,
+    pub advice: &'static str,
 }
 
-impl Diagnosis {
-    fn explained(mistakes: Vec<Mistake>) -> Self {
-        if mistakes.is_empty() { Self::Verifies } else { Self::Explained(mistakes) }
+impl Mistake {
+    const fn new(code: &'static str, description: &'static str, advice: &'static str) -> Self {
+        Self { code, description, advice }
     }
 }
 
-/// A value that the sender may have used, and the mistake that turned it into the
-/// value in the [`Case`]. `None` if it is that value.
-type Candidate<T> = (Option<Mistake>, T);
-type BodyCandidate<'a> = Candidate<Cow<'a, [u8]>>;
+const OTHER_SCHEME_HEADER: Mistake = Mistake::new(
+    "other_scheme_header",
+    "the signature header has the other service's format",
+    "verify this delivery with the other service's scheme",
+);
+const HEADER_WHITESPACE: Mistake = Mistake::new(
+    "header_whitespace",
+    "the signature header is surrounded by whitespace or quotes",
+    "pass the header's value exactly as it was received",
+);
+const SECRET_QUOTED: Mistake = Mistake::new(
+    "secret_quoted",
+    "the stored secret is surrounded by quotes",
+    "store the secret without the quotes",
+);
+const SECRET_DECODED: Mistake = Mistake::new(
+    "secret_decoded",
+    "the secret was decoded from hex or Base64 on one side only",
+    "use the secret exactly as the service returned it, on both sides",
+);
+pub const OLD_SECRET: Mistake = Mistake::new(
+    "old_secret",
+    "the delivery was signed with a previous secret",
+    "accept the old secret too until the rotation is complete",
+);
+pub const OTHER_SCHEME_SECRET: Mistake = Mistake::new(
+    "other_scheme_secret",
+    "the delivery was signed with the other service's secret",
+    "use the secret of this webhook: each webhook has its own",
+);
+const NEWLINE_ADDED: Mistake = Mistake::new(
+    "newline_added",
+    "a newline was appended to the body",
+    "verify the received bytes before they are converted to text",
+);
+const NEWLINE_REMOVED: Mistake = Mistake::new(
+    "newline_removed",
+    "the newline at the end of the body was removed",
+    "verify the received bytes before they are trimmed",
+);
+const WHITESPACE_CHANGED: Mistake = Mistake::new(
+    "whitespace_changed",
+    "whitespace was added around the body, or its line endings were changed",
+    "verify the received bytes; open saved bodies in binary mode",
+);
+const BASE64_BODY: Mistake = Mistake::new(
+    "base64_body",
+    "the body is still encoded as Base64",
+    "decode it first (AWS Lambda: when `isBase64Encoded` is true)",
+);
+const COMPRESSED_BODY: Mistake = Mistake::new(
+    "compressed_body",
+    "the body is still compressed, and the sender signed it uncompressed",
+    "decompress the body before verifying it",
+);
+const RESERIALIZED: Mistake = Mistake::new(
+    "reserialized",
+    "the body was parsed as JSON and serialized again",
+    "verify the received bytes, then parse them",
+);
+
+/// Maximum size of a decompressed body, in bytes.
+const MAX_DECOMPRESSED: u64 = 64 * 1024 * 1024;
+
+/// A value that the sender may have used, and the mistake that turned it into the received one.
+/// `None` if it is the received one.
+type Candidate<T> = (Option<&'static Mistake>, T);
+
+/// The mistakes that together explain a mismatch: at most one each of the header, the secret and
+/// the body, which are exactly those of the receiver. Empty if no known mistakes do. The deliveries
+/// may have been signed with one of `others`, which are mistakes as well.
+pub fn diagnose(
+    service: Service,
+    header: &[u8],
+    body: &[u8],
+    secret: &[u8],
+    others: &[(&'static Mistake, &[u8])],
+) -> Vec<&'static Mistake> {
+    let headers = headers(service, header);
+    let secrets = secrets(secret, others);
+    for (body_mistake, body) in bodies(body) {
+        for (secret_mistake, key) in &secrets {
+            let tag = tag(key, &body);
+            let matching = headers.iter().find(|(_, claimed)| tag[..] == claimed[..]);
+            if let Some((header_mistake, _)) = matching {
+                let mistakes = [*header_mistake, *secret_mistake, body_mistake];
+                return mistakes.into_iter().flatten().collect();
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// The signatures that the sender may have put into the header.
+fn headers(service: Service, header: &[u8]) -> Vec<Candidate<Vec<u8>>> {
+    let trimmed = header.trim_ascii();
+    let unquoted = trimmed.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    let candidates = [(None, header), (Some(&HEADER_WHITESPACE), unquoted.unwrap_or(trimmed))];
+    let other = match service {
+        Service::Email => Service::Extraction,
+        _ => Service::Email,
+    };
+    let schemes = [(None, service), (Some(&OTHER_SCHEME_HEADER), other)];
+    let parsed = candidates.iter().flat_map(|(mistake, header)| {
+        schemes.iter().filter_map(move |(other, scheme)| {
+            let signature = Signature::parse(*scheme, header).ok()?.to_string();
+            let digits = signature.rsplit('=').next().unwrap_or_default();
+            Some((other.or(*mistake), hex::decode(digits).ok()?))
+        })
+    });
+    parsed.collect()
+}
+
+/// The keys that the sender may have signed with.
+fn secrets(secret: &[u8], others: &[(&'static Mistake, &[u8])]) -> Vec<Candidate<Vec<u8>>> {
+    let mut keys = vec![(None, secret.to_vec())];
+    keys.extend(others.iter().map(|(mistake, other)| (Some(*mistake), other.to_vec())));
+    for quote in [b"\"", b"'"] {
+        let inner = secret.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        keys.extend(inner.map(|inner| (Some(&SECRET_QUOTED), inner.to_vec())));
+    }
+    // With and without a prefix such as `whsec_`.
+    let after_prefix = secret.splitn(2, |byte| *byte == b'_').nth(1);
+    let mut decoded = Vec::from_iter(after_prefix.map(<[u8]>::to_vec));
+    for text in [Some(secret), after_prefix].into_iter().flatten() {
+        let text = String::from_utf8_lossy(text);
+        let digits = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
+        decoded.extend(STANDARD_NO_PAD.decode(digits));
+        decoded.extend(hex::decode(&*text));
+    }
+    keys.extend(decoded.into_iter().map(|key| (Some(&SECRET_DECODED), key)));
+    keys
+}
+
+/// The bytes that the sender may have signed.
+fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
+    let mut bodies: Vec<Candidate<Cow<'_, [u8]>>> = vec![(None, body.into())];
+    let mut add = |mistake, candidate: Cow<'_, [u8]>| {
+        bodies.push((Some(mistake), candidate.into_owned().into()))
+    };
+    if let Some(rest) = body.strip_suffix(b"\n") {
+        add(&NEWLINE_ADDED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
+    }
+    for newline in ["\n", "\r\n"] {
+        add(&NEWLINE_REMOVED, [body, newline.as_bytes()].concat().into());
+    }
+    add(&WHITESPACE_CHANGED, body.trim_ascii().into());
+    if let Ok(text) = std::str::from_utf8(body) {
+        let unix = text.replace("\r\n", "\n");
+        add(&WHITESPACE_CHANGED, unix.replace('\n', "\r\n").into_bytes().into());
+        add(&WHITESPACE_CHANGED, unix.into_bytes().into());
+    }
+    if let Ok(decoded) = STANDARD.decode(body.trim_ascii()) {
+        add(&BASE64_BODY, decoded.into());
+    }
+    let gzip = read_all(flate2::read::GzDecoder::new(body));
+    if let Ok(decompressed) = gzip.or_else(|_| read_all(flate2::read::ZlibDecoder::new(body))) {
+        add(&COMPRESSED_BODY, decompressed.into());
+    }
+    if let Ok(value) = serde_json::from_slice::<Value>(body) {
+        for layout in [value.to_string(), spaced(&value), format!("{value:#}")] {
+            add(&RESERIALIZED, layout.into_bytes().into());
+        }
+    }
+    bodies
+}
+
+fn read_all(decoder: impl Read) -> io::Result<Vec<u8>> {
+    let mut decompressed = Vec::new();
+    decoder.take(MAX_DECOMPRESSED).read_to_end(&mut decompressed)?;
+    Ok(decompressed)
+}
+
+/// JSON as Python writes it by default: with a space after each comma and colon.
+pub fn spaced(value: &Value) -> String {
+    let mut out = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut out, Spaced));
+    String::from_utf8(out).unwrap_or_default()
+}
+
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { w.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first { Ok(()) } else { w.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        w.write_all(b": ")
+    }
+}

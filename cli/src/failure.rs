@@ -48,41 +48,33 @@ pub struct Failure(Box<Details>);
 
 /// The error object. Absent fields are left out of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Details {
     pub kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     pub code: Option<String>,
     pub message: String,
     /// The HTTP status of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u16")]
     pub status: Option<u16>,
     #[serde(serialize_with = "name", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub operation: Option<Operation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     pub required_scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     pub request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("enum" = ["not_sent", "refused", "unknown"]))]
+    #[schemars(extend("enum" = ["not_sent", "refused", "unknown", null]))]
     pub outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
     pub attempts: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "bool")]
     pub retryable: Option<bool>,
     /// In seconds.
     #[serde(serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub retry_after: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     pub hint: Option<String>,
     #[serde(serialize_with = "pairs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<FieldError>")]
@@ -91,14 +83,12 @@ pub struct Details {
 
 /// The last line of standard error.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ErrorLine<'a> {
     error: &'a Details,
 }
 
 /// What is wrong with a field.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct FieldError<'a> {
     pub field: &'a str,
     pub message: &'a str,

@@ -14,7 +14,6 @@ mod command_tree;
 
 mod advice;
 mod app;
-#[cfg(feature = "sandbox")]
 mod browser;
 mod changes;
 mod command_line;
@@ -24,7 +23,6 @@ mod complete;
 mod confirm;
 mod contact_pages;
 mod context;
-#[cfg(feature = "sandbox")]
 mod control;
 mod deliver;
 mod diagnose;
@@ -43,7 +41,6 @@ mod recorded;
 mod resource;
 mod sandbox;
 mod sdk_error;
-mod secret_file;
 mod sent;
 mod settings;
 mod signing;
@@ -53,7 +50,6 @@ mod times;
 mod urls;
 mod usage;
 mod wait;
-mod webhook;
 mod zone;
 
 pub use app::{command, main, run};

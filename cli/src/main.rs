@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 /// The sandbox handles messages of many megabytes, whose memory glibc's allocator keeps.
-#[cfg(feature = "sandbox")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

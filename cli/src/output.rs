@@ -248,7 +248,6 @@ impl Printer {
     }
 
     /// Writes one line of JSON in every format, for programs that wait until a server is ready.
-    #[cfg(feature = "sandbox")]
     pub fn ready(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.raw(&format!("{}\n", to_value(value)))
     }
@@ -308,7 +307,6 @@ impl Printer {
     }
 
     /// Sends the sandbox's log to standard error. `RUST_LOG` selects what is logged.
-    #[cfg(feature = "sandbox")]
     pub fn show_log(&self, as_json: bool) {
         use tracing_subscriber::EnvFilter;
         use tracing_subscriber::filter::LevelFilter;
@@ -332,7 +330,6 @@ impl Printer {
     /// A function that prints a line for people to standard error, in the order of the calls. It
     /// does not wait until the line is printed. `None` unless standard error is a terminal, or with
     /// `--quiet`.
-    #[cfg(feature = "sandbox")]
     pub fn lines(&self) -> Option<impl Fn(String) + Send + Sync + 'static> {
         /// Further lines are lost, if the terminal does not take them.
         const MAX_WAITING: usize = 1000;

@@ -5,6 +5,7 @@
 //! optional, and allow more.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,20 @@ use serde_json::{Map, Value, json};
 pub fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().subschema_for::<T>().to_value()
+    let mut schema = settings.into_generator().subschema_for::<T>();
+    close(&mut schema);
+    schema.to_value()
+}
+
+/// An object has the described fields only, unless alternatives describe more of them.
+fn close(schema: &mut Schema) {
+    if schema.get("properties").is_some() {
+        if ["allOf", "anyOf", "oneOf"].iter().any(|more| schema.get(*more).is_some()) {
+            return;
+        }
+        schema.ensure_object().entry("additionalProperties").or_insert(false.into());
+    }
+    transform_subschemas(&mut close, schema);
 }
 
 /// One of several outputs, of which no two have a value in common.
@@ -26,7 +40,6 @@ pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
 }
 
 /// An output with a description beside that of its type.
-#[cfg(feature = "sandbox")]
 pub fn described(about: &str, schema: fn() -> Value) -> Value {
     json!({"description": about, "anyOf": [schema()]})
 }
@@ -59,7 +72,6 @@ pub fn email() -> Value {
 }
 
 /// An email after an event that was simulated.
-#[cfg(feature = "sandbox")]
 pub fn simulated() -> Value {
     service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
 }
@@ -110,13 +122,6 @@ fn webhook_with(secret: &str) -> Value {
         ("events", list(string)),
         (secret, nullable("string")),
     ])
-}
-
-/// A webhook in place of another. The secret is in the output or in a file.
-pub fn rotated(mut webhook: Value) -> Value {
-    webhook["properties"]["replaces"] = string();
-    webhook["properties"]["secret_file"] = string();
-    webhook
 }
 
 /// The test of a webhook.

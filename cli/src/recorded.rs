@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use hyper::header::HeaderMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -21,7 +22,7 @@ use crate::private;
 const RETENTION: TimeDelta = TimeDelta::days(30);
 
 /// A stored delivery.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedDelivery {
     /// The id of the record, for `svc replay`.
     pub id: String,
@@ -69,7 +70,7 @@ impl RecordedDelivery {
     }
 
     /// The exact bytes of the body.
-    pub fn body(&self) -> Result<Vec<u8>, Failure> {
+    fn body(&self) -> Result<Vec<u8>, Failure> {
         STANDARD
             .decode(&self.body)
             .map_err(|_| Failure::other(format!("the record {} is corrupt", self.id)))
@@ -175,7 +176,7 @@ impl Records {
 }
 
 /// When a delivery was received. The id of a corrupt record still has its time.
-pub fn received_at((id, record): &Entry) -> Option<DateTime<Utc>> {
+fn received_at((id, record): &Entry) -> Option<DateTime<Utc>> {
     match record {
         Ok(record) => DateTime::parse_from_rfc3339(&record.received_at).ok().map(Into::into),
         Err(_) => created(id),

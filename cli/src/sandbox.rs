@@ -5,339 +5,264 @@
 //! HTTP response that stays open, and the serving command exits only after all leases are closed.
 //! If the serving command exits while another one connects, the other one starts its own server.
 
-#[cfg(feature = "sandbox")]
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::settings::Settings;
+use sha2::{Digest as _, Sha256};
+use svc_reference_server::client::{Client, Health};
+use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
+use svc_sdk::{EmailClient, Secret, Service};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-#[cfg(feature = "sandbox")]
-pub use with_server::{Sandbox, cannot_start, find, in_memory_dir, seeded};
-#[cfg(not(feature = "sandbox"))]
-pub use without_server::Sandbox;
+use crate::failure::{Failure, with_causes};
+use crate::settings::{Settings, Sourced, is_unknown};
 
-#[cfg(feature = "sandbox")]
-mod with_server {
-    use std::time::Duration;
+/// Time limit for finding a server or becoming one.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-    use sha2::{Digest as _, Sha256};
-    use svc_reference_server::client::{Client, Health};
-    use svc_reference_server::{Builder, Network, RunningServer, Server, StartError, find_running};
-    use svc_sdk::{EmailClient, Secret, Service};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpStream;
-    use tokio::sync::Mutex;
-    use tokio::time::Instant;
+/// Finds the server of a data directory, in it or in memory.
+pub fn find(dir: &Path) -> Option<RunningServer> {
+    find_running(dir).or_else(|| find_running(in_memory_dir(dir)))
+}
 
-    use super::{Failure, Path, PathBuf, Settings};
-    use crate::failure::with_causes;
-    use crate::settings::{Sourced, is_unknown};
+/// Where a server with `--in-memory`, which uses no data directory, is announced.
+pub fn in_memory_dir(dir: &Path) -> PathBuf {
+    dir.join("in-memory")
+}
 
-    /// Time limit for finding a server or becoming one.
-    const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
-    const RETRY_INTERVAL: Duration = Duration::from_millis(20);
-
-    /// Finds the server of a data directory, in it or in memory.
-    pub fn find(dir: &Path) -> Option<RunningServer> {
-        find_running(dir).or_else(|| find_running(in_memory_dir(dir)))
+/// Sets the keys of the seeded organization and the control token that the environment names.
+pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Failure> {
+    if let Some(key) = settings.variable("SVC_SANDBOX_EMAIL_KEY")? {
+        builder = builder.email_key(key.value);
     }
-
-    /// Where a server with `--in-memory`, which uses no data directory, is announced.
-    pub fn in_memory_dir(dir: &Path) -> PathBuf {
-        dir.join("in-memory")
+    if let Some(key) = settings.variable("SVC_SANDBOX_EXTRACTION_KEY")? {
+        builder = builder.extraction_key(key.value);
     }
+    Ok(match settings.variable("SVC_SANDBOX_CONTROL_TOKEN")? {
+        Some(token) => builder.control_token(token.value),
+        None => builder,
+    })
+}
 
-    /// Sets the keys of the seeded organization and the control token that the environment names.
-    pub fn seeded(mut builder: Builder, settings: &Settings) -> Result<Builder, Failure> {
-        if let Some(key) = settings.variable("SVC_SANDBOX_EMAIL_KEY")? {
-            builder = builder.email_key(key.value);
+/// A server inside this command. In a container, its data directory may be a volume.
+fn embedded(settings: &Settings) -> Result<Builder, Failure> {
+    let network = settings.variable("SVC_SANDBOX_NETWORK")?;
+    let network = network.and_then(|network| network.value.parse().ok());
+    let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
+    let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
+    let builder = builder.data_dir(&settings.sandbox_dir);
+    seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
+}
+
+/// Why no server could start on a data directory.
+pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
+    let failure = Failure::other(format!("cannot start the sandbox: {}", with_causes(error)));
+    failure.hint(match is_unknown(dir) {
+        true => {
+            "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true".to_owned()
         }
-        if let Some(key) = settings.variable("SVC_SANDBOX_EXTRACTION_KEY")? {
-            builder = builder.extraction_key(key.value);
-        }
-        Ok(match settings.variable("SVC_SANDBOX_CONTROL_TOKEN")? {
-            Some(token) => builder.control_token(token.value),
-            None => builder,
+        false => format!("its data directory is {}{}", dir.display(), user()),
+    })
+}
+
+#[cfg(unix)]
+fn user() -> String {
+    format!(", and this process has the user ID {}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn user() -> String {
+    String::new()
+}
+
+/// The sandbox of this run.
+pub struct Sandbox {
+    url: String,
+    dns: Option<std::net::SocketAddr>,
+    control_token: Option<Secret>,
+    keys: [Option<Secret>; 2],
+    hold: Mutex<Option<Hold>>,
+}
+
+enum Hold {
+    /// The server runs inside this process.
+    Own(Box<Server>),
+    /// Another process serves, and keeps running while this connection is open.
+    Lease(#[expect(dead_code, reason = "kept open, not read")] TcpStream),
+}
+
+impl Sandbox {
+    /// The base URL of the server that runs, if there is one.
+    pub fn running_url(settings: &Settings) -> Result<Option<String>, Failure> {
+        Ok(match elsewhere(settings)? {
+            Some(url) => Some(url.value),
+            None => find(&settings.sandbox_dir).map(|server| server.base_url()),
         })
     }
 
-    /// A server inside this command. In a container, its data directory may be a volume.
-    fn embedded(settings: &Settings) -> Result<Builder, Failure> {
-        let network = settings.variable("SVC_SANDBOX_NETWORK")?;
-        let network = network.and_then(|network| network.value.parse().ok());
-        let trusted = network.is_some_and(|network: Network| network == Network::Trusted);
-        let builder = Server::builder().addr(([127, 0, 0, 1], 0).into());
-        let builder = builder.data_dir(&settings.sandbox_dir);
-        seeded(if trusted { builder.network(Network::Trusted) } else { builder }, settings)
+    /// The server that runs, for a short read without a lease.
+    pub async fn peek(settings: &Settings) -> Option<Self> {
+        match elsewhere(settings).ok()? {
+            Some(url) => Self::at(&url, settings).await.ok(),
+            None => Some(Self::running(&find(&settings.sandbox_dir)?, None)),
+        }
     }
 
-    /// Why no server could start on a data directory.
-    pub fn cannot_start(dir: &Path, error: &StartError) -> Failure {
-        let failure = Failure::other(format!("cannot start the sandbox: {}", with_causes(error)));
-        failure.hint(match is_unknown(dir) {
-            true => "set HOME or SVC_SANDBOX_DIR, or keep nothing: SVC_SANDBOX_IN_MEMORY=true"
-                .to_owned(),
-            false => format!("its data directory is {}{}", dir.display(), user()),
+    /// Connects to the server of SVC_SANDBOX_URL or of a data directory, or starts one in this
+    /// process.
+    pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
+        let dir = &settings.sandbox_dir;
+        if let Some(url) = elsewhere(settings)? {
+            return Self::at(&url, settings).await;
+        }
+        let deadline = Instant::now() + ATTACH_TIMEOUT;
+        loop {
+            if let Some(server) = find(dir)
+                && let Ok(Some(lease)) = lease(&server).await
+            {
+                return Ok(Self::running(&server, Some(Hold::Lease(lease))));
+            }
+            match embedded(settings)?.start().await {
+                Ok(server) => return Ok(Self::own(server)),
+                // Another server is starting or shutting down.
+                Err(StartError::InUse { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
+                Err(error) => return Err(cannot_start(dir, &error)),
+            }
+        }
+    }
+
+    /// Connects to a server elsewhere, such as in another container. It must be a sandbox:
+    /// nothing of this run may reach a live service.
+    async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
+        let Sourced { value, source } = url;
+        let health = health(value).await.map_err(|failure| {
+            let why = &failure.details().message;
+            Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
+                .code("not_running")
+        })?;
+        let secret =
+            |name| Ok::<_, Failure>(settings.variable(name)?.map(|found| Secret::new(found.value)));
+        Ok(Self {
+            url: value.clone(),
+            dns: health.addresses.dns,
+            control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
+            keys: [secret("SVC_SANDBOX_EMAIL_KEY")?, secret("SVC_SANDBOX_EXTRACTION_KEY")?],
+            hold: Mutex::new(None),
         })
     }
 
-    #[cfg(unix)]
-    fn user() -> String {
-        format!(", and this process has the user ID {}", rustix::process::getuid().as_raw())
-    }
-
-    #[cfg(not(unix))]
-    fn user() -> String {
-        String::new()
-    }
-
-    /// The sandbox of this run.
-    pub struct Sandbox {
-        url: String,
-        dns: Option<std::net::SocketAddr>,
-        control_token: Option<Secret>,
-        keys: [Option<Secret>; 2],
-        hold: Mutex<Option<Hold>>,
-    }
-
-    enum Hold {
-        /// The server runs inside this process.
-        Own(Box<Server>),
-        /// Another process serves, and keeps running while this connection is open.
-        Lease(#[expect(dead_code, reason = "kept open, not read")] TcpStream),
-    }
-
-    impl Sandbox {
-        /// The base URL of the server that runs, if there is one.
-        pub fn running_url(settings: &Settings) -> Result<Option<String>, Failure> {
-            Ok(match elsewhere(settings)? {
-                Some(url) => Some(url.value),
-                None => find(&settings.sandbox_dir).map(|server| server.base_url()),
-            })
-        }
-
-        /// Opens an existing data directory for a short read. Takes no lease, and a server
-        /// started here is not announced to other commands.
-        pub async fn peek(settings: &Settings) -> Option<Self> {
-            let dir = &settings.sandbox_dir;
-            if let Some(url) = elsewhere(settings).ok()? {
-                return Self::at(&url, settings).await.ok();
-            }
-            if let Some(server) = find(dir) {
-                return Some(Self::running(&server, None));
-            }
-            if !dir.is_dir() {
-                return None;
-            }
-            let server = embedded(settings).ok()?.discoverable(false).start().await.ok()?;
-            Some(Self::own(server))
-        }
-
-        /// Connects to the server of SVC_SANDBOX_URL or of a data directory, or starts one in this
-        /// process.
-        pub async fn attach(settings: &Settings) -> Result<Self, Failure> {
-            let dir = &settings.sandbox_dir;
-            if let Some(url) = elsewhere(settings)? {
-                return Self::at(&url, settings).await;
-            }
-            let deadline = Instant::now() + ATTACH_TIMEOUT;
-            loop {
-                if let Some(server) = find(dir)
-                    && let Ok(Some(lease)) = lease(&server).await
-                {
-                    return Ok(Self::running(&server, Some(Hold::Lease(lease))));
-                }
-                match embedded(settings)?.start().await {
-                    Ok(server) => return Ok(Self::own(server)),
-                    // Another server is starting or shutting down.
-                    Err(StartError::InUse { .. }) if Instant::now() < deadline => {
-                        tokio::time::sleep(RETRY_INTERVAL).await;
-                    }
-                    Err(error) => return Err(cannot_start(dir, &error)),
-                }
-            }
-        }
-
-        /// Connects to a server elsewhere, such as in another container. It must be a sandbox:
-        /// nothing of this run may reach a live service.
-        async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
-            let Sourced { value, source } = url;
-            let health = health(value).await.map_err(|failure| {
-                let why = &failure.details().message;
-                Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
-                    .code("not_running")
-            })?;
-            let secret = |name| {
-                Ok::<_, Failure>(settings.variable(name)?.map(|found| Secret::new(found.value)))
-            };
-            Ok(Self {
-                url: value.clone(),
-                dns: health.addresses.dns,
-                control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
-                keys: [secret("SVC_SANDBOX_EMAIL_KEY")?, secret("SVC_SANDBOX_EXTRACTION_KEY")?],
-                hold: Mutex::new(None),
-            })
-        }
-
-        fn own(server: Server) -> Self {
-            Self {
-                url: server.base_url(),
-                dns: Some(server.dns_addr()),
-                control_token: server.control_token().map(Secret::new),
-                keys: server.seeded_keys().map_or([None, None], |(email, extraction)| {
-                    [Some(email.clone()), Some(extraction.clone())]
-                }),
-                hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
-            }
-        }
-
-        fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
-            Self {
-                url: server.base_url(),
-                dns: Some(server.dns),
-                control_token: server.control_token().map(Secret::new),
-                keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
-                hold: Mutex::new(hold),
-            }
-        }
-
-        /// What the control interface of a public server requires.
-        pub fn control_token(&self) -> Option<&Secret> {
-            self.control_token.as_ref()
-        }
-
-        /// The key of the seeded organization for a service, if the server seeds.
-        pub fn key(&self, service: Service) -> Option<&Secret> {
-            self.keys[usize::from(service != Service::Email)].as_ref()
-        }
-
-        /// Whether the server has issued a key. The key stays in this process: hashes are compared.
-        pub async fn has_issued(&self, key: &str) -> Result<bool, svc_sdk::Error> {
-            let hash = hex::encode(Sha256::digest(key));
-            let token = self.control_token.clone().unwrap_or_else(|| Secret::new("none"));
-            let client = Client::with_token(&self.url, token)?;
-            for organization in client.organizations().list().await? {
-                let keys = client.of(organization.id).keys().list().await?;
-                if keys.iter().any(|known| known.sha256.as_deref() == Some(&*hash)) {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-
-        /// Whether no server was running, so that this command started one of its own.
-        pub async fn is_own(&self) -> bool {
-            matches!(&*self.hold.lock().await, Some(Hold::Own(_)))
-        }
-
-        /// The base URL of both services and of the control interface.
-        pub fn url(&self) -> &str {
-            &self.url
-        }
-
-        /// The address of the built-in DNS server.
-        pub fn dns(&self) -> Option<std::net::SocketAddr> {
-            self.dns
-        }
-
-        /// Releases the sandbox. A server in this process first finishes the work that is due and
-        /// waits for the leases of other commands.
-        pub async fn finish(&self) -> Result<(), Failure> {
-            match self.hold.lock().await.take() {
-                Some(Hold::Own(server)) => {
-                    server.stop_when_idle().await;
-                    Ok(())
-                }
-                Some(Hold::Lease(_)) | None => Ok(()),
-            }
+    fn own(server: Server) -> Self {
+        Self {
+            url: server.base_url(),
+            dns: Some(server.dns_addr()),
+            control_token: server.control_token().map(Secret::new),
+            keys: server.seeded_keys().map_or([None, None], |(email, extraction)| {
+                [Some(email.clone()), Some(extraction.clone())]
+            }),
+            hold: Mutex::new(Some(Hold::Own(Box::new(server)))),
         }
     }
 
-    /// The server that SVC_SANDBOX_URL names.
-    fn elsewhere(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
-        let url = settings.variable("SVC_SANDBOX_URL")?;
-        Ok(url.map(|Sourced { value, source }| Sourced {
-            value: value.trim_end_matches('/').to_owned(),
-            source,
-        }))
-    }
-
-    async fn health(url: &str) -> Result<Health, Failure> {
-        let http = EmailClient::builder(url, "none").no_proxy().build()?;
-        let request = Client::from_http(http).health();
-        Ok((request.decode)(&request.call.retries(0).await?)?)
-    }
-
-    /// Requests a lease: the server keeps running while the connection is open. `None` if the
-    /// server is shutting down.
-    async fn lease(server: &RunningServer) -> std::io::Result<Option<TcpStream>> {
-        let host = server.http;
-        let mut stream = TcpStream::connect(host).await?;
-        let token =
-            server.control_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
-        let token = token.unwrap_or_default();
-        let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n{token}\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut head = Vec::new();
-        let mut buffer = [0; 512];
-        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-            let read = stream.read(&mut buffer).await?;
-            if read == 0 {
-                return Ok(None);
-            }
-            head.extend_from_slice(&buffer[..read]);
+    fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
+        Self {
+            url: server.base_url(),
+            dns: Some(server.dns),
+            control_token: server.control_token().map(Secret::new),
+            keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
+            hold: Mutex::new(hold),
         }
-        Ok(head.starts_with(b"HTTP/1.1 200").then_some(stream))
+    }
+
+    /// What the control interface of a public server requires.
+    pub fn control_token(&self) -> Option<&Secret> {
+        self.control_token.as_ref()
+    }
+
+    /// The key of the seeded organization for a service, if the server seeds.
+    pub fn key(&self, service: Service) -> Option<&Secret> {
+        self.keys[usize::from(service != Service::Email)].as_ref()
+    }
+
+    /// Whether the server has issued a key. The key stays in this process: hashes are compared.
+    pub async fn has_issued(&self, key: &str) -> Result<bool, svc_sdk::Error> {
+        let hash = hex::encode(Sha256::digest(key));
+        let token = self.control_token.clone().unwrap_or_else(|| Secret::new("none"));
+        let client = Client::with_token(&self.url, token)?;
+        for organization in client.organizations().list().await? {
+            let keys = client.of(organization.id).keys().list().await?;
+            if keys.iter().any(|known| known.sha256.as_deref() == Some(&*hash)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether no server was running, so that this command started one of its own.
+    pub async fn is_own(&self) -> bool {
+        matches!(&*self.hold.lock().await, Some(Hold::Own(_)))
+    }
+
+    /// The base URL of both services and of the control interface.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address of the built-in DNS server.
+    pub fn dns(&self) -> Option<std::net::SocketAddr> {
+        self.dns
+    }
+
+    /// Releases the sandbox. A server in this process first finishes the work that is due and
+    /// waits for the leases of other commands.
+    pub async fn finish(&self) -> Result<(), Failure> {
+        match self.hold.lock().await.take() {
+            Some(Hold::Own(server)) => {
+                server.stop_when_idle().await;
+                Ok(())
+            }
+            Some(Hold::Lease(_)) | None => Ok(()),
+        }
     }
 }
 
-#[cfg(not(feature = "sandbox"))]
-mod without_server {
-    use super::{Failure, Settings};
+/// The server that SVC_SANDBOX_URL names.
+fn elsewhere(settings: &Settings) -> Result<Option<Sourced<String>>, Failure> {
+    let url = settings.variable("SVC_SANDBOX_URL")?;
+    Ok(url.map(|Sourced { value, source }| Sourced {
+        value: value.trim_end_matches('/').to_owned(),
+        source,
+    }))
+}
 
-    /// Never exists: this `svc` was built without the sandbox.
-    pub struct Sandbox(std::convert::Infallible);
+async fn health(url: &str) -> Result<Health, Failure> {
+    let http = EmailClient::builder(url, "none").no_proxy().build()?;
+    let request = Client::from_http(http).health();
+    Ok((request.decode)(&request.call.retries(0).await?)?)
+}
 
-    impl Sandbox {
-        pub fn running_url(_settings: &Settings) -> Result<Option<String>, Failure> {
-            Ok(None)
+/// Requests a lease: the server keeps running while the connection is open. `None` if the
+/// server is shutting down.
+async fn lease(server: &RunningServer) -> std::io::Result<Option<TcpStream>> {
+    let host = server.http;
+    let mut stream = TcpStream::connect(host).await?;
+    let token = server.control_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let token = token.unwrap_or_default();
+    let request = format!("GET /_sandbox/lease HTTP/1.1\r\nHost: {host}\r\n{token}\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = Vec::new();
+    let mut buffer = [0; 512];
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(None);
         }
-
-        pub async fn attach(_settings: &Settings) -> Result<Self, Failure> {
-            Err(absent())
-        }
-
-        pub async fn peek(_settings: &Settings) -> Option<Self> {
-            None
-        }
-
-        pub fn url(&self) -> &str {
-            match self.0 {}
-        }
-
-        pub fn dns(&self) -> Option<std::net::SocketAddr> {
-            match self.0 {}
-        }
-
-        pub fn key(&self, _service: svc_sdk::Service) -> Option<&svc_sdk::Secret> {
-            match self.0 {}
-        }
-
-        pub async fn has_issued(&self, _key: &str) -> Result<bool, svc_sdk::Error> {
-            match self.0 {}
-        }
-
-        pub async fn is_own(&self) -> bool {
-            match self.0 {}
-        }
-
-        pub async fn finish(&self) -> Result<(), Failure> {
-            match self.0 {}
-        }
+        head.extend_from_slice(&buffer[..read]);
     }
-
-    fn absent() -> Failure {
-        Failure::usage("this svc was built without the sandbox")
-            .hint("build it with the cargo feature `sandbox`, which is on by default")
-    }
+    Ok(head.starts_with(b"HTTP/1.1 200").then_some(stream))
 }

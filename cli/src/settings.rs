@@ -7,12 +7,10 @@ pub mod flags;
 mod guard;
 mod hour;
 pub mod key;
-pub mod keyring;
 mod proxy;
 mod resolve;
 pub mod table;
 
-#[cfg(feature = "sandbox")]
 pub use directories::is_unknown;
 pub use env::{Env, key_variables, url_setting_names};
 pub use files::ProfileFile;
@@ -20,6 +18,5 @@ pub use flags::GlobalFlags;
 pub use guard::Guard;
 pub use key::Key;
 pub use proxy::Proxies;
-#[cfg(feature = "sandbox")]
 pub use resolve::Sourced;
 pub use resolve::{Settings, Source, color_choice, unknown_profile, url_entry};

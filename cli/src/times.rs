@@ -4,7 +4,6 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use svc_sdk::email::ScheduledAt;
 
 use crate::context::Context;
-#[cfg(feature = "sandbox")]
 use crate::control;
 use crate::failure::Failure;
 use crate::input::at::{self, Direction};
@@ -28,13 +27,11 @@ pub async fn read(
     Ok((instant, now))
 }
 
-#[cfg(feature = "sandbox")]
 /// As [`read`], as text for the sandbox's control interface.
 pub async fn after(context: &Context, text: Option<&str>) -> Result<Option<String>, Failure> {
     past(context, "--after", text).await
 }
 
-#[cfg(feature = "sandbox")]
 /// As [`after`], for another option.
 pub async fn past(
     context: &Context,
@@ -74,14 +71,11 @@ pub fn check_schedule(at: &ScheduledAt, now: &DateTime<Zone>) -> Result<(), Stri
 /// The time of the clock that decides about scheduled emails.
 pub async fn now(context: &Context) -> Result<DateTime<Zone>, Failure> {
     let zone = context.settings.env.zone;
-    #[cfg(feature = "sandbox")]
-    {
-        let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
-        if uses_sandbox && !context.settings.dry_run {
-            let client = control::client(context, None).await?;
-            if let Some(clock) = control::send(context, client.clock().get()).await? {
-                return Ok(clock.now.with_timezone(&zone));
-            }
+    let uses_sandbox = context.settings.sandbox || context.command.is_of_sandbox;
+    if uses_sandbox && !context.settings.dry_run {
+        let client = control::client(context, None).await?;
+        if let Some(clock) = control::send(context, client.clock().get()).await? {
+            return Ok(clock.now.with_timezone(&zone));
         }
     }
     Ok(Utc::now().with_timezone(&zone))

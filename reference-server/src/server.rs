@@ -339,7 +339,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     let engine = engine::start(&app, commands, due);
     let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
     let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
-    if let Some(data_dir) = data_dir.as_ref().filter(|_| app.settings.discoverable) {
+    if let Some(data_dir) = &data_dir {
         data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
             source,

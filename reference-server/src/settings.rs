@@ -43,8 +43,6 @@ pub(crate) struct Settings {
     pub(crate) smtp: Option<SocketAddr>,
     /// Certificate for `STARTTLS`, which is not offered without one.
     pub(crate) smtp_certificate: Option<Certificate>,
-    /// Whether `find_running` finds the server.
-    pub(crate) discoverable: bool,
     /// Where a server without a data directory is found.
     pub(crate) announce_in: Option<PathBuf>,
     /// Requests per second for each key.
@@ -156,7 +154,6 @@ impl Default for Settings {
             relay_again: false,
             smtp: None,
             smtp_certificate: None,
-            discoverable: true,
             announce_in: None,
             rate_limit: None,
             compatibility: Compatibility::default(),

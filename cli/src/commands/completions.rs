@@ -14,7 +14,7 @@ use crate::output_schema::of;
 /// Print a shell completion script
 ///
 /// Besides commands and options, the script completes ids and names. They come from the service of
-/// the profile, or from the sandbox with --sandbox, if it responds within one second
+/// the profile, or from the running sandbox with --sandbox, if it responds within one second
 /// (SVC_COMPLETE_TIMEOUT=3s changes that). Nothing is looked up without a base URL and a stored
 /// key. Nushell completes commands, options and fixed values only. A script fits the version of svc
 /// that printed it: load it anew after an update, or at the start of the shell, as shown below.
@@ -45,7 +45,6 @@ enum Shell {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct CompletionScript<'a> {
     shell: &'a str,
     script: &'a str,

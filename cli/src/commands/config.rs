@@ -95,10 +95,6 @@ fn key_row(context: &Context, name: &str, service: Service) -> Result<ShownSetti
     let settings = &context.settings;
     Ok(match &settings.key_file {
         Some(path) => ShownSetting::new(name, path.display().to_string(), "--key-file"),
-        // Opening the keyring may prompt, so a masked key is not worth it.
-        None if settings.is_in_keyring(service)? => {
-            ShownSetting::new(name, "(in the system's keyring)", "profile")
-        }
         None => match settings.stored_key(service)? {
             Some(key) => ShownSetting::new(name, key.value.to_string(), key.source.to_string()),
             None => ShownSetting::new(name, Value::Null, "default"),
@@ -161,7 +157,6 @@ impl Set {
 
 /// A setting with its source.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ShownSetting {
     setting: String,
     value: Value,
@@ -198,7 +193,6 @@ impl Path {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Paths {
     config: String,
     credentials: String,

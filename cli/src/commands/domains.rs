@@ -1,6 +1,5 @@
 //! The `svc domains` commands: sending domains and their DNS records.
 
-pub mod live;
 pub mod records;
 pub mod verify;
 
@@ -12,7 +11,7 @@ use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::dns::{compare, is_reserved};
+use crate::dns::is_reserved;
 use crate::failure::Failure;
 use crate::names::Names;
 use crate::output::{Column, Show, View};
@@ -74,8 +73,6 @@ impl Resource for Domain {
 }
 
 /// Add a sending domain and show the DNS records to publish
-///
-/// On a terminal, the current DNS state is shown beside each record.
 #[derive(Args, Debug)]
 #[command(add = creates(&[Operation::DomainsCreate], domain))]
 #[command(after_long_help = "\
@@ -86,8 +83,6 @@ Examples:
 pub struct Create {
     /// Domain name
     name: String,
-    #[command(flatten)]
-    lookup: live::Lookup,
 }
 
 impl Create {
@@ -100,11 +95,8 @@ impl Create {
             return context.out.one(&domain, Domain::VIEW);
         }
         context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
-        let dns = self.lookup.dns(context).await?;
-        let progress = context.out.progress("querying DNS");
-        let rows = compare::all(&dns, &records).await;
-        drop(progress);
-        live::show(context, &rows)?;
+        let shown = records.iter().map(|record| records::shown(&record.into()));
+        context.out.raw(&shown.collect::<Vec<_>>().join("\n"))?;
         if context.settings.sandbox && is_reserved(&self.name) {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
             context.out.hint(&format!("publish them in the sandbox: {publish}"));

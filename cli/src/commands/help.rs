@@ -25,7 +25,6 @@ pub struct Help {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct HelpText {
     command: String,
     text: String,

@@ -10,7 +10,8 @@ use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_sdk::Operation::{
-    ExtractionWebhooksCreate, ExtractionWebhooksDelete, WebhooksCreate, WebhooksDelete,
+    ExtractionWebhooksCreate, ExtractionWebhooksDelete, ExtractionWebhooksList, WebhooksCreate,
+    WebhooksDelete, WebhooksList,
 };
 use svc_sdk::Service;
 use tokio::net::TcpListener;
@@ -34,7 +35,6 @@ use crate::recorded::Records;
 use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
 use crate::stop::{Stop, StopSignal};
 use crate::urls::check_url;
-use crate::webhook;
 
 mod check;
 mod receive;
@@ -63,7 +63,7 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksCreate, WebhooksDelete, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
+#[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
@@ -100,7 +100,7 @@ pub struct Listen {
     print_secret: bool,
     /// Public URL of this machine
     ///
-    /// A webhook with this URL is created for the session.
+    /// A webhook with this URL and /svc-listen is created for the session.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Do not verify signatures
@@ -148,7 +148,7 @@ impl Listen {
         // Signals are handled from here on, so that the webhook is always deleted.
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         let session = match self.session_url(context, &base_url) {
-            Some(url) => Some(Session::start(context, service, &url, &self.events(service)).await?),
+            Some(url) => Session::start(context, service, &url, &self.events(service)).await?,
             None => None,
         };
         let ended = self.serve(context, listener, &base_url, session.as_ref(), records, &mut stop);
@@ -180,6 +180,9 @@ impl Listen {
     fn check_routes(&self, context: &Context) -> Result<(), Failure> {
         if let Some(url) = &self.forward_to {
             check_url("--forward-to", url)?;
+        }
+        if let Some(url) = &self.public_url {
+            check_url("--public-url", url)?;
         }
         for (index, route) in self.route.iter().enumerate() {
             check_url("--route", &route.url)?;
@@ -223,7 +226,7 @@ impl Listen {
         let base_url = format!("http://127.0.0.1:{}", self.port);
         match self.session_url(context, &base_url) {
             Some(url) => {
-                webhook::show_creation(context, service, &url, &self.events(service)).await
+                Session::start(context, service, &url, &self.events(service)).await.map(drop)
             }
             None => Err(Failure::usage(
                 "without --public-url no webhook is created, so there is no request to show",
@@ -233,10 +236,8 @@ impl Listen {
 
     /// The URL under which the service reaches this session.
     fn session_url(&self, context: &Context, base_url: &str) -> Option<String> {
-        // The sandbox knows by its path that the webhook is of a session.
-        let here =
-            (context.settings.sandbox && !self.insecure).then(|| format!("{base_url}/svc-listen"));
-        self.public_url.clone().or(here)
+        let here = (context.settings.sandbox && !self.insecure).then_some(base_url);
+        session::session_url(self.public_url.as_deref().or(here)?)
     }
 
     /// Receives deliveries until a signal arrives.
@@ -398,7 +399,6 @@ impl Listen {
 
 /// The first line: where the deliveries are received.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Listening<'a> {
     /// The base URL.
     listening: &'a str,
@@ -411,7 +411,6 @@ pub struct Listening<'a> {
 
 /// With `--print-secret`.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct PrintedSecret<'a> {
     secret: &'a str,
 }

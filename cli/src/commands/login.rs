@@ -12,13 +12,13 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::output_schema::of;
-use crate::settings::{Key, keyring, url_entry, url_setting_names};
+use crate::settings::{Key, url_entry, url_setting_names};
 use crate::urls::with_scheme;
 
 /// Check an API key and store it in the profile
 ///
 /// The key is read from a hidden prompt, standard input or --key-file and checked with a read-only
-/// request. It is stored in credentials.toml, readable only by you, or in the system's keyring.
+/// request. It is stored in credentials.toml, readable only by you.
 ///
 /// A key belongs to the base URL that it was stored for. Before another base URL replaces that of
 /// the profile, and with it the key, a question is asked; without a terminal, --yes is needed.
@@ -39,9 +39,6 @@ pub struct Login {
         default_value = "email"
     )]
     service: ServiceName,
-    /// Store the key in the system's keyring, not in a file
-    #[arg(long)]
-    keyring: bool,
 }
 
 impl Login {
@@ -92,16 +89,7 @@ impl Login {
             profiles.set_active(Some(profile));
         }
         let mut credentials = settings.credentials()?;
-        let timeout = settings.keyring_timeout();
-        if self.keyring {
-            keyring::set(profile, service, &key, timeout)?;
-            credentials.set_key(profile, service, &url, None);
-        } else {
-            if credentials.in_keyring(profile, service) {
-                keyring::forget(profile, service, timeout)?;
-            }
-            credentials.set_key(profile, service, &url, Some(&key));
-        }
+        credentials.set_key(profile, service, &url, &key);
         credentials.save()?;
         profiles.save()?;
 
@@ -119,20 +107,15 @@ impl Login {
             key: key.to_string(),
             mode: key.mode(),
             organization: organization.map(|(id, _)| id),
-            credentials: if self.keyring { "keyring" } else { &path },
+            credentials: &path,
         };
         context.out.done(&sentence, &output)?;
-        if self.keyring {
-            context.out.hint("stored the key in the system's keyring");
-        } else {
-            context.out.hint(&format!("stored the key in {path}"));
-        }
+        context.out.hint(&format!("stored the key in {path}"));
         Ok(())
     }
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct LoggedIn<'a> {
     profile: &'a str,
     service: ServiceName,
@@ -142,7 +125,7 @@ pub struct LoggedIn<'a> {
     #[schemars(extend("enum" = ["live", "test", null]))]
     mode: Option<&'static str>,
     organization: Option<String>,
-    /// The file with the key, or `keyring`.
+    /// The file with the key.
     credentials: &'a str,
 }
 
@@ -157,8 +140,7 @@ async fn confirm_replacement(
     let Some(stored) = settings.replaced_url(service, url)? else { return Ok(()) };
     let profile = &settings.profile.value;
     let credentials = settings.credentials()?;
-    let has_key =
-        credentials.in_keyring(profile, service) || credentials.key(profile, service)?.is_some();
+    let has_key = credentials.key(profile, service)?.is_some();
     let and_key = if has_key { " and its key" } else { "" };
     let replaced = format!(
         "profile `{profile}` uses the {service} service at {stored}; this login replaces that \
@@ -285,10 +267,6 @@ impl Logout {
             Some(service) => vec![Service::from(service)],
             None => vec![Service::Email, Service::Extraction],
         };
-        let timeout = context.settings.keyring_timeout();
-        for service in services.iter().filter(|s| credentials.in_keyring(profile, **s)) {
-            keyring::forget(profile, *service, timeout)?;
-        }
         let forgotten = services
             .into_iter()
             .filter(|service| credentials.forget(profile, *service))
@@ -308,7 +286,6 @@ impl Logout {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct LoggedOut<'a> {
     profile: &'a str,
     /// The services whose keys were deleted.

@@ -27,7 +27,6 @@ pub struct Man {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ManualPage<'a> {
     name: &'static str,
     /// In roff.
@@ -35,7 +34,6 @@ pub struct ManualPage<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ManualPages {
     /// Where one page of each command was written.
     directory: String,

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-use crate::settings::{keyring, unknown_profile};
+use crate::settings::unknown_profile;
 
 group! {
     pub enum Command {
@@ -52,9 +52,6 @@ impl List {
             .iter()
             .map(|name| {
                 let key = |service| {
-                    if credentials.in_keyring(name, service) {
-                        return Ok(Some("(in the system's keyring)".to_owned()));
-                    }
                     Ok::<_, Failure>(credentials.key(name, service)?.map(|key| key.to_string()))
                 };
                 Ok(ShownProfile {
@@ -74,7 +71,6 @@ impl List {
 
 /// A profile. Its keys are masked.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct ShownProfile<'a> {
     name: &'a str,
     active: bool,
@@ -112,7 +108,6 @@ impl Use {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct DefaultProfile<'a> {
     profile: &'a str,
 }
@@ -140,11 +135,6 @@ impl Remove {
         confirm(context, &format!("Remove profile `{}` and its keys?", self.name)).await?;
         let _lock = settings.lock()?;
         let (mut profiles, mut credentials) = (settings.profiles()?, settings.credentials()?);
-        for service in [Service::Email, Service::Extraction] {
-            if credentials.in_keyring(&self.name, service) {
-                keyring::forget(&self.name, service, settings.keyring_timeout())?;
-            }
-        }
         if credentials.remove(&self.name) {
             credentials.save()?;
         }
@@ -162,7 +152,6 @@ impl Remove {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct RemovedProfile<'a> {
     profile: &'a str,
     removed: bool,

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use svc_sdk::Service;
 use webhook_verify::Secret;
 
@@ -19,7 +18,7 @@ use crate::failure::Failure;
 use crate::input::at::{self, Direction};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::{any_of, of};
-use crate::recorded::{Entry, RecordedDelivery, Records, received_at};
+use crate::recorded::{Entry, RecordedDelivery, Records};
 use crate::signing::{given_or_profile_secret, usable, without_line_end};
 use crate::urls::check_url;
 
@@ -38,8 +37,7 @@ const RECORDED: View = View(&[
     Column::text("EVENT", "/event"),
     Column::new("RECEIVED", "/received_at", Show::Time),
     Column::id("EVENT ID", "/event_id").droppable(),
-    Column::text("FORWARDED TO", "/to").droppable(),
-    Column::prose("PROBLEM", "/problem"),
+    Column::text("FORWARDED TO", "/forwarded_to").droppable(),
 ]);
 
 /// Deliver recorded webhooks to an application again
@@ -49,7 +47,7 @@ const RECORDED: View = View(&[
 /// delivered once. A failed delivery or a corrupt record does not stop the others. The exit code is
 /// 10 if a response is not 2xx.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<Recorded>>]) }).with_scope("none (sends to the application only)"))]
+#[command(add = changes(&[], || { any_of(&[of::<Vec<Replayed>>, of::<Vec<RecordedDelivery>>]) }).with_scope("none (sends to the application only)"))]
 #[command(after_long_help = "\
 Examples:
   svc replay --list --since 1d
@@ -66,11 +64,10 @@ pub struct Replay {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "ids")]
     since: Option<String>,
     /// List the recorded deliveries, newest last
+    ///
+    /// In JSON with headers and body (Base64). --dry-run shows what is delivered.
     #[arg(long, conflicts_with_all = ["to", "secret_file", "ids"])]
     list: bool,
-    /// Show recorded deliveries with headers and body
-    #[arg(long, conflicts_with_all = ["to", "secret_file", "list"])]
-    show: bool,
     /// URL of the application [default: the original one]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
@@ -84,7 +81,7 @@ impl Replay {
         if let Some(to) = &self.to {
             check_url("--to", to)?;
         }
-        if self.ids.is_empty() && self.since.is_none() && !self.list && !self.show {
+        if self.ids.is_empty() && self.since.is_none() && !self.list {
             return Err(Failure::usage("nothing to replay is named")
                 .hint("give the ids of deliveries, or --since TIME: svc replay --since 10m"));
         }
@@ -96,8 +93,16 @@ impl Replay {
                 .map(|id| records.get(id).map(|record| (record.id.clone(), Ok(record))))
                 .collect::<Result<_, _>>()?,
         };
-        if self.list || self.show {
-            return self.show(context, &entries);
+        if self.list {
+            let mut readable = Vec::new();
+            for (_, record) in entries {
+                match record {
+                    Ok(record) => readable.push(record),
+                    Err(failure) => context.out.warning(&failure.details().message),
+                }
+            }
+            let none = "no deliveries are recorded; svc listen records them";
+            return context.out.list(&readable, RECORDED, none);
         }
         if self.since.is_some() {
             remove_repeated(context, &mut entries);
@@ -200,34 +205,6 @@ impl Replay {
         delivery.sign(service, &secret);
         Ok(delivery)
     }
-
-    /// Prints recorded deliveries: one line for each, or all of it.
-    fn show(&self, context: &Context, entries: &[Entry]) -> Result<(), Failure> {
-        if self.show && context.out.is_table() && !entries.is_empty() {
-            for (index, entry) in entries.iter().enumerate() {
-                context.out.raw(if index > 0 { "\n" } else { "" })?;
-                context.out.one(&Recorded::of(entry), RECORDED)?;
-                if let (_, Ok(record)) = entry {
-                    show_message(context, record)?;
-                }
-            }
-        } else {
-            let mut shown = entries.iter().map(Recorded::of).collect::<Vec<_>>();
-            if self.show {
-                for (shown, (_, record)) in shown.iter_mut().zip(entries) {
-                    shown.message = record.as_ref().ok().map(Message::of).transpose()?;
-                }
-            }
-            let none = "no deliveries are recorded; svc listen records them";
-            context.out.list(&shown, RECORDED, none)?;
-        }
-        match entries.iter().filter(|(_, record)| record.is_err()).count() {
-            0 => {}
-            1 => context.out.warning("1 record cannot be read"),
-            corrupt => context.out.warning(&format!("{corrupt} records cannot be read")),
-        }
-        Ok(())
-    }
 }
 
 /// Keeps the newest attempt of each event.
@@ -263,7 +240,6 @@ fn recorded_secret(record: &RecordedDelivery, path: &std::path::Path) -> Result<
 
 /// The result of a delivery.
 #[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Replayed {
     /// The id of the record.
     id: String,
@@ -271,73 +247,6 @@ pub struct Replayed {
     event_id: Option<String>,
     to: Option<String>,
     status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
     duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     problem: Option<String>,
-}
-
-/// A record, with --list or --show.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Recorded<'a> {
-    id: &'a str,
-    received_at: Option<String>,
-    #[schemars(extend("enum" = ["email", "extraction", null]))]
-    service: Option<&'a str>,
-    event: Option<&'a str>,
-    event_id: Option<&'a str>,
-    to: Option<&'a str>,
-    #[serde(flatten)]
-    message: Option<Message<'a>>,
-    /// Why the record cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    problem: Option<&'a str>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Message<'a> {
-    headers: &'a [(String, String)],
-    /// The body, as text if it is not JSON.
-    body: Value,
-}
-
-impl<'a> Recorded<'a> {
-    fn of(entry: &'a Entry) -> Self {
-        let at = received_at(entry).map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true));
-        let common = Self { id: &entry.0, received_at: at, ..Self::default() };
-        match &entry.1 {
-            Ok(record) => Self {
-                service: Some(&record.service),
-                event: record.event.as_deref(),
-                event_id: record.event_id.as_deref(),
-                to: record.forwarded_to.as_deref(),
-                ..common
-            },
-            Err(failure) => Self { problem: Some(&failure.details().message), ..common },
-        }
-    }
-}
-
-impl<'a> Message<'a> {
-    fn of(record: &'a RecordedDelivery) -> Result<Self, Failure> {
-        let body = record.body()?;
-        let body =
-            serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
-        Ok(Self { headers: &record.headers, body })
-    }
-}
-
-/// Prints the headers and the body as in an HTTP message.
-fn show_message(context: &Context, record: &RecordedDelivery) -> Result<(), Failure> {
-    let Message { headers, body } = Message::of(record)?;
-    let headers = headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
-    let body = match body {
-        Value::String(text) => text,
-        json => format!("{json:#}"),
-    };
-    context.out.raw_data(&format!("\n{}\n{body}\n", headers.collect::<String>()))
 }

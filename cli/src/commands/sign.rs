@@ -51,7 +51,6 @@ impl Sign {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Output<'a> {
     header: &'static str,
     signature: &'a str,

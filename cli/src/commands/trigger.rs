@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::command_spec::changes;
-#[cfg(feature = "sandbox")]
 use crate::commands::sandbox::simulate::happen;
 use crate::complete::at_file;
 use crate::context::Context;
@@ -92,7 +91,6 @@ impl Trigger {
         for change in &self.set {
             set(&mut body, change)?;
         }
-        #[cfg(feature = "sandbox")]
         if context.settings.sandbox
             && self.payload.is_none()
             && !(context.settings.dry_run && self.to.is_some())
@@ -147,7 +145,6 @@ impl Trigger {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Triggered<'a> {
     id: Option<&'a Value>,
     event: Option<&'a Value>,

@@ -10,7 +10,7 @@ use webhook_verify::{Rejection, Signature, Verifier};
 
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::diagnose::{Case, Diagnosis, Mistake};
+use crate::diagnose::{Mistake, OLD_SECRET, OTHER_SCHEME_SECRET, diagnose};
 use crate::failure::Failure;
 use crate::output_schema::of;
 use crate::signing::{read_secret, scheme, usable};
@@ -89,7 +89,6 @@ impl From<Service> for ServiceName {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Output {
     verified: bool,
 }
@@ -112,10 +111,11 @@ impl Verify {
         match verified {
             Ok(_) => context.out.done("the signature matches", &Output { verified: true }),
             Err(error) => {
-                let case = Case::new(service, value.as_bytes(), &body, &secret)
-                    .secrets(Mistake::OldSecret, &old)
-                    .secrets(Mistake::OtherSchemeSecret, &other);
-                Err(explained(error, &case.diagnose()))
+                let old = old.iter().map(|secret| (&OLD_SECRET, secret.as_slice()));
+                let other = other.iter().map(|secret| (&OTHER_SCHEME_SECRET, secret.as_slice()));
+                let others = old.chain(other).collect::<Vec<_>>();
+                let mistakes = diagnose(service, value.as_bytes(), &body, &secret, &others);
+                Err(explained(error, &mistakes))
             }
         }
     }
@@ -139,19 +139,11 @@ fn header_value(service: webhook_verify::Service, signature: &str) -> Result<&st
 }
 
 /// The failure with its explanation and advice.
-fn explained(error: Rejection, diagnosis: &Diagnosis) -> Failure {
+fn explained(error: Rejection, mistakes: &[&Mistake]) -> Failure {
     let mut failure = Failure::check(error.to_string()).code("signature_mismatch");
-    let (found, advice): (Vec<_>, Vec<_>) = match diagnosis {
-        Diagnosis::Explained(mistakes) => {
-            mistakes.iter().map(|m| ((m.code(), m.to_string()), m.advice())).unzip()
-        }
-        Diagnosis::Unexplained(hints) => {
-            hints.iter().map(|h| ((h.code(), h.to_string()), h.advice())).unzip()
-        }
-        Diagnosis::Verifies => Default::default(),
-    };
-    let fields = found.into_iter().map(|(code, description)| (code.to_owned(), description));
-    failure.details_mut().fields.extend(fields);
+    let field = |mistake: &&Mistake| (mistake.code.to_owned(), mistake.description.to_owned());
+    failure.details_mut().fields.extend(mistakes.iter().map(field));
+    let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
     failure.hint(match advice.is_empty() {
         false => advice.join("\n"),
         true => "either another secret was used (try --old-secret-file and --other-secret-file), \

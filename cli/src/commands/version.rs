@@ -35,7 +35,6 @@ impl Version {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct VersionInfo {
     version: &'static str,
     /// Of a release; null if built from source.

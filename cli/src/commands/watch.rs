@@ -5,7 +5,6 @@ use clap::Args;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
-#[cfg(feature = "sandbox")]
 use crate::output_schema::{described, of};
 
 /// Watch requests, emails, deliveries and attempts as they happen
@@ -26,26 +25,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    #[cfg(feature = "sandbox")]
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         super::sandbox::follow::follow(context, self.organization.as_deref(), |_| true).await
     }
-
-    /// Fails: this build does not include the sandbox.
-    #[cfg(not(feature = "sandbox"))]
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let _ = self.organization;
-        crate::sandbox::Sandbox::attach(&context.settings).await.map(drop)
-    }
 }
 
-#[cfg(feature = "sandbox")]
 fn output() -> serde_json::Value {
     use svc_reference_server::client::Notification;
     described("one line each: `ready`, then whatever changes", of::<Notification>)
-}
-
-#[cfg(not(feature = "sandbox"))]
-fn output() -> serde_json::Value {
-    true.into()
 }

@@ -1,11 +1,9 @@
 //! The `svc webhooks` commands: endpoints for email events.
 
-pub mod rotate;
-
 use clap::Args;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation, Service};
+use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
@@ -25,7 +23,6 @@ group! {
         List(ListAll<Webhook>),
         Get(Get<Webhook>),
         Update(Update),
-        Rotate(rotate::Rotate<Webhook>),
         Delete(Delete<Webhook>),
         Test(Test),
     }
@@ -69,17 +66,6 @@ impl Resource for Webhook {
     fn schema() -> Value {
         webhook()
     }
-}
-
-impl rotate::WithSecret for Webhook {
-    const SERVICE: Service = Service::Email;
-    const SECRET: &'static str = "signingSecret";
-    const ROTATES: &'static [Operation] = &[
-        Operation::WebhooksList,
-        Operation::WebhooksCreate,
-        Operation::WebhooksUpdate,
-        Operation::WebhooksDelete,
-    ];
 }
 
 /// Create a webhook; its signing secret is shown only once

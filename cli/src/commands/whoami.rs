@@ -116,14 +116,9 @@ impl Whoami {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Identity<'a> {
     profile: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Extraction")]
     extraction: Option<Extraction>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Email")]
     email: Option<Email>,
 }
 
@@ -140,7 +135,6 @@ struct Extraction {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 struct Email {
     url: String,
     /// The documented prefix; the rest is masked.

@@ -79,7 +79,6 @@ async fn of_list(context: &Context, names: Names<'_>) -> Option<Vec<Found>> {
     Some(named(all, |found| (found.target.id, found.target.name)))
 }
 
-#[cfg(feature = "sandbox")]
 async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Found>> {
     use crate::control::{client, send};
 
@@ -117,21 +116,13 @@ async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Foun
     })
 }
 
-#[cfg(not(feature = "sandbox"))]
-async fn values_of_sandbox(_: &Context, _: Values) -> Option<Vec<Found>> {
-    None
-}
-
 /// Whether the base URL and key are configured, and the key can be read without a prompt.
 fn is_usable_without_prompt(context: &Context, service: Service) -> bool {
     let settings = &context.settings;
     settings.url(service).is_some()
         && match &settings.key_file {
             Some(path) => settings.path(path).is_file(),
-            None => {
-                settings.is_in_keyring(service).is_ok_and(|in_keyring| !in_keyring)
-                    && settings.stored_key(service).is_ok_and(|key| key.is_some())
-            }
+            None => settings.stored_key(service).is_ok_and(|key| key.is_some()),
         }
 }
 

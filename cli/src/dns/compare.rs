@@ -8,7 +8,6 @@ use super::Dns;
 
 /// A record that a domain needs.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Record<'a> {
     kind: Option<&'a str>,
     #[serde(rename = "type")]
@@ -30,21 +29,8 @@ impl<'a> From<&'a DnsRecord> for Record<'a> {
     }
 }
 
-impl Record<'_> {
-    /// Whether the service says that this is the record of a purpose, such as `spf`.
-    pub fn is_for(&self, purpose: &str) -> bool {
-        self.kind == Some(purpose)
-    }
-
-    /// The purpose or the type of the record, for people.
-    pub fn title(&self) -> String {
-        self.kind.or(self.record_type).unwrap_or("DNS").to_uppercase()
-    }
-}
-
 /// A record and what DNS returns for it.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Row<'a> {
     #[serde(flatten)]
     pub record: Record<'a>,

@@ -18,7 +18,6 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// As [`parse`], for an address to listen on: `:PORT` stands for all IPv4 addresses.
-#[cfg(feature = "sandbox")]
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     match text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
         Some(port) => Ok(SocketAddr::from(([0, 0, 0, 0], port))),

@@ -1,6 +1,5 @@
 //! Where `svc` keeps its files.
 
-#[cfg(feature = "sandbox")]
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -14,7 +13,6 @@ use super::env::Env;
 const UNKNOWN_HOME: &str = "/dev/null/unknown home directory, set HOME";
 
 /// Whether a path stands for one in an unknown home directory.
-#[cfg(feature = "sandbox")]
 pub fn is_unknown(path: &Path) -> bool {
     path.starts_with(UNKNOWN_HOME)
 }

@@ -159,9 +159,6 @@ impl UnknownEntry {
     }
 }
 
-/// In place of a key: where it is stored.
-const KEYRING: &str = "keyring";
-
 /// `credentials.toml`: the keys of each profile, each with the base URL that it was stored for.
 impl ProfileFile {
     /// Reads the file, which other users must not be able to read.
@@ -188,29 +185,19 @@ impl ProfileFile {
         self.text(profile, &format!("{service}_key_url"))
     }
 
-    /// Whether a profile's key for a service is in the system's keyring.
-    pub fn in_keyring(&self, profile: &str, service: Service) -> bool {
-        self.text(profile, &format!("{service}_key_in")) == Some(KEYRING)
-    }
-
-    /// Stores a profile's key for a service at this base URL. `None`: it is in the system's keyring.
-    pub fn set_key(&mut self, profile: &str, service: Service, url: &str, key: Option<&Key>) {
-        self.forget(profile, service);
-        match key {
-            Some(key) => self.set(profile, &format!("{service}_key"), key.expose()),
-            None => self.set(profile, &format!("{service}_key_in"), KEYRING),
-        }
+    /// Stores a profile's key for a service at this base URL.
+    pub fn set_key(&mut self, profile: &str, service: Service, url: &str, key: &Key) {
+        self.set(profile, &format!("{service}_key"), key.expose());
         self.set(profile, &format!("{service}_key_url"), url);
     }
 
-    /// Removes a profile's key for a service, or its location. Returns whether there was one.
+    /// Removes a profile's key for a service. Returns whether there was one.
     pub fn forget(&mut self, profile: &str, service: Service) -> bool {
         let all = self.document.get_mut("profiles");
         let table = all.and_then(|all| all.get_mut(profile)?.as_table_like_mut());
         table.is_some_and(|table| {
             table.remove(&format!("{service}_key_url"));
-            let key = table.remove(&format!("{service}_key"));
-            table.remove(&format!("{service}_key_in")).or(key).is_some()
+            table.remove(&format!("{service}_key")).is_some()
         })
     }
 }
@@ -327,7 +314,7 @@ mod tests {
         let path = dir.join("credentials.toml");
         let mut credentials = ProfileFile::credentials(&dir).expect("empty");
         let key = Key::parse("mk_test_x", "a test").expect("a key");
-        credentials.set_key("default", Service::Email, "http://x", Some(&key));
+        credentials.set_key("default", Service::Email, "http://x", &key);
         credentials.save().expect("saved");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         let again = ProfileFile::credentials(&dir).expect("read");
@@ -340,23 +327,16 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_either_in_the_file_or_in_the_keyring() {
+    fn a_key_goes_with_its_base_url() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut credentials = ProfileFile::credentials(dir.path()).expect("empty");
         let key = Key::parse("mk_test_x", "a test").expect("a key");
-        let stored = |credentials: &ProfileFile| {
-            let key = credentials.key("a", Service::Email).expect("read");
-            (key.is_some(), credentials.in_keyring("a", Service::Email))
-        };
-        credentials.set_key("a", Service::Email, "http://x", Some(&key));
-        assert_eq!(stored(&credentials), (true, false));
-        credentials.set_key("a", Service::Email, "http://x", None);
-        assert_eq!(stored(&credentials), (false, true));
-        credentials.set_key("a", Service::Email, "http://x", Some(&key));
-        assert_eq!(stored(&credentials), (true, false));
-        credentials.set_key("a", Service::Email, "http://x", None);
+        credentials.set_key("a", Service::Email, "http://x", &key);
+        assert!(credentials.key("a", Service::Email).expect("read").is_some());
         assert!(credentials.forget("a", Service::Email));
-        assert_eq!(stored(&credentials), (false, false));
+        assert!(credentials.key("a", Service::Email).expect("read").is_none());
+        assert_eq!(credentials.key_url("a", Service::Email), None);
+        assert!(!credentials.forget("a", Service::Email));
     }
 
     #[test]

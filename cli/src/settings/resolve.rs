@@ -14,7 +14,7 @@ use super::directories::{directories, state_directory};
 use super::env::{Env, key_variables};
 use super::files::{self, DEFAULT_PROFILE, UnknownEntry};
 use super::table::{SETTINGS, Setting};
-use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies, keyring};
+use super::{GlobalFlags, Guard, Key, ProfileFile, Proxies};
 use crate::command_line;
 use crate::failure::{Failure, Kind};
 use crate::input::{duration, switch};
@@ -327,7 +327,6 @@ impl Settings {
     }
 
     /// A variable of the environment or of the file of `--env-file`, which must not be empty.
-    #[cfg(feature = "sandbox")]
     pub fn variable(&self, name: &'static str) -> Result<Option<Sourced<String>>, Failure> {
         variable(&self.env, &self.env_file, name)
     }
@@ -360,9 +359,6 @@ impl Settings {
                     Failure::input(format!("{source}: {}: {error}", path.display()))
                 })?;
                 (Some(Key::parse(&text, &source.to_string())?), source)
-            }
-            None if self.is_in_keyring(service)? => {
-                (Some(keyring::get(profile, service, self.keyring_timeout())?), &Source::Profile)
             }
             None => (self.credentials()?.key(profile, service)?, &Source::Profile),
         };
@@ -414,17 +410,6 @@ impl Settings {
     /// Whether an option or the environment overrides the profile's key for a service.
     pub fn is_key_overridden(&self, service: Service) -> bool {
         self.key_file.is_some() || self.keys[index(service)].is_some()
-    }
-
-    /// Whether the key for a service is in the system's keyring.
-    pub fn is_in_keyring(&self, service: Service) -> Result<bool, Failure> {
-        Ok(self.keys[index(service)].is_none()
-            && self.credentials()?.in_keyring(&self.profile.value, service))
-    }
-
-    /// Time limit for the system's keyring.
-    pub fn keyring_timeout(&self) -> Duration {
-        self.timeout.value.min(keyring::UNLOCK_TIMEOUT)
     }
 
     /// Fails if the selected profile does not exist. Only `svc login` accepts a new one.

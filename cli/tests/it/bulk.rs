@@ -297,6 +297,7 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
 #[test]
 fn a_file_name_is_not_sent_as_the_text() {
     let home = Home::new();
+    home.file("body.html", "<p>Hi</p>");
     home.file("people.csv", "email\nada@example.test\n");
     let args = ["--sandbox", "bulk", "send", "people.csv", "--from", "hello@sandbox.test"];
     let run = home.run(&[&args[..], &["--subject", "Hi", "--text", "body.html", "--yes"]].concat());

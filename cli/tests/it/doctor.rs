@@ -140,42 +140,6 @@ fn an_unusable_configuration_is_a_problem_with_a_next_step() {
     }
 }
 
-/// The checks of the webhooks need no DNS settings.
-#[cfg(target_os = "linux")]
-#[test]
-fn unreadable_dns_settings_leave_the_other_checks() {
-    use std::io::Write as _;
-    let home = Home::new();
-    let settings = home.file("resolv.conf", "nameserver nowhere\n");
-    let both = r#"[{"id":"x_1","name":"shop.test","url":"http://127.0.0.1:9/x","active":true}]"#;
-    let service = Service::always(200, both);
-    // Only this process sees these settings.
-    let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
-    let svc = home.command(&["doctor"]);
-    let run = std::process::Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, &settings])
-        .arg(svc.get_program())
-        .args(svc.get_args())
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .envs(svc.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .env("SVC_EMAIL_URL", service.url())
-        .env("SVC_EMAIL_KEY", "mk_test_x")
-        .output();
-    let run = match run.map(Run::of) {
-        Ok(run) if !run.stdout.is_empty() => run,
-        other => {
-            let notice = format!("NOT RUN: no mount namespace of its own ({other:?})\n");
-            std::io::stderr().write_all(notice.as_bytes()).expect("written");
-            return;
-        }
-    };
-    assert_eq!(finding(&run, "records of the domains")["status"], "unknown", "{run:?}");
-    let next = finding(&run, "records of the domains")["next"].clone();
-    assert_eq!(next, "correct the system's DNS settings, such as /etc/resolv.conf");
-    assert_eq!(finding(&run, "webhook x_1")["status"], "warning", "{run:?}");
-}
-
 /// The response comes from another server, or the service is unavailable. In both cases the key was
 /// not checked, so nothing is reported about it.
 #[test]

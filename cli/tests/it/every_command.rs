@@ -7,7 +7,7 @@ use svc_cli::{CommandSpec, commands};
 use crate::support::{Home, Run, Service};
 
 /// A command line for each command that calls a documented operation.
-const LINES: [&str; 35] = [
+const LINES: [&str; 33] = [
     "emails send --from a@b.test --to c@d.test --subject s --text t",
     "emails batch emails.json",
     "emails get x",
@@ -34,14 +34,12 @@ const LINES: [&str; 35] = [
     "webhooks list",
     "webhooks get x",
     "webhooks update x --active true",
-    "webhooks rotate x --yes",
     "webhooks delete x --yes",
     "webhooks test x",
     "extraction me",
     "extraction webhooks create https://x.test --event extraction.completed",
     "extraction webhooks list",
     "extraction webhooks get x",
-    "extraction webhooks rotate x --yes",
     "extraction webhooks delete x --yes",
 ];
 

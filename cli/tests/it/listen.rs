@@ -1,7 +1,6 @@
 //! `svc listen` with an application as the receiver, and the commands around it.
 
 mod replay;
-mod rotation;
 mod trigger;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -347,9 +346,16 @@ fn sigterm_exits_with_success() {
 #[test]
 fn a_webhook_that_cannot_be_removed_is_reported() {
     let home = Home::new();
+    let left = r#"[{"id":"whk_0","url":"https://me.tunnel.example/svc-listen"},
+        {"id":"whk_x","url":"https://other.tunnel.example/svc-listen"},
+        {"id":"whk_y","url":"http://127.0.0.1:9/hooks"}]"#;
     let created = r#"{"id":"whk_1","signingSecret":"whsec_of_the_session"}"#;
-    let service =
-        Service::with_responses(&[http_response(201, "", created), http_response(403, "", "{}")]);
+    let service = Service::with_responses(&[
+        http_response(200, "", left),
+        http_response(204, "", ""),
+        http_response(201, "", created),
+        http_response(403, "", "{}"),
+    ]);
     let key = home.file("key", "mk_test_x");
     let args = ["--email-url", &service.url(), "--key-file", &key, "listen", "--route"];
     let route = "email.*=http://127.0.0.1:9/x";
@@ -362,10 +368,11 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
     let requests = service.requests();
-    let registration: Value = serde_json::from_str(body(&requests[0])).expect("JSON");
-    assert_eq!(registration["url"], "https://me.tunnel.example/");
+    assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "), "{requests:?}");
+    let registration: Value = serde_json::from_str(body(&requests[2])).expect("JSON");
+    assert_eq!(registration["url"], "https://me.tunnel.example/svc-listen");
     assert_eq!(registration["events"].as_array().map(Vec::len), Some(6), "no opens, no clicks");
-    assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
+    assert!(requests[3].starts_with("DELETE /api/v1/webhooks/whk_1 "), "{requests:?}");
 }
 
 /// A webhook of an application that is not running stays.
@@ -411,7 +418,6 @@ fn a_webhook_of_a_killed_session_is_deleted() {
     assert_eq!(webhooks(), [next.ready["webhook"].clone()]);
     let run = next.interrupt();
     assert!(run.stderr.contains(&format!("deleted webhook {id} (http://127.0.0.1:")), "{run:?}");
-    assert_eq!(std::fs::read_dir(home.path("data/svc/listen")).expect("read").count(), 0);
 }
 
 /// The application keeps its secret from session to session.
@@ -461,6 +467,7 @@ fn a_profile_has_one_secret() {
 fn a_webhook_without_a_secret_is_removed() {
     let home = Home::new();
     let service = Service::with_responses(&[
+        http_response(200, "", "[]"),
         http_response(201, "", r#"{"id":"whk_1"}"#),
         http_response(204, "", ""),
     ]);
@@ -475,7 +482,7 @@ fn a_webhook_without_a_secret_is_removed() {
         "https://me.tunnel.example",
     ]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
-    assert!(service.requests()[1].starts_with("DELETE "));
+    assert!(service.requests()[2].starts_with("DELETE "));
 }
 
 #[test]

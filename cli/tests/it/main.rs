@@ -14,7 +14,6 @@ mod every_command;
 mod examples;
 mod help;
 #[cfg(unix)]
-mod keyring;
 mod listen;
 mod names;
 mod options;

@@ -212,6 +212,7 @@ fn a_file_at_the_prompt_for_the_text_is_read_or_asked_for_again() {
     let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY", "mk_test_x"), ("NO_COLOR", "1")];
     let home = Home::new();
     let file = format!("@{}", home.file("note.txt", "The content"));
+    home.file("body.html", "<p>Hi</p>");
     let args = ["emails", "send", "--from", "a@b.test", "--to", "c@d.test", "--subject", "Hi"];
     let mut terminal = Terminal::start(&home, &args, &env, 80);
     terminal.until("Text: ");

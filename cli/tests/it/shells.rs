@@ -7,13 +7,14 @@ use std::io::{self, Write as _};
 use std::process::Command;
 
 use crate::pty::Terminal;
-use crate::support::{Home, Run};
+use crate::support::{Home, Run, Serving};
 
 /// A home directory with the completion script of a shell, and a sandbox with an audience.
 struct Shell {
     home: Home,
     name: &'static str,
     audience: String,
+    _serving: Serving,
 }
 
 impl Shell {
@@ -34,10 +35,11 @@ impl Shell {
         let completions = home.run(&["completions", name]).stdout;
         let before = std::fs::read_to_string(home.path(script)).unwrap_or_default();
         home.file(script, before + &completions);
+        let serving = Serving::start(&home);
         let audience = home.sandbox_json(&["audiences", "create", "Readers"]);
         let audience = audience["id"].as_str().expect("an id").to_owned();
         home.file("mail.html", "<p>");
-        Some(Self { home, name, audience })
+        Some(Self { home, name, audience, _serving: serving })
     }
 
     /// The shell with an empty environment except for PATH.

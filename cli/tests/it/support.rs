@@ -26,6 +26,26 @@ pub struct Home {
     dir: tempfile::TempDir,
 }
 
+/// A sandbox that serves until it is dropped.
+pub struct Serving(Child);
+
+impl Serving {
+    pub fn start(home: &Home) -> Self {
+        let mut child = home.spawn(&["sandbox", "serve", "--addr", "127.0.0.1:0"]);
+        let mut ready = String::new();
+        let mut stdout = BufReader::new(child.stdout.as_mut().expect("piped"));
+        stdout.read_line(&mut ready).expect("it serves");
+        Self(child)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Run {

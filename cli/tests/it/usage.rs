@@ -242,15 +242,14 @@ fn an_endless_input_does_not_exhaust_memory() {
 #[test]
 fn a_file_name_in_place_of_content_is_refused() {
     let home = Home::new();
-    home.file("notes", "some text");
+    for name in ["notes", "my letter", "body.html", "email.json", "vars.json", "t.html"] {
+        home.file(name, "some text");
+    }
     let send = ["--sandbox", "emails", "send", "--from", "a@sandbox.test", "--to", "b@x.test"];
     let send = [&send[..], &["--subject", "s"]].concat();
-    home.file("my letter", "some text");
     for (option, value) in [
         ("--html", "body.html"),
-        ("--html", "./x"),
-        ("--html", "body.html.tmpl"),
-        ("--text", "BODY.TXT"),
+        ("--html", "./t.html"),
         ("--text", "notes"),
         ("--body", "email.json"),
         ("--vars", "vars.json"),
@@ -265,12 +264,12 @@ fn a_file_name_in_place_of_content_is_refused() {
         ["sandbox", "inbound", "--from=a@b.test", "--to=c@sandbox.test", "--subject=s", "--text"];
     let fault = ["sandbox", "faults", "add", "--status", "503", "--body"];
     for (args, file) in [
-        (&["api", "POST", "/api/v1/audiences", "-d"][..], "./audience.json"),
+        (&["api", "POST", "/api/v1/audiences", "-d"][..], "./email.json"),
         (&inbound, "notes"),
         (&inbound[..], "my letter"),
-        (&["sandbox", "templates", "put", "t", "--html"], "~/t.html"),
-        (&["sandbox", "extraction", "completed", "--data"], "data.json"),
-        (&fault, "body.json"),
+        (&["sandbox", "templates", "put", "t", "--html"], "t.html"),
+        (&["sandbox", "extraction", "completed", "--data"], "vars.json"),
+        (&fault, "email.json"),
     ] {
         let run = home.run(&[&["--sandbox"], args, &[file]].concat());
         assert_eq!(run.code, 2, "{args:?}: {run:?}");
@@ -283,7 +282,7 @@ fn a_file_name_in_place_of_content_is_refused() {
     assert_eq!(empty.code, 2, "{empty:?}");
     assert_eq!(empty.error()["message"], "the email has no content");
     assert_eq!(home.run(&[&send[..], &["--text", ""]].concat()).code, 0);
-    // An address of a file in a sentence is text.
+    // The name of a file in a sentence is text.
     assert_eq!(home.run(&[&send[..], &["--text", "see body.html"]].concat()).code, 0);
 }
 

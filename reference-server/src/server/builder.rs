@@ -218,16 +218,6 @@ impl Builder {
         Ok(self)
     }
 
-    /// Sets whether [`find_running`](crate::find_running) can find this server.
-    /// Default: `true`.
-    ///
-    /// Disable it for a server that stops again in a moment and that other processes
-    /// should not start to use.
-    pub fn discoverable(mut self, discoverable: bool) -> Self {
-        self.settings.discoverable = discoverable;
-        self
-    }
-
     /// Lets [`find_running`](crate::find_running) find a server without a data directory: by this
     /// directory, in which it keeps its address and no data.
     ///

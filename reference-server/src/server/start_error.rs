@@ -16,8 +16,7 @@ pub enum StartError {
     InUse {
         /// The data directory.
         directory: PathBuf,
-        /// The other server, or `None` if it is still starting or is not
-        /// [discoverable](crate::Builder::discoverable).
+        /// The other server, or `None` if it is still starting.
         running: Option<RunningServer>,
     },
     /// The data directory cannot be used. Check that it is writable.

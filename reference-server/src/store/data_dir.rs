@@ -90,8 +90,7 @@ impl RunningServer {
 ///
 /// The lookup relies on a file lock, which the system releases when the process
 /// ends, so it does not report a server that was killed. Returns `None` if no
-/// server is running, if it is still starting, or if it is not
-/// [discoverable](crate::Builder::discoverable).
+/// server is running, or if it is still starting.
 pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let directory = data_dir.as_ref();
     let file = open_regular(&directory.join(LOCK_FILE)).ok()?;

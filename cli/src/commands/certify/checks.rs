@@ -16,8 +16,8 @@ pub(super) struct Check {
     pub(super) severity: Severity,
     /// The services whose receivers it applies to.
     pub(super) services: &'static [Service],
-    /// May contain [`TIMEOUT`], as `expected`.
-    sent: &'static str,
+    pub(super) sent: &'static str,
+    /// May contain [`TIMEOUT`].
     expected: &'static str,
     pub(super) variants: &'static [Variant],
     pub(super) judge: Judge,
@@ -47,9 +47,6 @@ pub(super) enum Judge {
     RevealsSignature,
     RefusalReason,
     ResponseTime,
-    HangUp,
-    SizeLimit,
-    BodyDeadline,
 }
 
 /// A delivery, by its differences from a good one.
@@ -111,12 +108,9 @@ pub(super) enum Key {
 const TIMEOUT: &str = "{timeout}";
 
 impl Check {
-    pub(super) fn sent(&self, service: Option<Service>) -> String {
-        self.sent.replace(TIMEOUT, shown_timeout(service))
-    }
-
-    pub(super) fn expected(&self, service: Option<Service>) -> String {
-        self.expected.replace(TIMEOUT, shown_timeout(service))
+    pub(super) fn expected(&self, service: Service) -> String {
+        let timeout = if is_timeout_documented(service) { "10 s" } else { "10 s (assumed)" };
+        self.expected.replace(TIMEOUT, timeout)
     }
 
     const fn only(self, services: &'static [Service]) -> Self {
@@ -135,10 +129,6 @@ impl Check {
 /// Whether the service's reference names [`RESPONSE_TIMEOUT`](crate::deliver::RESPONSE_TIMEOUT).
 pub(super) fn is_timeout_documented(service: Service) -> bool {
     service == Service::Email
-}
-
-fn shown_timeout(service: Option<Service>) -> &'static str {
-    if service.is_none_or(is_timeout_documented) { "10 s" } else { "10 s (assumed)" }
 }
 
 const GOOD: Variant = Variant {
@@ -332,22 +322,5 @@ pub(super) const CHECKS: &[Check] = &[
             "no accepted delivery takes more than 5 s, half of the service's timeout of {timeout}",
             Judge::ResponseTime,
         )
-        .advice(),
-    accepts(
-        "hang-up",
-        "a delivery whose sender disconnects before the response, at the latest after {timeout}, \
-         and the same delivery again",
-        &[GOOD, GOOD, GOOD],
-    )
-    .judged(
-        "2xx within 30 s of the disconnection, but not before the handler can have finished",
-        Judge::HangUp,
-    )
-    .advice(),
-    refuses("size-limit", "a forged body of 32 MiB", &[FORGED])
-        .judged("413, or any response before the whole body was sent", Judge::SizeLimit)
-        .advice(),
-    refuses("body-deadline", "a forged body, one byte each half second", &[FORGED])
-        .judged("a response or the end of the connection within 15 s", Judge::BodyDeadline)
         .advice(),
 ];

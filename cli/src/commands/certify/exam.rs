@@ -40,14 +40,6 @@ pub(super) struct Timings {
     /// Until a repeated delivery is accepted, with a pause between two attempts.
     pub(super) patience: Duration,
     pub(super) pause: Duration,
-    /// Handlers that take less time are not interrupted, because it could not be told whether they
-    /// finished before the disconnection.
-    pub(super) shortest: Duration,
-    /// How exactly the time of a handler is known.
-    pub(super) margin: Duration,
-    /// Between two bytes of a body that arrives slowly, and until the receiver has to give it up.
-    pub(super) drip: Duration,
-    pub(super) dripping: Duration,
 }
 
 impl Timings {
@@ -56,10 +48,6 @@ impl Timings {
         slow: Duration::from_secs(5),
         patience: Duration::from_secs(30),
         pause: Duration::from_secs(1),
-        shortest: Duration::from_secs(2),
-        margin: Duration::from_millis(500),
-        drip: Duration::from_millis(500),
-        dripping: Duration::from_secs(15),
     };
 }
 
@@ -201,22 +189,7 @@ impl Exam {
     }
 
     pub(super) async fn send(&self, request: &Request) -> Received {
-        self.send_within(request, self.timings.response).await
-    }
-
-    pub(super) async fn send_within(&self, request: &Request, within: Duration) -> Received {
-        let body = request.delivery.body.clone().into();
-        self.send_body(request, body, within).await
-    }
-
-    /// Sends another body in place of the request's.
-    pub(super) async fn send_body(
-        &self,
-        request: &Request,
-        body: reqwest::Body,
-        within: Duration,
-    ) -> Received {
-        match self.deliverer.post_body(&request.delivery, body, within).await {
+        match self.deliverer.post(&request.delivery, self.timings.response).await {
             Ok(response) => {
                 let received = Received(Ok(response));
                 if let (true, Received(Ok(response))) = (received.is_accepted(), &received) {
@@ -257,36 +230,27 @@ impl Exam {
     }
 }
 
-/// The result of a check.
+/// What a check found: what the receiver did.
 #[derive(Debug)]
-pub(super) struct Finding {
-    pub(super) verdict: Verdict,
-    /// What the receiver did.
-    pub(super) received: String,
-    /// The body of the request that did not pass.
-    pub(super) body: Option<Bytes>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Passed,
-    NotPassed,
+pub(super) enum Finding {
+    Passed(String),
+    /// With the body of the request.
+    NotPassed(String, Bytes),
     /// The check could not tell.
-    Skipped,
+    Skipped(String),
 }
 
 impl Finding {
     pub(super) fn passed(received: impl fmt::Display) -> Self {
-        Self { verdict: Verdict::Passed, received: received.to_string(), body: None }
+        Self::Passed(received.to_string())
     }
 
     pub(super) fn not_passed(received: impl fmt::Display, request: &Request) -> Self {
-        let body = Some(request.delivery.body.clone());
-        Self { verdict: Verdict::NotPassed, received: received.to_string(), body }
+        Self::NotPassed(received.to_string(), request.delivery.body.clone())
     }
 
     pub(super) fn skipped(why: impl fmt::Display) -> Self {
-        Self { verdict: Verdict::Skipped, received: why.to_string(), body: None }
+        Self::Skipped(why.to_string())
     }
 }
 
@@ -302,11 +266,7 @@ impl Received {
     /// Whether the delivery reached the receiver and was not accepted. A receiver that cannot be
     /// reached any more has refused nothing.
     pub(super) fn is_refused(&self) -> bool {
-        self.is_connected() && !self.is_accepted()
-    }
-
-    pub(super) fn is_connected(&self) -> bool {
-        !self.0.as_ref().is_err_and(DeliveryError::is_unsent)
+        !self.0.as_ref().is_err_and(DeliveryError::is_unsent) && !self.is_accepted()
     }
 
     pub(super) fn status(&self) -> Option<u16> {

@@ -10,7 +10,6 @@ use tokio::time::timeout;
 
 use super::findings::{Findings, bounded};
 use crate::context::Context;
-use crate::dns::{Dns, compare};
 use crate::failure::Failure;
 use crate::settings::Key;
 
@@ -38,7 +37,7 @@ pub(super) async fn examine(
         &format!("send one to yourself: {}", context.svc("emails send")),
     );
     if let Ok(domains) = domains {
-        examine_domains(context, &domains, findings).await?;
+        examine_domains(context, &domains, findings);
     }
     if let Ok(webhooks) = webhooks {
         examine_webhooks(context, &webhooks, findings).await;
@@ -65,59 +64,22 @@ fn scope(name: &str, error: Option<&Error>, findings: &mut Findings) {
     }
 }
 
-async fn examine_domains(
-    context: &Context,
-    domains: &List<Domain>,
-    findings: &mut Findings,
-) -> Result<(), Failure> {
+fn examine_domains(context: &Context, domains: &List<Domain>, findings: &mut Findings) {
     if domains.is_empty() {
         findings.warning(
             "sending domains",
             "none, so no email can be sent",
             &context.svc("domains create example.com"),
         );
-        return Ok(());
     }
-    let sandbox = if context.settings.sandbox { context.sandbox().await?.dns() } else { None };
-    let dns = match sandbox.map_or_else(Dns::authoritative, |server| Ok(Dns::sandbox(server))) {
-        Ok(dns) => dns,
-        // The other checks need no DNS.
-        Err(why) => {
-            let next = "correct the system's DNS settings, such as /etc/resolv.conf";
-            findings.unknown("records of the domains", &why, next);
-            return Ok(());
-        }
-    };
     for domain in domains {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
-        let records = domain.dns_records();
-        let rows = compare::all(&dns, &records).await;
-        let wrong = rows.iter().find(|row| matches!(row.result.state, "missing" | "differs"));
-        let verify = context.svc(&format!("domains verify {}", domain.id));
-        match (domain.verified, wrong) {
-            (Some(true), None) => findings.ok(&check, "verified"),
-            (Some(true), Some(row)) => {
-                let finding =
-                    format!("verified, but its {} record is no longer correct", row.record.title());
-                findings.problem(
-                    &check,
-                    &finding,
-                    &context.svc(&format!("domains records {}", domain.id)),
-                );
-            }
-            (_, Some(row)) => {
-                let why = row.result.why.as_deref().unwrap_or("the record is wrong");
-                let finding = format!("not verified: {}: {why}", row.record.title());
-                findings.problem(
-                    &check,
-                    &finding,
-                    &context.svc(&format!("domains records {}", domain.id)),
-                );
-            }
-            (_, None) => findings.warning(&check, "not verified yet", &verify),
+        let records = context.svc(&format!("domains records {}", domain.id));
+        match domain.is_verified() {
+            true => findings.ok(&check, "verified"),
+            false => findings.problem(&check, "not verified", &records),
         }
     }
-    Ok(())
 }
 
 async fn examine_webhooks(context: &Context, webhooks: &List<Webhook>, findings: &mut Findings) {

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 
 /// The result of a check, with the next step.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Finding {
     pub(super) status: Status,
     check: String,

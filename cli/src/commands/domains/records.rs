@@ -1,17 +1,19 @@
 //! The `svc domains records` command.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 use svc_sdk::Operation::DomainsList;
 use svc_sdk::email::Domain;
 
-use super::live;
 use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
-use crate::dns::compare::{self, Row};
+use crate::dns::Dns;
+use crate::dns::compare::{self, Record, Row};
 use crate::failure::{Failure, Kind};
 use crate::names::is_same_domain;
-use crate::output::Format;
+use crate::output::{Format, one_line};
 use crate::output_schema::of;
 
 mod formats;
@@ -28,8 +30,9 @@ pub struct Records {
     /// Domain id or name
     #[arg(add = Values::DomainOrName.candidates())]
     id: String,
-    #[command(flatten)]
-    lookup: live::Lookup,
+    /// DNS server to query [default: the domain's own]
+    #[arg(long, value_name = "ADDR", value_parser = crate::input::address::parse)]
+    resolver: Option<SocketAddr>,
 }
 
 impl Records {
@@ -52,15 +55,42 @@ impl Records {
             Format::Terraform => return context.out.raw_data(&formats::terraform(&records)),
             _ => {}
         }
-        let dns = self.lookup.dns(context).await?;
+        let dns = self.dns(context).await?;
         let progress = context.out.progress("querying DNS");
         let rows = compare::all(&dns, &records).await;
         drop(progress);
-        match context.out.is_table() {
-            true => live::show(context, &rows),
-            false => context.out.list(&rows, PLAIN, ""),
+        if !context.out.is_table() {
+            return context.out.list(&rows, PLAIN, "");
         }
+        let shown = rows.iter().map(|Row { record, result }| {
+            let why = result.why.as_deref().map(|why| format!(" ({})", one_line(why)));
+            let state = context.out.status(result.state);
+            format!("{}  DNS now: {state}{}\n", shown(record), why.unwrap_or_default())
+        });
+        context.out.raw(&shown.collect::<Vec<_>>().join("\n"))
     }
+
+    /// The DNS to query: the one of `--resolver`, the sandbox's, or the domain's own servers.
+    async fn dns(&self, context: &Context) -> Result<Dns, Failure> {
+        if let Some(server) = self.resolver {
+            return Ok(Dns::At(server));
+        }
+        if context.settings.sandbox
+            && let Some(server) = context.sandbox().await?.dns()
+        {
+            return Ok(Dns::sandbox(server));
+        }
+        Dns::authoritative().map_err(Failure::other)
+    }
+}
+
+/// A record on a line, with its value unwrapped on the next so that it can be copied.
+pub fn shown(record: &Record<'_>) -> String {
+    let text =
+        |text: Option<&str>| text.map(|text| one_line(text).into_owned()).unwrap_or_default();
+    let priority = record.priority.map(|p| format!("  priority {p}")).unwrap_or_default();
+    let (kind, name) = (text(record.record_type), text(record.name));
+    format!("{kind}  {name}{priority}\n  {}\n", text(record.value))
 }
 
 fn find<'a>(list: &'a [Domain], id: &str) -> Result<&'a Domain, Failure> {

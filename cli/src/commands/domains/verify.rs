@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::EmailClient;
 use svc_sdk::Operation::DomainsVerify;
-use svc_sdk::email::{DnsRecord, Domain};
+use svc_sdk::email::Domain;
 
-use super::live;
 use crate::command_spec::changes;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::dns::{compare, is_reserved};
+use crate::dns::is_reserved;
 use crate::failure::Failure;
 use crate::names::{self, Names};
 use crate::output::{Column, Format, Show, View};
@@ -27,7 +25,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
-    Column::new("DNS NOW", "/dns", Show::Status),
     Column::prose("WHY", "/why"),
     Column::new("FOUND", "/found", Show::Truncated),
     Column::new("EXPECTED", "/expected", Show::Truncated),
@@ -51,94 +48,48 @@ pub struct Verify {
     /// --timeout bounds the whole wait [default: 30s]. With -o ndjson, each change is a line.
     #[arg(long)]
     wait: bool,
-    #[command(flatten)]
-    lookup: live::Lookup,
 }
 
 impl Verify {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let waits = self.wait && !context.settings.dry_run;
-        let verify = async |id: &str| {
-            let done = match waits {
-                true => until_verified(context, &client, id).await?,
-                false => {
-                    context.call(client.domains().verify(id), "looking up the records").await?
-                }
-            };
-            Ok(done.map(|result| (id.to_owned(), result)))
+        let verify = async |id: &str| match waits {
+            true => until_verified(context, &client, id).await,
+            false => context.call(client.domains().verify(id), "looking up the records").await,
         };
         let done = names::with_id(context, Names::Domain(&client), &self.domain, verify).await?;
-        let Some((id, result)) = done else { return Ok(()) };
+        let Some(result) = done else { return Ok(()) };
         if waits && context.out.format() == Format::Ndjson {
             // The last line of the wait is the final state.
-        } else if context.out.is_table() {
-            let rows = self.rows(context, &client, &id, &result).await?;
-            context.out.one_as_list(&result, &rows, CHECKS)?;
         } else {
-            context.out.one(&result, CHECKS)?;
+            context.out.one_as_list(&result, &rows(&result), CHECKS)?;
         }
         verdict(context, &self.domain, &result)
     }
-
-    /// The four checks, with the result of our own DNS lookup and of the service.
-    async fn rows(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        id: &str,
-        result: &Domain,
-    ) -> Result<Vec<CheckedRecord>, Failure> {
-        let (mut records, mut live) = (Vec::new(), Vec::new());
-        if !result.is_verified() {
-            let dns = self.lookup.dns(context).await?;
-            records.extend(service_records(context, client, id).await);
-            let progress = context.out.progress("querying DNS");
-            live = compare::all(&dns, &records).await;
-            drop(progress);
-        }
-        // Not documented (`docs/undocumented/services.md#dns-records`).
-        let reported = |kind: &str, key: &str| {
-            let checks = result.extra.get("checks")?.as_array()?;
-            checks.iter().find(|check| check["kind"] == kind)?.get(key).cloned()
-        };
-        Ok(flags(result)
-            .into_iter()
-            .map(|(kind, flag)| {
-                let here = live.iter().find(|row| row.record.is_for(kind));
-                let word = match flag {
-                    Some(true) => "yes",
-                    Some(false) => "no",
-                    None => "unknown",
-                };
-                let why = reported(kind, "reason").or_else(|| Some(json!(here?.result.why)));
-                let found = reported(kind, "found").or_else(|| Some(json!(here?.result.found)));
-                let expected =
-                    reported(kind, "expected").or_else(|| Some(json!(here?.record.value)));
-                let wrong = flag != Some(true);
-                CheckedRecord {
-                    record: kind.to_uppercase(),
-                    verified: word,
-                    dns: here.map(|row| row.result.state).filter(|_| wrong),
-                    why: why.filter(|_| wrong),
-                    found: found.filter(|_| wrong),
-                    expected: expected.filter(|_| wrong),
-                }
-            })
-            .collect())
-    }
 }
 
-/// A row of the table.
-#[derive(Serialize)]
-struct CheckedRecord {
-    record: String,
-    verified: &'static str,
-    dns: Option<&'static str>,
-    // As the service reports them.
-    why: Option<Value>,
-    found: Option<Value>,
-    expected: Option<Value>,
+/// The four checks, with what the service says about those that fail, which is not documented
+/// (`docs/undocumented/services.md#dns-records`).
+fn rows(result: &Domain) -> Vec<Value> {
+    let checks = result.extra.get("checks").and_then(Value::as_array);
+    let row = |(kind, flag): (&str, Option<bool>)| {
+        let reported = checks.into_iter().flatten().find(|check| check["kind"] == kind);
+        let reported = reported.filter(|_| flag != Some(true)).unwrap_or(&Value::Null);
+        let verified = match flag {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "unknown",
+        };
+        json!({
+            "record": kind.to_uppercase(),
+            "verified": verified,
+            "why": reported["reason"],
+            "found": reported["found"],
+            "expected": reported["expected"],
+        })
+    };
+    flags(result).into_iter().map(row).collect()
 }
 
 /// Verifies until the domain is verified or `--timeout` has passed. Prints each change.
@@ -170,12 +121,6 @@ fn announce(context: &Context, result: &Domain) -> Result<(), Failure> {
         context.out.note(&format!("waiting for {}", missing(result)));
     }
     Ok(())
-}
-
-/// The records to publish, if the service lists them.
-async fn service_records(context: &Context, client: &EmailClient, id: &str) -> Vec<DnsRecord> {
-    let list = context.run(client.domains().list()).await.unwrap_or_default();
-    list.iter().find(|domain| domain.id == id).map(Domain::dns_records).unwrap_or_default()
 }
 
 fn verdict(context: &Context, id: &str, result: &Domain) -> Result<(), Failure> {

@@ -3,10 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
-use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation, Service};
+use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation};
 
 use crate::command_spec::creates;
-use crate::commands::webhooks::rotate::{Rotate, WithSecret};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -22,7 +21,6 @@ group! {
         Create(Create),
         List(ListAll<Webhook>),
         Get(Get<Webhook>),
-        Rotate(Rotate<Webhook>),
         Delete(Delete<Webhook>),
     }
 }
@@ -65,16 +63,6 @@ impl Resource for Webhook {
     fn schema() -> Value {
         extraction_webhook()
     }
-}
-
-impl WithSecret for Webhook {
-    const SERVICE: Service = Service::Extraction;
-    const SECRET: &'static str = "secret";
-    const ROTATES: &'static [Operation] = &[
-        Operation::ExtractionWebhooksList,
-        Operation::ExtractionWebhooksCreate,
-        Operation::ExtractionWebhooksDelete,
-    ];
 }
 
 /// Create a webhook; its secret is shown only once

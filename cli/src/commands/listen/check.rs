@@ -4,7 +4,7 @@ use hyper::header::HeaderMap;
 use svc_sdk::Service;
 use webhook_verify::{Rejection, Signature, Verifier};
 
-use crate::diagnose::{Case, Diagnosis};
+use crate::diagnose::diagnose;
 use crate::failure::Failure;
 use crate::signing::{scheme, usable};
 
@@ -42,13 +42,12 @@ impl Check {
         let Err(error) = verified else { return Ok(()) };
         let header = headers.get(self.service.signature_header());
         let header = header.map_or(&b""[..], |value| value.as_bytes());
-        let why = match Case::new(self.service, header, body, &self.secret).diagnose() {
-            Diagnosis::Explained(mistakes) => {
-                mistakes.iter().map(|mistake| mistake.advice()).collect::<Vec<_>>().join("; ")
-            }
-            _ => "another secret was used, or the body was changed in transit".to_owned(),
-        };
-        Err(format!("{error}: {why}"))
+        let mistakes = diagnose(self.service, header, body, &self.secret, &[]);
+        let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
+        Err(match advice.is_empty() {
+            true => format!("{error}: another secret was used, or the body was changed in transit"),
+            false => format!("{error}: {}", advice.join("; ")),
+        })
     }
 
     fn signature(&self, headers: &HeaderMap) -> Result<Signature, Rejection> {

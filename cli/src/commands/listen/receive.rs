@@ -90,7 +90,6 @@ pub(super) struct Receiver {
 
 /// Every other line: a delivery.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Report {
     #[schemars(extend("format" = "date-time"))]
     pub(super) at: String,

@@ -1,135 +1,135 @@
-//! The webhook of a session: created at its start and deleted at its end.
-//!
-//! Each session has a file that names its webhook, and keeps the file locked while it runs. A file
-//! that is not locked therefore belongs to a session that was killed, whose webhook the next one
-//! deletes.
+//! The webhook of a session: created at its start and deleted at its end. A session that is killed
+//! leaves its webhook behind, which the next one deletes. It knows such webhooks by their URL.
 
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
 
-use serde::{Deserialize, Serialize};
-use svc_sdk::{Secret, Service};
-use uuid::Uuid;
+use svc_sdk::{Secret, Service, email, extraction};
+use tokio::net::TcpStream;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::output::one_line;
-use crate::private;
-use crate::webhook;
+use crate::settings::Source;
+use crate::urls::{is_loopback, parse_url};
+
+/// The last segment of the path of every session's URL.
+const SESSION: &str = "svc-listen";
 
 pub(super) struct Session {
     pub(super) id: String,
     /// The secret with which the service signs, if the response has one.
     pub(super) secret: Option<Secret>,
     service: Service,
-    /// Without it, the session still works; only a leftover webhook could not be found.
-    record: Option<Record>,
+}
+
+/// The URL of a session's webhook.
+pub(super) fn session_url(base: &str) -> Option<String> {
+    let mut url = parse_url(base)?;
+    url.path_segments_mut().ok()?.pop_if_empty().push(SESSION);
+    Some(url.into())
 }
 
 impl Session {
     /// Deletes what killed sessions have left behind, and creates a webhook for these events.
+    /// `None` in a dry run, which shows the request.
     pub(super) async fn start(
         context: &Context,
         service: Service,
         url: &str,
         events: &[String],
-    ) -> Result<Self, Failure> {
-        for (path, entry) in ended_sessions(context, service) {
-            webhook::delete(context, service, &entry.webhook).await?;
-            let _ = fs::remove_file(path);
-            let name = format!("webhook {} ({})", one_line(&entry.webhook), one_line(&entry.url));
-            context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
+    ) -> Result<Option<Self>, Failure> {
+        if !context.settings.dry_run {
+            delete_left_behind(context, service, url).await?;
         }
-        let created = webhook::create(context, service, url, events).await?;
-        let record = Record::store(context, service, &created.id, url).ok();
-        Ok(Self { id: created.id, secret: created.secret, service, record })
+        const PROGRESS: &str = "creating the webhook";
+        let events = events.iter().cloned();
+        let created = match service {
+            Service::Email => {
+                let new = email::NewWebhook::new(url, events);
+                let call = context.email_client().await?.webhooks().create(&new);
+                let created = context.call(call, PROGRESS).await?;
+                created.map(|webhook| (webhook.id, webhook.signing_secret))
+            }
+            _ => {
+                let new = extraction::NewWebhook::new(url, events);
+                let call = context.extraction_client().await?.webhooks().create(&new);
+                let created = context.call(call, PROGRESS).await?;
+                created.map(|webhook| (webhook.id, webhook.secret))
+            }
+        };
+        Ok(created.map(|(id, secret)| Self { id, secret, service }))
     }
 
     /// Deletes the webhook. A failure says how to delete it by hand.
     pub(super) async fn end(&self, context: &Context) -> Result<(), Failure> {
-        webhook::delete(context, self.service, &self.id)
+        delete(context, self.service, &self.id)
             .await
-            .map_err(|failure| self.not_deleted(context, &failure.details().message))?;
-        if let Some(record) = &self.record {
-            let _ = fs::remove_file(&record.path);
-        }
-        Ok(())
+            .map_err(|failure| self.not_deleted(context, &failure.details().message))
     }
 
     /// The failure for a webhook that could not be deleted.
     pub(super) fn not_deleted(&self, context: &Context, why: &str) -> Failure {
-        let command = webhook::delete_command(context, self.service, &self.id);
+        let group = match self.service {
+            Service::Email => "webhooks",
+            _ => "extraction webhooks",
+        };
+        let profile = &context.settings.profile;
+        let profile = match profile.source {
+            Source::Option(_) => format!("--profile {} ", profile.value),
+            _ => String::new(),
+        };
+        let command = context.svc(&format!("{profile}{group} delete {} --yes", self.id));
         Failure::other(format!("webhook {} was not deleted: {why}", self.id))
             .code("webhook_not_deleted")
             .hint(format!("delete it: {command}"))
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    service: String,
-    /// The base URL and the profile, or the data directory of the sandbox.
-    account: String,
-    webhook: String,
-    url: String,
+/// Deletes the webhooks of sessions that were killed: those with the URL of this session, and those
+/// on this machine at a port where nothing listens.
+async fn delete_left_behind(context: &Context, service: Service, url: &str) -> Result<(), Failure> {
+    let all: Vec<(String, Option<String>)> = match service {
+        Service::Email => {
+            let list = context.run(context.email_client().await?.webhooks().list()).await?;
+            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
+        }
+        _ => {
+            let list = context.run(context.extraction_client().await?.webhooks().list()).await?;
+            list.into_iter().map(|webhook| (webhook.id, webhook.url)).collect()
+        }
+    };
+    for (id, left) in all {
+        let Some(left) = left.filter(|left| is_of_session(left)) else { continue };
+        if left == url || is_refused(&left).await {
+            delete(context, service, &id).await?;
+            let name = format!("webhook {} ({})", one_line(&id), one_line(&left));
+            context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
+        }
+    }
+    Ok(())
 }
 
-/// The record of a running session.
-struct Record {
-    path: PathBuf,
-    /// Locked as long as it is open.
-    _file: File,
-}
-
-impl Record {
-    fn store(context: &Context, service: Service, id: &str, url: &str) -> std::io::Result<Self> {
-        let dir = directory(context);
-        private::create_dir(&dir)?;
-        let path = dir.join(format!("{}.json", Uuid::now_v7().simple()));
-        let mut file = private::create_new(&path)?;
-        // Before the content, without which other sessions ignore the file.
-        file.lock()?;
-        let entry = Entry {
-            service: service.as_str().to_owned(),
-            account: account(context, service),
-            webhook: id.to_owned(),
-            url: url.to_owned(),
-        };
-        file.write_all(&serde_json::to_vec(&entry)?)?;
-        Ok(Self { path, _file: file })
+/// Deletes a webhook. One that does not exist any more is not an error.
+async fn delete(context: &Context, service: Service, id: &str) -> Result<(), Failure> {
+    let deleted = match service {
+        Service::Email => context.run(context.email_client().await?.webhooks().delete(id)).await,
+        _ => context.run(context.extraction_client().await?.webhooks().delete(id)).await,
+    };
+    match deleted {
+        Err(failure) if failure.kind() != Kind::NotFound => Err(failure),
+        _ => Ok(()),
     }
 }
 
-/// The records of this account whose sessions have ended.
-fn ended_sessions(context: &Context, service: Service) -> Vec<(PathBuf, Entry)> {
-    let Ok(files) = fs::read_dir(directory(context)) else { return Vec::new() };
-    let account = account(context, service);
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let entries = paths.filter_map(|path| Some((path.clone(), ended(&path)?)));
-    entries
-        .filter(|(_, entry)| entry.service == service.as_str() && entry.account == account)
-        .collect()
+fn is_of_session(url: &str) -> bool {
+    let last = |url: url::Url| url.path_segments()?.next_back().map(|last| last == SESSION);
+    parse_url(url).and_then(last).unwrap_or_default()
 }
 
-/// The entry of a file that no running session has locked.
-fn ended(path: &Path) -> Option<Entry> {
-    let mut file = File::open(path).ok()?;
-    file.try_lock().ok()?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
-}
-
-fn directory(context: &Context) -> PathBuf {
-    context.settings.data_dir.join("listen")
-}
-
-fn account(context: &Context, service: Service) -> String {
-    let settings = &context.settings;
-    if settings.sandbox {
-        return format!("sandbox {}", settings.sandbox_dir.display());
-    }
-    let url = settings.url(service).map(|url| url.value.as_str()).unwrap_or_default();
-    format!("{url} {}", settings.profile.value)
+/// Whether a URL leads to a port of this machine on which nothing listens.
+async fn is_refused(url: &str) -> bool {
+    let Some(url) = parse_url(url).filter(is_loopback) else { return false };
+    let Ok(addresses) = url.socket_addrs(|| None) else { return false };
+    let connected = TcpStream::connect(&*addresses).await;
+    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

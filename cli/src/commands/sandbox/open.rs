@@ -83,7 +83,6 @@ pub(super) async fn open(context: &Context, url: &str, print: bool) -> Result<()
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Output<'a> {
     url: &'a str,
     /// Whether a browser was opened.

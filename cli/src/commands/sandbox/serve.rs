@@ -194,7 +194,6 @@ fn rate(text: &str) -> Result<u32, String> {
 
 /// The line that is printed when the server is ready.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Ready<'a> {
     http: String,
     dns: String,

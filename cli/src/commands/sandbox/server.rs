@@ -107,7 +107,6 @@ pub struct Running<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct NotRunning<'a> {
     #[schemars(extend("const" = "not running"))]
     status: &'static str,
@@ -149,12 +148,9 @@ impl Stop {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub struct Stopped {
     stopped: bool,
     /// The base URL of the server that was stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
     http: Option<String>,
 }
 

@@ -1,12 +1,12 @@
 //! A webhook receiver with a chosen defect, over hyper.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, USER_AGENT};
 use hyper::server::conn::http1;
@@ -46,12 +46,10 @@ struct State {
     /// How often each id has arrived.
     ids: Mutex<HashMap<String, u32>>,
     again: Notify,
-    /// The ids that were handled.
-    handled: Arc<Mutex<HashSet<String>>>,
 }
 
-/// The time that the handler takes in the check `hang-up`: less than the time-outs of the tests, and
-/// more than what counts as fast.
+/// The time that a slow handler takes: less than the time-outs of the tests, and more than what
+/// counts as fast.
 pub const WORK: Duration = Duration::from_millis(600);
 
 impl Receiver {
@@ -69,7 +67,6 @@ impl Receiver {
             arrived: Mutex::default(),
             ids: Mutex::default(),
             again: Notify::new(),
-            handled: Arc::default(),
         });
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
@@ -103,18 +100,7 @@ impl State {
         let agent = agent.unwrap_or_default();
         let check = agent.split("(certify ").nth(1).unwrap_or_default().trim_end_matches(')');
 
-        let limit = if self.is("size-limit") { usize::MAX } else { 1 << 20 };
-        let read = Limited::new(body, limit).collect();
-        // Other bodies arrive at once, and need no deadline even on a slow machine.
-        let read = match check == "body-deadline" && !self.is("body-deadline") {
-            true => match tokio::time::timeout(Duration::from_millis(100), read).await {
-                Ok(read) => read,
-                Err(_) => return response(408, ""),
-            },
-            false => read.await,
-        };
-        let Ok(body) = read else { return response(413, "") };
-        let body = body.to_bytes();
+        let body = body.collect().await.expect("a body").to_bytes();
         self.arrived.lock().expect("no panic").push(Arrived {
             check: check.to_owned(),
             signatures: signatures(&head.headers),
@@ -142,7 +128,7 @@ impl State {
         let id = value["id"].as_str().unwrap_or_default().to_owned();
         let times = {
             let mut ids = self.ids.lock().expect("no panic");
-            let times = ids.entry(id.clone()).or_default();
+            let times = ids.entry(id).or_default();
             *times += 1;
             *times
         };
@@ -177,40 +163,8 @@ impl State {
                 tokio::time::sleep(WORK).await;
                 response(204, "")
             }
-            "" | "hang-up" | "hang-up-at-timeout" | "hang-up-and-refuse" | "repeats-the-work"
-            | "waits"
-                if check == "hang-up" =>
-            {
-                self.work(id, times).await
-            }
             "silent" => pending().await,
             _ => response(204, ""),
-        }
-    }
-
-    /// Handles a delivery in [`WORK`]. hyper drops this future when the sender disconnects.
-    async fn work(&self, id: String, times: u32) -> Response<Full<Bytes>> {
-        match self.defect {
-            "hang-up" | "hang-up-at-timeout" | "hang-up-and-refuse" if times > 1 => {
-                // Marked as handled at its first arrival.
-                response(if self.is("hang-up-and-refuse") { 409 } else { 200 }, "")
-            }
-            "hang-up-at-timeout" => pending().await,
-            "hang-up" | "hang-up-and-refuse" | "repeats-the-work" => {
-                tokio::time::sleep(WORK).await;
-                response(204, "")
-            }
-            _ if self.handled.lock().expect("no panic").contains(&id) => response(200, ""),
-            _ if times > 1 && !self.is("waits") => unavailable(),
-            _ => {
-                let handled = Arc::clone(&self.handled);
-                let work = tokio::spawn(async move {
-                    tokio::time::sleep(WORK).await;
-                    handled.lock().expect("no panic").insert(id);
-                });
-                work.await.expect("handled");
-                response(204, "")
-            }
         }
     }
 

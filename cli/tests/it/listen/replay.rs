@@ -38,8 +38,8 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     home.file(&format!("data/svc/deliveries/rec_{now}.json"), "{");
     let listed = home.run(&["replay", "--list"]).json();
     let listed = listed.as_array().expect("a list");
-    assert!(listed.len() == 3 && listed.iter().any(|one| one["id"] == json!(id)), "{listed:?}");
-    let shown = home.run(&["replay", &id, "--show"]).json();
+    assert!(listed.len() == 1 && listed[0]["id"] == json!(id), "{listed:?}");
+    let shown = home.run(&["replay", &id, "--dry-run"]).json();
     assert_eq!(shown[0]["body"], serde_json::from_str::<Value>(BODY).expect("JSON"));
     assert!(shown[0]["headers"].to_string().contains("ail-"), "{shown}");
     let run = home.run(&["replay", "--since", "1h"]);
@@ -50,9 +50,8 @@ fn recorded_deliveries_are_replayed_with_a_new_signature() {
     assert!(results[1]["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{run:?}");
 }
 
-/// Corrupt records are listed too, and counted.
 #[test]
-fn records_are_listed_and_shown_even_if_some_are_corrupt() {
+fn records_are_listed_even_if_some_are_corrupt() {
     let home = Home::new();
     let record = |id: &str, at: &str| {
         json!({"id": id, "received_at": at, "service": "email", "event": "email.sent",
@@ -65,16 +64,11 @@ fn records_are_listed_and_shown_even_if_some_are_corrupt() {
     home.file(&format!("data/svc/deliveries/{corrupt}.json"), "{");
 
     let run = home.run(&["replay", "--list"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, "warning: 1 record cannot be read\n"));
+    let warning = format!("{corrupt}.json: the record is corrupt");
+    assert!(run.code == 0 && run.stderr.contains(&warning), "{run:?}");
     let listed = run.json();
-    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
-    let bad = listed.as_array().into_iter().flatten().find(|one| one["id"] == corrupt);
-    let bad = bad.expect("it is listed");
-    assert!(bad["problem"].as_str().is_some_and(|why| why.contains("corrupt")), "{bad}");
-    assert!(bad["received_at"].as_str().is_some_and(|at| at.starts_with("2026-11-22T10:28:17.")));
-
-    let run = home.run(&["replay", "--show", "rec_1", "-o", "table"]);
-    assert!(run.stdout.ends_with("\nMail-Event: email.sent\n\n{\n  \"a\": 1\n}\n"), "{run:?}");
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!((&listed[0]["id"], &listed[0]["body"]), (&json!("rec_1"), &json!("eyJhIjogMX0=")));
 
     for option in [&["--list"][..], &[]] {
         let run = home.run(&[&["replay", "--since", "2999-01-01"][..], option].concat());

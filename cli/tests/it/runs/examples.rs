@@ -66,8 +66,6 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("< people.csv", "< good.csv"),
     ("extraction webhooks delete whk_019a", "extraction webhooks delete $extraction_hook"),
     ("extraction webhooks get whk_019a", "extraction webhooks get $extraction_hook"),
-    ("extraction webhooks rotate whk_019a", "extraction webhooks rotate $extraction_hook"),
-    ("svc webhooks rotate whk_019a", "svc --sandbox webhooks rotate whk_019a"),
     ("domains verify example.com", "domains verify sandbox.test"),
     ("domains get example.com", "domains get sandbox.test"),
     ("domains delete example.com", "domains delete sandbox.test"),
@@ -145,10 +143,6 @@ const IDS: &[(&str, &str)] = &[
     ),
     (
         "webhooks get https://example.com/hooks",
-        "webhooks create https://example.com/hooks --event email.sent",
-    ),
-    (
-        "webhooks rotate https://example.com/hooks",
         "webhooks create https://example.com/hooks --event email.sent",
     ),
     (

@@ -25,12 +25,6 @@ pub fn rows() -> Vec<Row> {
             .given(HOOK)
             .wrong("extraction webhooks get")
             .not_found("extraction webhooks get whk_missing"),
-        Row::service("extraction webhooks rotate", "extraction webhooks rotate $hook --yes")
-            .given(HOOK)
-            .wrong("extraction webhooks rotate --yes")
-            .not_found("extraction webhooks rotate whk_missing --yes")
-            .also("not confirmed", 2, "extraction webhooks rotate $hook")
-            .when("[y/N] ", NO),
         Row::service("extraction webhooks delete", "extraction webhooks delete $hook --yes")
             .given(HOOK)
             .wrong("extraction webhooks delete --yes")

@@ -25,15 +25,6 @@ pub fn rows() -> Vec<Row> {
             .wrong("webhooks update $hook --active maybe")
             .not_found("webhooks update whk_missing --active false")
             .also("nothing to change", 2, "webhooks update $hook"),
-        Row::service("webhooks rotate", "webhooks rotate $hook --yes")
-            .given("hook=webhooks create https://shop.test/old --event email.sent --jq .id")
-            .wrong("webhooks rotate --yes")
-            .not_found("webhooks rotate whk_missing --yes")
-            .also("both kept", 0, "webhooks rotate $hook --keep-old --secret-file new-secret.txt")
-            .also("confirmed", 0, "webhooks rotate $hook")
-            .when("[y/N] ", YES)
-            .also("not confirmed", 2, "webhooks rotate $hook")
-            .when("[y/N] ", NO),
         Row::service("webhooks delete", "webhooks delete $hook --yes")
             .given(HOOK)
             .wrong("webhooks delete --yes")

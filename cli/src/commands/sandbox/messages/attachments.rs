@@ -23,7 +23,6 @@ const VIEW: View = View(&[
 /// A saved file, with --attachments.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(deny_unknown_fields)]
 pub struct Saved<'a> {
     path: String,
     filename: Option<&'a str>,
