@@ -13,7 +13,7 @@ use crate::complete::{at_file, sender};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{self, Attach, Source};
-use crate::input::{file_name, html, json_problem, lossy_json, pairs};
+use crate::input::{file_name, html, json_problem, pairs, read_json};
 use crate::output::Format;
 use crate::output_schema::email;
 use crate::sent::SentEmails;
@@ -289,27 +289,17 @@ fn replace(list: &mut Vec<String>, given: Vec<String>) {
 }
 
 pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
-    let email = serde_json::from_str::<Email>(text).map_err(|error| {
+    serde_json::from_str(text).map_err(|error| {
         Failure::input(format!("--body is not an email: {}", json_problem(&error)))
             .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send\n\
                     its content alone: --text or --html")
-    })?;
-    refuse_lossy("--body", text)?;
-    Ok(email)
-}
-
-fn refuse_lossy(option: &str, text: &str) -> Result<(), Failure> {
-    let problem = lossy_json(text);
-    problem.map_or(Ok(()), |problem| Err(Failure::input(format!("{option}: {problem}"))))
+    })
 }
 
 /// Reads `--vars`.
 pub(crate) fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
-    let variables = serde_json::from_str(text).map_err(|error| {
-        Failure::input(format!("--vars is not a JSON object: {}", json_problem(&error)))
-    })?;
-    refuse_lossy("--vars", text)?;
-    Ok(variables)
+    read_json(text)
+        .map_err(|problem| Failure::input(format!("--vars is not a JSON object: {problem}")))
 }
 
 /// Rejects several addresses in one value. Values are not split at commas because display names

@@ -11,7 +11,7 @@ use crate::input::columns::ColumnOptions;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::{Record, Records};
-use crate::input::{email, exact_json};
+use crate::input::{email, read_json};
 
 /// One contact of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -292,7 +292,7 @@ impl ImportRow {
             Field::WholeMetadata => {
                 let value = match value {
                     Value::String(text) => {
-                        exact_json(&text).map_err(|problem| format!("`{key}`: {problem}"))?
+                        read_json(&text).map_err(|problem| format!("`{key}`: {problem}"))?
                     }
                     value => value,
                 };
