@@ -202,7 +202,6 @@ fn what_would_be_lost_is_refused() {
         ),
         (r#""ReplyTo":"e@f.test"}"#, "unknown field `ReplyTo`: did you mean `replyTo`?"),
         (r#""variables":{"name":"Ada"}}"#, "variables"),
-        (r#""sendAt":"2030-01-01"}"#, "unknown field `sendAt`: did you mean `scheduledAt`?"),
         (r#""template":"t"}"#, "unknown field `template`: did you mean `templateId`?"),
         (r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#, "unknown field `cid`"),
     ] {

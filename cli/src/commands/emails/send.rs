@@ -208,9 +208,9 @@ impl Send {
         let local_checks = context.settings.compatibility.local_checks;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
-                let meant = fields::did_you_mean(meant);
-                return Err(Failure::input(format!("--body: unknown field `{name}`: {meant}"))
-                    .hint(format!("nothing was sent; {}", fields::AS_IT_IS)));
+                let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
+                let hint = format!("nothing was sent; {}", fields::AS_IT_IS);
+                return Err(Failure::input(problem).hint(hint));
             }
             fields::warn(context, fields::undocumented(&email));
         }
