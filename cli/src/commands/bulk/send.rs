@@ -526,8 +526,7 @@ pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
         .code(RECIPIENT_GUARD)
         .hint(RECIPIENT_GUARD_HINT));
     }
-    let settings = &context.settings;
-    match guard.for_run(&settings.state_dir, &settings.profile.value)? {
+    match guard.for_run()? {
         Some(guard) => Ok(guard.check()?),
         None => Ok(()),
     }
