@@ -148,19 +148,6 @@ fn values_that_would_be_changed_or_lost_fail_their_row() {
     );
 }
 
-#[test]
-fn an_export_names_the_fields_that_csv_leaves_out() {
-    let home = Home::new();
-    let contact = r#"{"id":"con_1","email":"a@x.test","createdAt":"x","phone":"1","fax":null}"#;
-    let service = Service::always(200, &format!("[{contact}]"));
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "export", "aud_1"], &env);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.contains("fields of the contacts: phone; -o ndjson"), "{run:?}");
-    let run = home.run_with_env(&["contacts", "export", "aud_1", "-o", "ndjson"], &env);
-    assert!(run.stdout.contains(r#""phone":"1""#) && !run.stderr.contains("phone"), "{run:?}");
-}
-
 /// Files of spreadsheets in UTF-16 or with a lone carriage return are refused, not misread.
 #[test]
 fn a_file_that_is_not_text_is_refused() {

@@ -138,11 +138,6 @@ fn guessed(column: &str) -> Field {
     }
 }
 
-/// Whether a column of this name is not imported unless `--column` names it.
-pub(crate) fn is_ignored(column: &str) -> bool {
-    guessed(column) == Field::Ignore
-}
-
 fn refuse_repeated(
     columns: &[Arc<str>],
     address: usize,
@@ -381,28 +376,9 @@ fn topics(key: &str, value: Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Topics as one value of a CSV file, so that an import reads the same again.
-pub(crate) fn topics_cell(topics: &[String]) -> String {
-    let is_plain = |topic: &String| {
-        !topic.is_empty() && topic.trim() == topic && !topic.contains([';', ',', '['])
-    };
-    match topics.iter().all(is_plain) {
-        true => topics.join(";"),
-        false => Value::from(topics).to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn topics_survive_an_export() {
-        for list in [&["news", "offers"][..], &["a;b", "c,d"], &[" x "], &[]] {
-            let list = list.iter().map(|topic| (*topic).to_owned()).collect::<Vec<_>>();
-            assert_eq!(topics("topics", topics_cell(&list).into()), Ok(list));
-        }
-    }
 
     #[test]
     fn columns_are_guessed_by_their_names() {
@@ -410,6 +386,6 @@ mod tests {
             assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
         }
         assert_eq!(guessed("Subscribed?"), Field::Subscribed);
-        assert!(is_ignored("Created at") && !is_ignored("phone"));
+        assert_eq!(guessed("Created at"), Field::Ignore);
     }
 }
