@@ -169,7 +169,7 @@ pub struct Cancel {
 impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        let is_scheduled = job.plan.message.scheduled_at.is_some();
+        let is_scheduled = job.plan.email.scheduled_at.is_some();
         if job.state == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
@@ -273,9 +273,9 @@ impl Remove {
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
         }
-        let waits = match &job.plan.message.scheduled_at {
+        let waits = match &job.plan.email.scheduled_at {
             Some(at) if job.state != JobState::Cancelled => {
-                let at = context.out.local_time(at);
+                let at = context.out.local_time(at.as_str());
                 format!(" Emails that wait until {at} can then no longer be cancelled.")
             }
             _ => String::new(),

@@ -298,7 +298,7 @@ impl People {
             return because("sent_before", "an earlier job has sent the email to this address");
         }
         let prepared = PreparedRow(address, values);
-        let email = match plan.email(&self.renderer, &prepared) {
+        let email = match plan.render(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
         };

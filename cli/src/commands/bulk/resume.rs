@@ -129,7 +129,7 @@ impl Resume {
                 if !is_rendered {
                     continue;
                 }
-                let Ok(email) = plan.email(&renderer, &row) else { continue };
+                let Ok(email) = plan.render(&renderer, &row) else { continue };
                 if let Some(client) = &guard {
                     guard_allows(client, number, &email)?;
                 }

@@ -205,7 +205,7 @@ impl StoredJob {
             (true, QueueState::Paused, _) => JobState::Paused,
             (true, ..) => JobState::Running,
             (_, QueueState::Cancelled, 1..) => JobState::Cancelled,
-            (_, QueueState::Cancelled, _) if plan.message.scheduled_at.is_some() => {
+            (_, QueueState::Cancelled, _) if plan.email.scheduled_at.is_some() => {
                 JobState::Cancelled
             }
             (.., 0) if totals.unknown > 0 => JobState::Unknown,
@@ -446,12 +446,12 @@ impl StoredJob {
             left_out: plan.left_out.total(),
             left_out_invalid: plan.left_out.of("invalid"),
             created: timestamp(self.info.at),
-            subject: plan.message.subject.clone(),
+            subject: plan.email.subject.clone(),
             file: plan.file.as_ref().map(|path| path.display().to_string()),
             audience: plan.audience.clone(),
             profile: plan.profile.clone(),
             service: plan.service.clone(),
-            scheduled_at: plan.message.scheduled_at.clone(),
+            scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
             journal,
             workers,
         }
@@ -476,7 +476,7 @@ pub async fn enqueue(
     info: &JobInfo,
 ) -> Result<StoredJob, Failure> {
     let names = [LEFT_OUT, ADDRESSES].map(str::to_owned).into_iter();
-    let names = names.chain((0..plan.message.attachments.len()).map(attachment));
+    let names = names.chain((0..plan.attachments.len()).map(attachment));
     let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
     let files = files.collect::<io::Result<Vec<_>>>()?;
     let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));
