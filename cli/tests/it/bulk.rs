@@ -288,10 +288,10 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
     std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
+    assert!(list.stderr.contains("warning: job empty is left out: "), "{list:?}");
     let list = list.json();
-    let ids = [0, 1, 2].map(|at| list[at]["job"].as_str());
-    assert_eq!(ids, [Some(second.as_str()), Some(first.as_str()), Some("empty")], "{list}");
-    assert_eq!(list[2]["state"], "damaged");
+    let ids = list.as_array().expect("a list").iter().map(|job| job["job"].as_str());
+    assert!(ids.eq([Some(second.as_str()), Some(first.as_str())]), "{list}");
 }
 
 #[test]

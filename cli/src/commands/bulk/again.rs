@@ -82,7 +82,7 @@ pub async fn earlier(
     queue: Option<&RedisQueue>,
 ) -> Result<Vec<StoredJob>, Failure> {
     let mut kept = Vec::new();
-    for job in all(context, true, queue).await?.0 {
+    for job in all(context, true, queue).await? {
         let is_old = job.has_ended() && job.age() > context.settings.bulk_retention;
         if !(is_old && job.is_here() && job.remove().await.is_ok()) {
             kept.push(job);

@@ -341,7 +341,7 @@ pub async fn subscribers(
 }
 
 /// Whether the recipient guard of the client allows the email of a row.
-pub fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
+fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
     client.emails().send(email).to_request().map(drop).map_err(|error| {
         let mut failure = Failure::from(error);
         let details = failure.details_mut();

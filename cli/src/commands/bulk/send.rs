@@ -249,7 +249,7 @@ impl Send {
         let info = info.rows(checked.count).settings(settings);
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
-        let now = store::all(context, true, queue.as_ref()).await?.0;
+        let now = store::all(context, true, queue.as_ref()).await?;
         self.refuse_again(context, &now, &plan, &checked).await?;
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);

@@ -135,56 +135,33 @@ pub async fn find_id(queue: &RedisQueue, start: &str) -> Result<String, Failure>
     jobs::only(&queue.jobs().await?, start, &missing, hint).cloned()
 }
 
-/// The jobs of this machine, if `is_here`, and of a queue; and those that cannot be read.
+/// The jobs of this machine, if `is_here`, and of a queue. One that cannot be read is warned of.
 pub async fn all(
     context: &Context,
     is_here: bool,
     queue: Option<&RedisQueue>,
-) -> Result<(Vec<StoredJob>, Vec<DamagedJob>), Failure> {
-    let (mut all, mut damaged) = (Vec::new(), Vec::new());
+) -> Result<Vec<StoredJob>, Failure> {
+    let mut all = Vec::new();
+    let mut add = |id: &str, job: Result<StoredJob, Failure>| match job {
+        Ok(job) => all.push(job),
+        Err(failure) => {
+            let problem = &failure.details().message;
+            context.out.warning(&format!("job {id} is left out: {problem}"));
+        }
+    };
     let folders = if is_here { Jobs::of(&context.settings).folders()? } else { Vec::new() };
     for folder in folders {
-        match StoredJob::here(&folder) {
-            Ok(job) => all.push(job),
-            Err(failure) => {
-                let journal = Some(jobs::journal(&folder));
-                damaged.push(DamagedJob::new(jobs::name(&folder), journal, &failure));
-            }
-        }
+        add(&jobs::name(&folder), StoredJob::here(&folder));
     }
-    let Some(queue) = queue else { return Ok((all, damaged)) };
+    let Some(queue) = queue else { return Ok(all) };
     for id in queue.jobs().await? {
         match StoredJob::queued(queue, &id).await {
-            Ok(job) => all.push(job),
             // Someone has deleted its keys.
             Err(failure) if failure.kind() == Kind::NotFound => {}
-            // An application has made it with the SDK, or another version of svc.
-            Err(failure) => damaged.push(DamagedJob::new(id, None, &failure)),
+            job => add(&id, job),
         }
     }
-    Ok((all, damaged))
-}
-
-/// A job whose journal, or whose description in Redis, cannot be read.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct DamagedJob {
-    job: String,
-    #[schemars(extend("const" = "damaged"))]
-    state: &'static str,
-    summary: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "PathBuf")]
-    journal: Option<PathBuf>,
-    #[serde(skip)]
-    pub problem: String,
-}
-
-impl DamagedJob {
-    fn new(job: String, journal: Option<PathBuf>, failure: &Failure) -> Self {
-        let problem = format!("job {job}: {}", failure.details().message);
-        Self { job, state: "damaged", summary: "damaged", journal, problem }
-    }
+    Ok(all)
 }
 
 impl StoredJob {
