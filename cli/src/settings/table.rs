@@ -62,7 +62,7 @@ impl Setting {
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 23] = [
+pub static SETTINGS: [Setting; 22] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
         .variable("SVC_SANDBOX")

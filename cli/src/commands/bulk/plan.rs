@@ -142,9 +142,12 @@ impl Plan {
 
     /// Whether it sends the same email, whenever it is sent.
     pub fn sends_same_email(&self, other: &Self) -> bool {
-        let email = |plan: &Self| Email { scheduled_at: None, ..plan.email.clone() };
-        let files = |plan: &Self| (plan.unsubscribe.clone(), plan.attachments.clone());
-        email(self) == email(other) && files(self) == files(other)
+        let sent = |plan: &Self| {
+            let mut email = plan.email.clone();
+            email.scheduled_at = None;
+            (email, plan.unsubscribe.clone(), plan.attachments.clone())
+        };
+        sent(self) == sent(other)
     }
 }
 

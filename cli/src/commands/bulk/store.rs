@@ -12,13 +12,13 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
-    BulkRow, JobInfo, Journal, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
+    BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
     WorkerStatus,
 };
 
 use super::jobs::{self, Jobs};
-use super::outcomes::{FinalStatus, Outcome, Outcomes, left_out};
-use super::plan::{ADDRESSES, LEFT_OUT, Plan, attachment, hash_of, hashes, rows};
+use super::outcomes::{FinalStatus, Outcome, left_out};
+use super::plan::{ADDRESSES, LEFT_OUT, Plan, PreparedRow, attachment, hash_of, hashes, rows};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -351,41 +351,55 @@ impl StoredJob {
         Ok(addresses)
     }
 
-    /// Calls `each` for every row with an outcome.
+    /// Calls `each` for every row with an outcome, in their order.
     pub async fn report(
         &self,
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut left_out = left_out(self.file(LEFT_OUT).await?, self.info.at).peekable();
+        let mut tell = |row: Outcome| {
+            let is_before = |left_out: &Result<Outcome, Failure>| {
+                left_out.as_ref().map_or(true, |left_out| left_out.row < row.row)
+            };
+            while let Some(before) = left_out.next_if(is_before) {
+                each(before?)?;
+            }
+            each(row)
+        };
         match &self.place {
             Place::Here { folder, is_running, .. } => {
                 let statuses = FinalStatus::read(folder)?;
-                let mut each = |mut row: Outcome| {
-                    if let Some(known) = statuses.get(&row.row).filter(|_| row.status == "accepted")
-                    {
+                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
+                let mut state = JournalState::with_rows();
+                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
+                    state.apply(&entry.map_err(failed)?);
+                }
+                let state = if *is_running { state } else { state.stopped() };
+                for row in rows(folder)? {
+                    let (number, PreparedRow(address, _)) = row?;
+                    let Some(known) = state.row(number) else { continue };
+                    let mut row = Outcome::new(number, address, known);
+                    if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted") {
                         row.status.clone_from(&known.status);
                         row.message = known.reason.clone().or(row.message);
                     }
-                    each(row)
-                };
-                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
-                let mut outcomes = Outcomes::default();
-                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
-                    let rows = outcomes.take(entry.map_err(failed)?);
-                    rows.into_iter().try_for_each(&mut each)?;
+                    tell(row)?;
                 }
-                outcomes.finish(*is_running).try_for_each(each)?;
             }
             Place::Redis { queue, chunks, lost, .. } => {
                 for chunk in 0..*chunks {
-                    let mut outcomes = Outcomes::default();
-                    for entry in queue.entries(&self.info.job, chunk).await? {
-                        outcomes.take(entry).into_iter().try_for_each(&mut each)?;
+                    let mut state = JournalState::with_rows();
+                    let entries = queue.entries(&self.info.job, chunk).await?;
+                    entries.iter().for_each(|entry| state.apply(entry));
+                    let state = if lost.contains(&chunk) { state.stopped() } else { state };
+                    for row in queue.rows::<PreparedRow>(&self.info.job, chunk).await? {
+                        let Some(known) = state.row(row.number) else { continue };
+                        tell(Outcome::new(row.number, row.data.0, known))?;
                     }
-                    outcomes.finish(!lost.contains(&chunk)).try_for_each(&mut each)?;
                 }
             }
         }
-        left_out(self.file(LEFT_OUT).await?, self.info.at, each)
+        left_out.try_for_each(|row| each(row?))
     }
 
     pub fn summary(&self) -> JobSummary {
