@@ -84,7 +84,8 @@ impl JournalState {
 
     /// What became of a row, if it was sent or is invalid.
     pub fn row(&self, row: u64) -> Option<RowState> {
-        let Some(open) = self.request_of.get(&row).and_then(|request| self.open.get(request)) else {
+        let Some(open) = self.request_of.get(&row).and_then(|request| self.open.get(request))
+        else {
             return self.outcomes.as_ref()?.get(&row).cloned();
         };
         let (status, code) = match open.in_flight {
@@ -372,7 +373,9 @@ mod tests {
         entries.iter().for_each(|entry| state.apply(entry));
         let row = |row: u64| {
             let RowState { status, id, why, .. } = state.row(row)?;
-            Some([Some(status.to_owned()), id, why.code, why.message].map(Option::unwrap_or_default))
+            Some(
+                [Some(status.to_owned()), id, why.code, why.message].map(Option::unwrap_or_default),
+            )
         };
         for (number, expected) in [
             (1, ["accepted", "eml_1", "", ""]),

@@ -144,8 +144,8 @@ impl Format {
                     continue;
                 }
                 // serde counts lines from the start of this one.
-                let value = read_json(text)
-                    .map_err(|problem| Failure::input(on_line(&problem, *line)))?;
+                let value =
+                    read_json(text).map_err(|problem| Failure::input(on_line(&problem, *line)))?;
                 return Ok(Some(record(*line, value)));
             },
             Self::Array { values, number } => {
@@ -251,8 +251,7 @@ impl Csv {
             .terminator(csv::Terminator::Any(b'\n'))
             .flexible(true)
             .has_headers(false)
-            // The last row ends with a line end, too.
-            .from_reader(reader.chain(&b"\n"[..]).take(0));
+            .from_reader(reader.chain(END.as_bytes()).take(0));
         let skipped = u64::from(length > 0);
         let mut csv = Self { reader, delimiter, trims: true, skipped, continued: 0 };
         let header = csv.next(0)?.map(|row| row.values).unwrap_or_default();
@@ -267,11 +266,14 @@ impl Csv {
         // Rows without anything are skipped, but counted.
         let last_line = self.reader.position().line() - 1;
         let continued = record.iter().map(|value| value.matches('\n').count() as u64).sum::<u64>();
-        let line = last_line + self.skipped - continued.min(last_line);
+        let is_too_long = self.reader.get_ref().limit() == 0;
+        let is_unclosed = record.as_slice().ends_with(END);
+        let has_no_end = u64::from(is_too_long || is_unclosed);
+        let line = last_line + self.skipped + has_no_end - continued;
         let refused = |problem: &str, hint: &str| {
             Err(Failure::input(format!("line {line}: {problem}")).hint(hint))
         };
-        if self.reader.get_ref().limit() == 0 {
+        if is_too_long {
             return refused("the row is longer than 1 MiB", "probably a quote is not closed");
         }
         match read.map_err(csv::Error::into_kind) {
@@ -280,8 +282,17 @@ impl Csv {
             Err(csv::ErrorKind::Io(error)) => return Err(error.into()),
             Err(_) => return refused(NOT_UTF8, FROM_LATIN_1),
         }
+        if is_unclosed {
+            let hint = "close it, or remove it: all rows after it would become part of one value";
+            return refused("a quote is never closed", hint);
+        }
         if record.as_slice().contains('\0') {
-            return refused(BINARY, FROM_UTF_16);
+            // Within the file, it is not the mark of the end.
+            let is_mark = record.as_slice() == "\0";
+            return match is_mark && matches!(self.reader.read_record(&mut record), Ok(false)) {
+                true => Ok(None),
+                false => refused(BINARY, FROM_UTF_16),
+            };
         }
         if record.iter().any(|value| self.looks_like_rows(value, columns)) {
             return refused(
@@ -310,9 +321,10 @@ impl Csv {
     }
 }
 
+/// What the reader appends to a file. A value that ends with it has a quote that is never closed.
+const END: &str = "\n\0";
 const NOT_UTF8: &str = "not UTF-8 text";
-const FROM_LATIN_1: &str =
-    "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
+const FROM_LATIN_1: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f latin1 -t utf-8 FILE";
 const BINARY: &str = "UTF-16 or binary, not UTF-8 text";
 const FROM_UTF_16: &str = "save it as \"CSV UTF-8\", or convert it: iconv -f utf-16 -t utf-8 FILE";
 
@@ -371,7 +383,8 @@ mod tests {
     fn a_file_that_is_not_what_it_seems_is_refused_with_its_place() {
         let many = "b@b.test,Bob\n".repeat(900);
         for (file, place) in [
-            (format!("email,name\na@b.test,\"Ada\n{many}"), "line 2: a value looks like"),
+            (format!("email,name\na@b.test,\"Ada\n{many}"), "line 2: a quote is never closed"),
+            ("email,name\na@b.test,\"Ada".to_owned(), "line 2: a quote is never closed"),
             (
                 format!("email,name\na@b.test,\"Ada\n{many}c@b.test,\"Smith, J\"\n"),
                 "line 2: a value looks like",
@@ -394,12 +407,15 @@ mod tests {
             (&b"\xFF\xFEe\0m\0"[..], "UTF-16"),
             (b"e\0m\0a\0i\0l\0\n\0", "UTF-16"),
             (b"email,name\na@b.test,Zo\xeb\n", "line 2: not UTF-8"),
-            (b"email,name\na@b.test,Z\0\n", "line 2: UTF-16 or"),
+            (b"email,name\na@b.test,Z\0\n", "UTF-16 or"),
             (b"{\"email\":\"\xeb\"}\n", "line 1: not UTF-8"),
         ] {
             let message = read(file).expect_err("refused").details().message.clone();
             assert!(message.contains(place), "{message}");
         }
+        let late = format!("email,name\n{many}\0\nc@d.test,C\n");
+        let message = read(late.as_bytes()).expect_err("refused").details().message.clone();
+        assert!(message.contains("line 902: UTF-16 or binary"), "{message}");
         let odd = read(b"email,name\na@b.test,Ada,x\nc@d.test,C,\ne@f.test\n").expect("a file");
         assert!(odd[0].problem.as_deref().is_some_and(|why| why.contains("3 values")));
         assert_eq!(odd[1].problem, None);

@@ -271,7 +271,9 @@ mod tests {
     #[test]
     fn a_misspelled_variable_is_an_error() {
         let check = |name: &str| check_names([name.to_owned()].into_iter());
-        for name in ["SVC_ALLOWED_RECIPIENTS", "SVC_REDIRECT_RECIPIENT", "SVC_MAX_RECIPIENTS_PER_HOUR"] {
+        for name in
+            ["SVC_ALLOWED_RECIPIENTS", "SVC_REDIRECT_RECIPIENT", "SVC_MAX_RECIPIENTS_PER_HOUR"]
+        {
             assert!(check(name).unwrap_err().to_string().contains(name));
         }
         for name in ["SVC_ALLOW_RECIPIENTS", "SVC_EMAIL_KEY", "RECIPIENTS"] {

@@ -12,8 +12,8 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
-    BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
-    WorkerStatus,
+    BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal,
+    Totals, WorkerStatus,
 };
 
 use super::jobs::{self, Jobs};
@@ -379,7 +379,8 @@ impl StoredJob {
                     let (number, PreparedRow(address, _)) = row?;
                     let Some(known) = state.row(number) else { continue };
                     let mut row = Outcome::new(number, address, known);
-                    if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted") {
+                    if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted")
+                    {
                         row.status.clone_from(&known.status);
                         row.message = known.reason.clone().or(row.message);
                     }

@@ -62,8 +62,8 @@ impl Batch {
             true => times::now(context).await?,
             false => Utc::now().with_timezone(&context.settings.env.zone),
         };
-        let emails = emails(values, local_checks, &now)
-            .map_err(|failure| in_file(&self.file, failure))?;
+        let emails =
+            emails(values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));

@@ -42,6 +42,7 @@ pub struct Content {
     /// Attachment, at most 20; repeatable
     ///
     /// Format: PATH[;name=NAME][;type=MIME]. The name and type default to those of the path.
+    /// `-;name=NAME` reads standard input, for a single email.
     #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
     pub attach: Vec<Attach>,
     /// Send time: RFC 3339, +2h, 'tomorrow 9am'
