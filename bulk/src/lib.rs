@@ -19,4 +19,4 @@ pub use journal::{Journal, JournalReader};
 #[cfg(feature = "redis")]
 pub use queue::{QueueState, QueueStatus, RedisQueue, WorkerStatus};
 pub use run::RequestReport;
-pub use state::{JournalState, Totals};
+pub use state::{JournalState, RowState, Totals};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use roaring::RoaringTreemap;
 
-use crate::{JournalEntry, RowOutcome};
+use crate::{JournalEntry, RowOutcome, RowRefusal};
 
 /// How many rows have which outcome, in all runs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub struct JournalState {
     refused: RoaringTreemap,
     /// Unknown rows that are to be sent again.
     resend: HashSet<u64>,
+    /// Rows that were sent again while they were unknown.
+    perhaps_twice: HashSet<u64>,
+    /// Of each settled row, if that is asked for.
+    outcomes: Option<HashMap<u64, RowState>>,
     accepted: u64,
     invalid: u64,
     /// Requests without a complete outcome, by their number.
@@ -37,6 +41,22 @@ pub struct JournalState {
     /// The request that a row without an outcome belongs to.
     request_of: HashMap<u64, u64>,
     next_request: u64,
+}
+
+/// What became of a row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RowState {
+    /// `accepted`, `refused`, `invalid`, `unknown` or `in_flight`.
+    pub status: &'static str,
+    /// When it was sent, or has got its outcome.
+    pub at: DateTime<Utc>,
+    /// The id of the email, if the service told it.
+    pub id: Option<String>,
+    /// What else is known. The code of an unknown row is that of the error, or `no_response`,
+    /// `not_told` or `interrupted`; the message of an accepted one says if it was settled by hand, or
+    /// perhaps sent twice.
+    pub why: RowRefusal,
 }
 
 /// A request without a complete outcome.
@@ -47,6 +67,8 @@ pub(crate) struct Open {
     pub(crate) key: Option<String>,
     at: DateTime<Utc>,
     in_flight: bool,
+    /// Why its rows have no outcome.
+    cause: Option<String>,
     /// Rows that were unknown before this request, too.
     before: HashSet<u64>,
     /// The number of rows in the request.
@@ -54,24 +76,62 @@ pub(crate) struct Open {
 }
 
 impl JournalState {
+    /// Nothing is known yet. What became of each row is remembered for [`row`](Self::row), which
+    /// takes memory.
+    pub fn with_rows() -> Self {
+        Self { outcomes: Some(HashMap::new()), ..Self::default() }
+    }
+
+    /// What became of a row, if it was sent or is invalid.
+    pub fn row(&self, row: u64) -> Option<RowState> {
+        let Some(open) = self.request_of.get(&row).and_then(|request| self.open.get(request))
+        else {
+            return self.outcomes.as_ref()?.get(&row).cloned();
+        };
+        let (status, code) = match open.in_flight {
+            true => ("in_flight", None),
+            false => ("unknown", Some(open.cause.as_deref().unwrap_or("interrupted"))),
+        };
+        Some(RowState { status, at: open.at, id: None, why: RowRefusal::new(code, None) })
+    }
+
+    fn remember(
+        &mut self,
+        row: u64,
+        status: &'static str,
+        at: DateTime<Utc>,
+        id: Option<&String>,
+        why: RowRefusal,
+    ) {
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.insert(row, RowState { status, at, id: id.cloned(), why });
+        }
+    }
+
     /// Takes in the next entry.
     pub fn apply(&mut self, entry: &JournalEntry) {
         match entry {
             JournalEntry::Intent { request, at, key, rows, .. } => {
                 self.intend(*request, *at, key.clone(), rows);
             }
-            JournalEntry::Outcome { request, results, .. } => self.conclude(*request, results),
+            JournalEntry::Outcome { request, at, results } => {
+                self.conclude(*request, *at, results);
+            }
             JournalEntry::NotSent { request, .. } => self.take_back(*request),
-            JournalEntry::Unknown { request, .. } => {
+            JournalEntry::Unknown { request, code, .. } => {
                 if let Some(open) = self.open.get_mut(request) {
                     open.in_flight = false;
+                    open.cause = Some(code.as_deref().unwrap_or("no_response").to_owned());
                 }
             }
-            JournalEntry::Invalid { row, .. } => {
+            JournalEntry::Invalid { row, at, message } => {
                 self.invalid += u64::from(self.settled.insert(*row));
+                self.remember(*row, "invalid", *at, None, RowRefusal::new(None, Some(message)));
             }
             JournalEntry::Reopened { rows, .. } => rows.iter().for_each(|row| self.reopen(*row)),
-            JournalEntry::Settled { rows, .. } => rows.iter().for_each(|row| self.settle(*row)),
+            JournalEntry::Settled { rows, at } => {
+                rows.iter().for_each(|row| self.settle(*row, *at));
+            }
         }
     }
 
@@ -151,40 +211,47 @@ impl JournalState {
     }
 
     fn intend(&mut self, request: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {
-        let mut before = HashSet::new();
+        let (mut before, mut cause) = (HashSet::new(), None);
         for row in rows {
-            self.resend.remove(row);
+            if self.resend.remove(row) {
+                self.perhaps_twice.insert(*row);
+            }
             if let Some(earlier) = self.request_of.insert(*row, request) {
                 before.insert(*row);
+                cause = self.open.get(&earlier).and_then(|open| open.cause.clone()).or(cause);
                 self.close(earlier, &HashSet::from([*row]));
             }
         }
         self.next_request = self.next_request.max(request + 1);
         let (rows, sent) = (rows.to_vec(), rows.len());
-        self.open.insert(request, Open { rows, key, at, in_flight: true, before, sent });
+        self.open.insert(request, Open { rows, key, at, in_flight: true, cause, before, sent });
     }
 
-    fn conclude(&mut self, request: u64, results: &[RowOutcome]) {
-        let Some(open) = self.open.get_mut(&request) else { return };
+    fn conclude(&mut self, request: u64, at: DateTime<Utc>, results: &[RowOutcome]) {
+        let Some(mut open) = self.open.remove(&request) else { return };
         open.in_flight = false;
+        open.cause = Some("not_told".to_owned());
         let mut results = results.iter();
-        open.rows.retain(|row| {
+        open.rows.retain(|&row| {
             match results.next() {
-                Some(RowOutcome::Accepted(_)) => {
-                    self.accepted += u64::from(self.settled.insert(*row));
+                Some(RowOutcome::Accepted(id)) => {
+                    self.accepted += u64::from(self.settled.insert(row));
+                    let twice = self.perhaps_twice.contains(&row).then_some(PERHAPS_TWICE);
+                    self.remember(row, "accepted", at, Some(id), RowRefusal::new(None, twice));
                 }
-                Some(RowOutcome::Refused(_)) => {
-                    if self.settled.insert(*row) {
-                        self.refused.insert(*row);
+                Some(RowOutcome::Refused(refusal)) => {
+                    if self.settled.insert(row) {
+                        self.refused.insert(row);
                     }
+                    self.remember(row, "refused", at, None, refusal.clone());
                 }
                 Some(RowOutcome::Unknown) | None => return true,
             }
-            self.request_of.remove(row);
+            self.request_of.remove(&row);
             false
         });
-        if open.rows.is_empty() {
-            self.open.remove(&request);
+        if !open.rows.is_empty() {
+            self.open.insert(request, open);
         }
     }
 
@@ -211,21 +278,25 @@ impl JournalState {
         }
     }
 
-    fn settle(&mut self, row: u64) {
+    fn settle(&mut self, row: u64, at: DateTime<Utc>) {
         let Some(request) = self.request_of.remove(&row) else { return };
         self.close(request, &HashSet::from([row]));
         self.resend.remove(&row);
         self.accepted += u64::from(self.settled.insert(row));
+        self.remember(row, "accepted", at, None, RowRefusal::new(None, Some("settled by hand")));
     }
 
     fn reopen(&mut self, row: u64) {
         if self.refused.remove(row) {
             self.settled.remove(row);
+            self.outcomes.as_mut().map(|outcomes| outcomes.remove(&row));
         } else if self.is_unknown(row) {
             self.resend.insert(row);
         }
     }
 }
+
+const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
 
 impl Open {
     fn is_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
@@ -278,6 +349,49 @@ mod tests {
             "the key has expired"
         );
         assert!(state.repeatable(5000, Utc::now(), DAY).is_none(), "no key");
+    }
+
+    #[test]
+    fn what_became_of_each_row_is_remembered_if_it_is_asked_for() {
+        let at = Utc::now();
+        let accepted = RowOutcome::Accepted("eml_1".to_owned());
+        let refused = RowOutcome::Refused(RowRefusal::new(Some("invalid"), Some("no")));
+        let code = Some("http_503".to_owned());
+        let entries = [
+            intent(0, &[1, 2, 3], None),
+            outcome(0, &[accepted.clone(), refused, RowOutcome::Unknown]),
+            intent(1, &[4, 5], None),
+            JournalEntry::Unknown { request: 1, at, code },
+            intent(2, &[6], None),
+            JournalEntry::Invalid { row: 7, at, message: "empty".to_owned() },
+            JournalEntry::Reopened { rows: vec![5], at, code: None },
+            intent(3, &[5], None),
+            outcome(3, &[accepted]),
+            JournalEntry::Settled { rows: vec![3], at },
+        ];
+        let mut state = JournalState::with_rows();
+        entries.iter().for_each(|entry| state.apply(entry));
+        let row = |row: u64| {
+            let RowState { status, id, why, .. } = state.row(row)?;
+            Some(
+                [Some(status.to_owned()), id, why.code, why.message].map(Option::unwrap_or_default),
+            )
+        };
+        for (number, expected) in [
+            (1, ["accepted", "eml_1", "", ""]),
+            (2, ["refused", "", "invalid", "no"]),
+            (3, ["accepted", "", "", "settled by hand"]),
+            (4, ["unknown", "", "http_503", ""]),
+            (5, ["accepted", "eml_1", "", PERHAPS_TWICE]),
+            (6, ["in_flight", "", "", ""]),
+            (7, ["invalid", "", "", "empty"]),
+        ] {
+            assert_eq!(row(number), Some(expected.map(str::to_owned)), "{number}");
+        }
+        assert_eq!(row(8), None);
+        let state = state.stopped();
+        assert_eq!(state.row(6).and_then(|row| row.why.code).as_deref(), Some("interrupted"));
+        assert_eq!(self::state(&entries).row(1), None, "not asked for");
     }
 
     #[test]

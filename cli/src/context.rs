@@ -126,12 +126,11 @@ impl Context {
         builder = builder
             .insecure_webhook_urls(compatibility.insecure_webhooks || is_local(url))
             .local_checks(compatibility.local_checks);
-        let settings = &self.settings;
-        if let Some(guard) = settings.guard.for_run(&settings.state_dir, &settings.profile.value)? {
+        if let Some(guard) = self.settings.guard.for_run()? {
             let sends = [Operation::EmailsSend, Operation::EmailsSendBatch];
             let may_send = self.command.calls_any_operation
                 || self.command.operations.iter().any(|each| sends.contains(each));
-            if settings.dry_run && may_send {
+            if self.settings.dry_run && may_send {
                 self.out.note(&format!("recipient guard: {guard}"));
             }
             builder = builder.recipient_guard(guard);

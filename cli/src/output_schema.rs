@@ -157,8 +157,9 @@ pub fn me_fields(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// [`email`], within a type: an item of a batch, which need not have a status.
-pub fn email_fields(_: &mut SchemaGenerator) -> Schema {
+pub fn batch_fields(_: &mut SchemaGenerator) -> Schema {
     let mut email = email();
+    email["properties"]["error"] = json!({"type": "object"});
     email["properties"]["status"]["type"] = json!(["string", "null"]);
     Schema::try_from(email).unwrap_or_default()
 }

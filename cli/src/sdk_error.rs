@@ -45,16 +45,8 @@ impl Failure {
         details.attempts = (error.attempts() > 0).then(|| error.attempts());
         details.retryable = Some(error.is_retryable());
         details.retry_after = error.retry_after();
-        details.fields = match error.kind() {
-            ErrorKind::InvalidInput(invalid) | ErrorKind::RecipientGuard(invalid) => {
-                vec![(invalid.field.to_string(), invalid.problem.to_string())]
-            }
-            _ => error
-                .fields()
-                .iter()
-                .map(|problem| (problem.field.clone(), problem.message.clone()))
-                .collect(),
-        };
+        let fields = error.fields().iter();
+        details.fields = fields.map(|it| (it.field.clone(), it.message.clone())).collect();
         if let ErrorKind::RecipientGuard(_) = error.kind() {
             details.hint = Some(RECIPIENT_GUARD_HINT.to_owned());
         }

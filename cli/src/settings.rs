@@ -5,7 +5,6 @@ mod env;
 mod files;
 pub mod flags;
 mod guard;
-mod hour;
 pub mod key;
 mod proxy;
 mod resolve;

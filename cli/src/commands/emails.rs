@@ -1,6 +1,7 @@
 //! The `svc emails` commands: send emails and track their status.
 
 pub mod batch;
+pub mod content;
 mod fields;
 pub mod send;
 

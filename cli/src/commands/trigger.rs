@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::deliver::{Deliverer, Delivery, RESPONSE_TIMEOUT};
 use crate::events;
 use crate::failure::Failure;
-use crate::input::{exact_json, json_or_text};
+use crate::input::{json_or_text, read_json};
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 use crate::signing::given_or_profile_secret;
@@ -84,7 +84,7 @@ impl Trigger {
         }
         let service = events::service_of(&self.event);
         let mut body = match &self.payload {
-            Some(payload) => exact_json(&context.json_text("--payload", payload)?)
+            Some(payload) => read_json(&context.json_text("--payload", payload)?)
                 .map_err(|problem| Failure::input(format!("--payload: {problem}")))?,
             None => events::sample(&self.event),
         };
@@ -162,7 +162,7 @@ fn set(body: &mut Value, change: &str) -> Result<(), Failure> {
             .split_once('=')
             .filter(|(pointer, _)| pointer.starts_with('/'))
             .ok_or_else(|| Failure::usage(format!("--set {change}: use /POINTER=VALUE")))?;
-    let value = json_or_text(&format!("--set {pointer}"), value.to_owned())?;
+    let value = json_or_text(value.to_owned());
     match body.pointer_mut(pointer) {
         Some(target) => {
             *target = value;

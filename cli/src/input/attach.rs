@@ -3,16 +3,34 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use serde::{Deserialize, Serialize};
+use svc_sdk::email::Attachment;
 
-/// An attachment: its source, and its name and type in the email.
+/// An attachment: its source, and what it is in the email.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
     /// The source of the content.
     pub source: Source,
-    /// The file name in the email.
+    pub file: AttachedFile,
+}
+
+/// What an attachment is in the email.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachedFile {
     pub name: String,
     /// The MIME type. Without one, the service detects it.
     pub content_type: Option<String>,
+}
+
+impl AttachedFile {
+    /// Names an attachment, and sets its type.
+    pub fn describe(&self, attachment: Attachment) -> Attachment {
+        let attachment = attachment.filename(self.name.as_str());
+        match &self.content_type {
+            Some(content_type) => attachment.content_type(content_type.as_str()),
+            None => attachment,
+        }
+    }
 }
 
 /// The source of an attachment's content.
@@ -31,7 +49,8 @@ pub fn parser() -> impl TypedValueParser<Value = Attach> {
         Err(path) => {
             let path = PathBuf::from(path);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(Attach { source: Source::File(path), name, content_type: None })
+            let file = AttachedFile { name, content_type: None };
+            Ok(Attach { source: Source::File(path), file })
         }
     })
 }
@@ -62,7 +81,7 @@ fn parse(text: &str) -> Result<Attach, String> {
     }
     if path == "-" {
         let name = name.ok_or("an attachment from standard input needs a name: -;name=N")?;
-        return Ok(Attach { source: Source::Stdin, name, content_type });
+        return Ok(Attach { source: Source::Stdin, file: AttachedFile { name, content_type } });
     }
     let name = match name {
         Some(name) => name,
@@ -71,7 +90,8 @@ fn parse(text: &str) -> Result<Attach, String> {
             .map(|name| name.to_string_lossy().into_owned())
             .ok_or_else(|| format!("`{path}` has no file name: add ;name=N"))?,
     };
-    Ok(Attach { source: Source::File(path.into()), name, content_type })
+    let file = AttachedFile { name, content_type };
+    Ok(Attach { source: Source::File(path.into()), file })
 }
 
 #[cfg(test)]
@@ -79,8 +99,9 @@ mod tests {
     use super::*;
 
     fn file(path: &str, name: &str, content_type: Option<&str>) -> Attach {
-        let source = Source::File(path.into());
-        Attach { source, name: name.into(), content_type: content_type.map(Into::into) }
+        let content_type = content_type.map(Into::into);
+        let file = AttachedFile { name: name.into(), content_type };
+        Attach { source: Source::File(path.into()), file }
     }
 
     #[test]
@@ -92,7 +113,7 @@ mod tests {
 
     #[test]
     fn standard_input_needs_a_name() {
-        let stdin = Attach { source: Source::Stdin, name: "r.txt".to_owned(), content_type: None };
+        let stdin = Attach { source: Source::Stdin, ..file("x", "r.txt", None) };
         assert_eq!(parse("-;name=r.txt"), Ok(stdin));
         assert!(parse("-").is_err());
     }

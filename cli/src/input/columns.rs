@@ -15,8 +15,8 @@ pub struct ColumnOptions {
     /// Use a column as the address or as another field; repeatable
     ///
     /// Without FIELD, it has the address. Fields: email, name, subscribed (yes means subscribed) and
-    /// ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` first_name,
-    /// last_name, topics, metadata and metadata.KEY.
+    /// ignore; `svc bulk` takes any other word as a placeholder, and `svc contacts import` topics,
+    /// metadata and metadata.KEY.
     #[arg(long, hide_short_help = true, value_name = "COLUMN[=FIELD]", value_parser = parse)]
     pub column: Vec<(String, String)>,
     /// Column in which yes means that the person has opted out; repeatable

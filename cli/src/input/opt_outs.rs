@@ -109,7 +109,7 @@ impl OptOuts {
         }
         match (no, unclear, yes) {
             (Some(no), _, yes) => {
-                if let Some(yes) = yes {
+                if let Some(yes) = yes.filter(|yes| *yes != no) {
                     let place = || (record.number, Arc::clone(yes), Arc::clone(no));
                     self.contradiction.get_or_insert_with(place);
                 }

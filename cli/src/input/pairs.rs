@@ -14,7 +14,7 @@ pub fn parse(text: &str) -> Result<Pair, String> {
         .ok_or_else(|| format!("`{text}` has no `=`: use key=text or key:=JSON"))?;
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => {
-            let value = super::exact_json(value)
+            let value = super::read_json(value)
                 .map_err(|problem| format!("the value of `{key}`: {problem}"))?;
             (key, value)
         }

@@ -14,7 +14,7 @@ pub struct Items<'a> {
     pub are_lines: bool,
     has_header: bool,
     /// The items of a format that is one document.
-    document: Vec<Value>,
+    pub document: Vec<Value>,
 }
 
 impl<'a> Items<'a> {

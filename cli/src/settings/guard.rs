@@ -1,16 +1,11 @@
 //! The recipient guard: who may get emails, from the environment and the profile
 //! (`docs/guides/recipient-guard.md`).
 
-use std::path::Path;
-
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use svc_sdk::RecipientGuard;
 
-use super::hour::HourCounter;
 use super::table::profile_settings;
 use crate::failure::Failure;
-use crate::private;
 
 /// The resolved guard. The fields are named as the settings.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,7 +13,6 @@ pub struct Guard {
     allow_recipients: Option<Vec<String>>,
     redirect_recipients: Option<String>,
     pub max_recipients_per_run: Option<u32>,
-    max_recipients_per_hour: Option<u32>,
     /// A setting that svc does not know, but that was probably meant to be a part.
     #[serde(skip)]
     pub(super) misspelled: Option<String>,
@@ -31,17 +25,10 @@ impl Guard {
         name.contains("recip") || name.contains("redirect")
     }
 
-    /// Who may get emails: the rules and the redirect, described without the limits.
+    /// Who may get emails: the rules and the redirect, described without the limit.
     pub fn recipients(&self) -> Option<String> {
-        let limitless =
-            Self { max_recipients_per_run: None, max_recipients_per_hour: None, ..self.clone() };
+        let limitless = Self { max_recipients_per_run: None, ..self.clone() };
         limitless.to_sdk().map(|guard| guard.to_string())
-    }
-
-    /// The smaller limit of recipients, of a run or of an hour.
-    pub fn smallest_limit(&self) -> Option<usize> {
-        let limits = [self.max_recipients_per_run, self.max_recipients_per_hour];
-        limits.into_iter().flatten().min().map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// The guard of the SDK; `None` if no part is set.
@@ -58,27 +45,16 @@ impl Guard {
         }
         let is_set = self.allow_recipients.is_some()
             || self.redirect_recipients.is_some()
-            || self.smallest_limit().is_some();
+            || self.max_recipients_per_run.is_some();
         is_set.then_some(guard)
     }
 
-    /// The same for a run, which shares the count of an hour with other runs of the profile.
-    pub fn for_run(
-        &self,
-        state_dir: &Path,
-        profile: &str,
-    ) -> Result<Option<RecipientGuard>, Failure> {
-        if let Some(name) = &self.misspelled {
-            return Err(misspelled(name));
+    /// The same for a run, which a misspelled part stops.
+    pub fn for_run(&self) -> Result<Option<RecipientGuard>, Failure> {
+        match &self.misspelled {
+            Some(name) => Err(misspelled(name)),
+            None => Ok(self.to_sdk()),
         }
-        let Some(guard) = self.to_sdk() else { return Ok(None) };
-        let Some(limit) = self.max_recipients_per_hour else { return Ok(Some(guard)) };
-        let folder = state_dir.join("recipients");
-        private::create_dir(&folder)
-            .map_err(|error| Failure::other(format!("{}: {error}", folder.display())))?;
-        let name = utf8_percent_encode(profile, NON_ALPHANUMERIC).to_string();
-        let counter = HourCounter::new(folder.join(name), limit.into());
-        Ok(Some(guard.count_with(move |recipients| counter.add(recipients))))
     }
 }
 

@@ -62,7 +62,7 @@ impl Setting {
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 23] = [
+pub static SETTINGS: [Setting; 22] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
         .variable("SVC_SANDBOX")
@@ -94,9 +94,6 @@ pub static SETTINGS: [Setting; 23] = [
     setting("max_recipients_per_run", Kind::Number, "maximum number of recipients of a run")
         .variable("SVC_MAX_RECIPIENTS_PER_RUN")
         .example("100"),
-    setting("max_recipients_per_hour", Kind::Number, "maximum number of recipients of an hour")
-        .variable("SVC_MAX_RECIPIENTS_PER_HOUR")
-        .example("500"),
     setting("organization", Kind::Text, "refuse keys of other organizations").live("\"org_019a\""),
     setting("key_header", Kind::Text, "header with the email service's key").live("\"X-Api-Key\""),
     setting("key_prefix", Kind::Text, "prefix of the key").live("\"Token \""),

@@ -124,10 +124,10 @@ fn input_that_lies_sends_nothing_and_leaves_nothing_behind() {
     for (content, why) in [
         (
             format!("email,name\na@b.test,\"Ada\n{many}").into_bytes(),
-            "line 2, column 10: the quote",
+            "line 2: a quote is never closed",
         ),
         (b"\xFF\xFEe\0m\0a\0i\0l\0".to_vec(), "UTF-16"),
-        (b"email,name\na@b.test,Zo\xeb\n".to_vec(), "line 2, column 12: not UTF-8"),
+        (b"email,name\na@b.test,Zo\xeb\n".to_vec(), "line 2: not UTF-8"),
         (b"email,name\na@b.test;c@d.test,Ada\n".to_vec(), "no row can be sent: 1 invalid"),
     ] {
         home.file("people.csv", content);
@@ -288,10 +288,10 @@ fn jobs_are_listed_newest_first_and_a_damaged_one_does_not_hide_the_others() {
     std::fs::write(folders.join("empty/journal.ndjson"), "").expect("written");
     let list = home.run(&["bulk", "list"]);
     assert_eq!(list.code, 0, "{list:?}");
+    assert!(list.stderr.contains("warning: job empty is left out: "), "{list:?}");
     let list = list.json();
-    let ids = [0, 1, 2].map(|at| list[at]["job"].as_str());
-    assert_eq!(ids, [Some(second.as_str()), Some(first.as_str()), Some("empty")], "{list}");
-    assert_eq!(list[2]["state"], "damaged");
+    let ids = list.as_array().expect("a list").iter().map(|job| job["job"].as_str());
+    assert!(ids.eq([Some(second.as_str()), Some(first.as_str())]), "{list}");
 }
 
 #[test]
@@ -373,8 +373,8 @@ fn a_row_of_ndjson_that_may_opt_out_is_left_out() {
     let run = home.run(&[&send[..], &["--subject", "s", "--text", "t", "--yes"]].concat());
     assert_eq!((run.code, run.json()["accepted"].as_u64()), (0, Some(1)), "{run:?}");
     assert!(run.stderr.contains("row 1: the row does not say whether"), "{run:?}");
-    let twice = "row 3: the key `subscribed` is given twice in one object at line 3 ";
-    assert!(run.stderr.contains(twice), "{run:?}");
+    let job = run.json();
+    assert_eq!((&job["left_out"], &job["left_out_invalid"]), (&json!(2), &json!(1)), "{run:?}");
     let messages = home.sandbox_json(&["sandbox", "messages", "list"]);
     let to = messages["data"].as_array().or(messages.as_array()).expect("a list");
     assert_eq!(to.len(), 1, "{messages}");

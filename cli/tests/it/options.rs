@@ -202,11 +202,7 @@ fn what_would_be_lost_is_refused() {
         ),
         (r#""ReplyTo":"e@f.test"}"#, "unknown field `ReplyTo`: did you mean `replyTo`?"),
         (r#""variables":{"name":"Ada"}}"#, "variables"),
-        (r#""sendAt":"2030-01-01"}"#, "unknown field `sendAt`: did you mean `scheduledAt`?"),
         (r#""template":"t"}"#, "unknown field `template`: did you mean `templateId`?"),
-        (r#""tags":{"a":1,"b":2,"a":3}}"#, "the key `a` is given twice in one object at line 1 "),
-        (r#""html":"x","trackOpens":1,"trackOpens":0}"#, "the key `trackOpens` is given twice"),
-        (r#""variables":{"n":123456789012345678901}}"#, "would lose digits"),
         (r#""attachments":[{"filename":"a","content":"","cid":"x"}]}"#, "unknown field `cid`"),
     ] {
         let body = format!("{body}{more}");
@@ -244,25 +240,9 @@ fn what_would_be_lost_is_refused() {
             &["listen", "--insecure", "--route", &every, "--route", &one],
             "`email.sent` gets no event",
         ),
-        (
-            &["trigger", "email.sent", "--to", "http://127.0.0.1:9", "--set", "/id=1e-999"],
-            "would lose digits",
-        ),
-        (
-            &["contacts", "create", "a", "b@c", "--meta", r#"k:={"x":1,"x":2}"#],
-            "the key `x` is given twice",
-        ),
         (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
         (&["contacts", "create", "aud_1", "b@c.test", "--topic", ""], "a value is required"),
         (&["contacts", "update", "con_1", "--topic", "news,,x"], "a value is required"),
-        (
-            &["sandbox", "faults", "add", "--status", "500", "--body", r#"{"a":1,"a":2}"#],
-            "the key `a` is given twice",
-        ),
-        (
-            &["--sandbox", "sandbox", "event", "eml_1", "bounced", "--detail", r#"{"a":1,"a":2}"#],
-            "the key `a` is given twice",
-        ),
     ] {
         let run = home.run_with_env(args, &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");

@@ -4,7 +4,6 @@
 mod address;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use address::{Address, Rule};
@@ -44,10 +43,7 @@ pub struct RecipientGuard {
     allowed: Option<Vec<String>>,
     redirect: Option<String>,
     max_per_run: Option<u64>,
-    count: Option<Count>,
 }
-
-type Count = Arc<dyn Fn(i64) -> Result<(), String> + Send + Sync>;
 
 impl RecipientGuard {
     /// Allows only recipients that match one of these rules:
@@ -81,18 +77,6 @@ impl RecipientGuard {
         self
     }
 
-    /// Counts recipients in a way of the application's own, for example for a limit that several
-    /// processes share. The function is called with the number of recipients before each send,
-    /// and with the negative number if the service did not process the send. It must not block.
-    /// If it returns an error, which says why, nothing is sent.
-    pub fn count_with(
-        mut self,
-        count: impl Fn(i64) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        self.count = Some(Arc::new(count));
-        self
-    }
-
     /// Reads a guard from the environment variables `SVC_ALLOW_RECIPIENTS` (rules separated
     /// by commas or white space), `SVC_REDIRECT_RECIPIENTS` and `SVC_MAX_RECIPIENTS_PER_RUN`.
     /// Returns `None` if none of them is set.
@@ -103,8 +87,7 @@ impl RecipientGuard {
     /// # Errors
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a variable is empty or not a
-    /// number, or if `SVC_MAX_RECIPIENTS_PER_HOUR` is set, a limit that only `svc` keeps; the
-    /// error names the variable.
+    /// number, or has a similar name; the error names the variable.
     pub fn from_env() -> Result<Option<Self>, Error> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         check_names(names)?;
@@ -120,18 +103,11 @@ impl RecipientGuard {
                 "the environment variable {name} is not a number of recipients"
             ))),
         };
-        if text("SVC_MAX_RECIPIENTS_PER_HOUR")?.is_some() {
-            return Err(Error::config(
-                "only the command line `svc` keeps SVC_MAX_RECIPIENTS_PER_HOUR; unset it, or set \
-                 SVC_MAX_RECIPIENTS_PER_RUN",
-            ));
-        }
         let allowed = text("SVC_ALLOW_RECIPIENTS")?;
         let guard = Self {
             allowed: allowed.as_deref().map(|text| Self::split_rules(text).collect()),
             redirect: text("SVC_REDIRECT_RECIPIENTS")?,
             max_per_run: number("SVC_MAX_RECIPIENTS_PER_RUN")?,
-            count: None,
         };
         let is_set =
             guard.allowed.is_some() || guard.redirect.is_some() || guard.max_per_run.is_some();
@@ -139,8 +115,7 @@ impl RecipientGuard {
     }
 
     /// Checks the rules and the address of a redirect, as the builder's `build` does, and that
-    /// the limits allow a recipient now: the function of [`count_with`](Self::count_with) is
-    /// called with 0.
+    /// the limit allows a recipient.
     ///
     /// # Errors
     ///
@@ -151,10 +126,7 @@ impl RecipientGuard {
         if self.max_per_run == Some(0) {
             return Err(refuse(InvalidInput::new("max_per_run", "the limit is 0")));
         }
-        match self.count.as_ref().map(|count| count(0)) {
-            Some(Err(problem)) => Err(refuse(InvalidInput::new("recipients", problem))),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Splits the text of `SVC_ALLOW_RECIPIENTS` into rules.
@@ -164,12 +136,8 @@ impl RecipientGuard {
     }
 }
 
-const VARIABLES: [&str; 4] = [
-    "SVC_ALLOW_RECIPIENTS",
-    "SVC_REDIRECT_RECIPIENTS",
-    "SVC_MAX_RECIPIENTS_PER_RUN",
-    "SVC_MAX_RECIPIENTS_PER_HOUR",
-];
+const VARIABLES: [&str; 3] =
+    ["SVC_ALLOW_RECIPIENTS", "SVC_REDIRECT_RECIPIENTS", "SVC_MAX_RECIPIENTS_PER_RUN"];
 
 /// A misspelled variable must not allow everyone.
 fn check_names(names: impl Iterator<Item = String>) -> Result<(), Error> {
@@ -281,24 +249,12 @@ impl ActiveGuard {
             );
             return Err(refuse(InvalidInput::new("max_per_run", problem)));
         }
-        match self.guard.count.as_ref().map(|count| count(recipients.cast_signed())) {
-            Some(Err(problem)) => {
-                self.used.fetch_sub(recipients, Ordering::Relaxed);
-                Err(refuse(InvalidInput::new("recipients", problem)))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// The service has not processed a request that was counted.
     pub(super) fn uncount(&self, recipients: u64) {
-        if recipients > 0 {
-            self.used.fetch_sub(recipients, Ordering::Relaxed);
-            if let Some(count) = &self.guard.count {
-                // If it fails, it counts too many, which is safe.
-                let _ = count(-recipients.cast_signed());
-            }
-        }
+        self.used.fetch_sub(recipients, Ordering::Relaxed);
     }
 }
 
@@ -315,7 +271,9 @@ mod tests {
     #[test]
     fn a_misspelled_variable_is_an_error() {
         let check = |name: &str| check_names([name.to_owned()].into_iter());
-        for name in ["SVC_ALLOWED_RECIPIENTS", "SVC_ALLOW_RECIPIENT", "SVC_REDIRECT_RECIPIENT"] {
+        for name in
+            ["SVC_ALLOWED_RECIPIENTS", "SVC_REDIRECT_RECIPIENT", "SVC_MAX_RECIPIENTS_PER_HOUR"]
+        {
             assert!(check(name).unwrap_err().to_string().contains(name));
         }
         for name in ["SVC_ALLOW_RECIPIENTS", "SVC_EMAIL_KEY", "RECIPIENTS"] {
@@ -342,8 +300,6 @@ mod tests {
             "all emails go to me@x.test; only @example.com, me@x.test, you@x.test; at most 5 \
              recipients per run"
         );
-        let error = read(&[("SVC_MAX_RECIPIENTS_PER_HOUR", "7")]).unwrap_err();
-        assert!(error.to_string().contains("only the command line"), "{error}");
         let error = read(&[("SVC_ALLOW_RECIPIENTS", " ")]).unwrap_err();
         assert!(error.to_string().contains("SVC_ALLOW_RECIPIENTS is empty"), "{error}");
         let error = read(&[("SVC_MAX_RECIPIENTS_PER_RUN", "many")]).unwrap_err();

@@ -37,7 +37,7 @@ pub async fn refuse(
             continue;
         }
         let same = job.addresses().await?.intersection(addresses).count();
-        let is_too_many = same * 2 >= addresses.len() || job.plan.message.is_same(&plan.message);
+        let is_too_many = same * 2 >= addresses.len() || job.plan.sends_same_email(plan);
         if is_too_many && same > found.as_ref().map_or(0, |it| it.0) {
             found = Some((same, job));
         }
@@ -52,7 +52,7 @@ pub async fn refuse(
             let (resume, cancel) = (svc("resume"), svc("cancel"));
             ("is not complete", format!("go on with that job: {resume}, or give it up: {cancel}\n"))
         }
-        state if job.plan.message.is_same(&plan.message) && continued.is_none() => {
+        state if job.plan.sends_same_email(plan) && continued.is_none() => {
             let was = if state == JobState::Cancelled { "was cancelled" } else { "has been sent" };
             (was, format!("send this email only to those who have not got it: --limit {of}\n"))
         }
@@ -67,7 +67,7 @@ pub async fn refuse(
 pub async fn sent_before(jobs: &[StoredJob], plan: &Plan) -> Result<HashSet<u64>, Failure> {
     let mut addresses = HashSet::new();
     for job in jobs {
-        let is_same = job.plan.message.is_same(&plan.message);
+        let is_same = job.plan.sends_same_email(plan);
         if is_same && job.plan.only_to.is_none() && job.plan.service == plan.service {
             addresses.extend(job.addresses().await?);
         }
@@ -82,7 +82,7 @@ pub async fn earlier(
     queue: Option<&RedisQueue>,
 ) -> Result<Vec<StoredJob>, Failure> {
     let mut kept = Vec::new();
-    for job in all(context, true, queue).await?.0 {
+    for job in all(context, true, queue).await? {
         let is_old = job.has_ended() && job.age() > context.settings.bulk_retention;
         if !(is_old && job.is_here() && job.remove().await.is_ok()) {
             kept.push(job);

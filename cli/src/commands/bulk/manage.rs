@@ -13,7 +13,7 @@ use svc_sdk::Operation::EmailsCancel;
 use super::outcomes::FinalStatus;
 use super::plan::hash_of;
 use super::store::{
-    self, DamagedJob, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
+    self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
 };
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
@@ -27,7 +27,7 @@ use crate::output_schema::of;
 ///
 /// With --queue, only those in Redis; with SVC_BULK_QUEUE, both.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Vec<ListedJob>>))]
+#[command(add = local(of::<Vec<JobSummary>>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk list
@@ -38,13 +38,6 @@ pub struct List {
     queue: QueueOption,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum ListedJob {
-    Job(Box<JobSummary>),
-    Damaged(DamagedJob),
-}
-
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let queue = match self.queue.is_set(context) {
@@ -52,11 +45,9 @@ impl List {
             false => None,
         };
         let is_here = self.queue.queue.is_none();
-        let (mut all, damaged) = store::all(context, is_here, queue.as_ref()).await?;
-        damaged.iter().for_each(|job| context.out.warning(&job.problem));
+        let mut all = store::all(context, is_here, queue.as_ref()).await?;
         all.sort_by_key(|job| std::cmp::Reverse(job.info.at));
-        let all = all.iter().map(|job| ListedJob::Job(Box::new(job.summary())));
-        let all = all.chain(damaged.into_iter().map(ListedJob::Damaged)).collect::<Vec<_>>();
+        let all = all.iter().map(StoredJob::summary).collect::<Vec<_>>();
         let none = match is_here {
             true => "no jobs; start one with `svc bulk send`",
             false => "no jobs in Redis; add one with `svc bulk send … --queue`",
@@ -169,7 +160,7 @@ pub struct Cancel {
 impl Cancel {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut job = self.job.find(context).await?;
-        let is_scheduled = job.plan.message.scheduled_at.is_some();
+        let is_scheduled = job.plan.email.scheduled_at.is_some();
         if job.state == JobState::Complete && !is_scheduled {
             return Err(Failure::new(Kind::Refused, "the job is complete").code("job_is_complete"));
         }
@@ -273,9 +264,9 @@ impl Remove {
                 .code("job_is_running")
                 .hint(format!("stop it first: {}", context.svc(&format!("bulk cancel {id}")))));
         }
-        let waits = match &job.plan.message.scheduled_at {
+        let waits = match &job.plan.email.scheduled_at {
             Some(at) if job.state != JobState::Cancelled => {
-                let at = context.out.local_time(at);
+                let at = context.out.local_time(at.as_str());
                 format!(" Emails that wait until {at} can then no longer be cancelled.")
             }
             _ => String::new(),

@@ -1,6 +1,6 @@
-//! What the entries of a journal say about each row.
+//! What a report tells of each row.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use svc_bulk::{JournalEntry, RowOutcome};
+use svc_bulk::RowState;
 
 use super::plan::{LEFT_OUT, LeftOutRow};
 use crate::failure::Failure;
@@ -35,148 +35,25 @@ impl Outcome {
         self.id.filter(|_| self.status == "accepted")
     }
 
-    fn new(row: u64, address: String, status: &str, at: DateTime<Utc>) -> Self {
-        let (status, when) = (status.to_owned(), timestamp(at));
-        Self { row, address, status, id: None, code: None, when, message: None }
-    }
-
-    fn unknown(row: u64, address: String, cause: &str, at: DateTime<Utc>) -> Self {
-        Self { code: Some(cause.to_owned()), ..Self::new(row, address, "unknown", at) }
+    /// A row with what became of it.
+    pub fn new(row: u64, address: String, state: RowState) -> Self {
+        let RowState { status, at, id, why, .. } = state;
+        let (code, message, when) = (why.code, why.message, timestamp(at));
+        Self { row, address, status: status.to_owned(), id, code, when, message }
     }
 }
 
-/// Reads the entries of a journal in their order. Only rows that a later entry may be about are kept
-/// in memory.
-#[derive(Default)]
-pub struct Outcomes {
-    /// Requests without an outcome, by their numbers.
-    open: BTreeMap<u64, OpenRequest>,
-    /// Rows that are refused or unknown so far.
-    unsettled: BTreeMap<u64, Outcome>,
-    /// Rows that were sent again while their outcome was unknown.
-    perhaps_twice: HashSet<u64>,
-}
-
-struct OpenRequest {
-    rows: Vec<u64>,
-    to: Vec<String>,
-    at: DateTime<Utc>,
-    /// Why its response is lost.
-    cause: Option<String>,
-}
-
-impl Outcomes {
-    /// Takes in the next entry. Returns the rows whose outcome is final.
-    pub fn take(&mut self, entry: JournalEntry) -> Vec<Outcome> {
-        let mut settled = Vec::new();
-        match entry {
-            JournalEntry::Intent { request, at, rows, to, .. } => {
-                self.open.insert(request, OpenRequest { rows, to, at, cause: None });
-            }
-            JournalEntry::Outcome { request, at, results } => {
-                let Some(OpenRequest { rows, to, .. }) = self.open.remove(&request) else {
-                    return settled;
-                };
-                for ((row, to), result) in rows.into_iter().zip(to).zip(results) {
-                    let refused = match result {
-                        RowOutcome::Accepted(id) => {
-                            self.unsettled.remove(&row);
-                            let twice = self.perhaps_twice.contains(&row);
-                            let message = twice.then(|| PERHAPS_TWICE.to_owned());
-                            let accepted = Outcome::new(row, to, "accepted", at);
-                            settled.push(Outcome { id: Some(id), message, ..accepted });
-                            continue;
-                        }
-                        RowOutcome::Refused(refusal) => Outcome {
-                            code: refusal.code,
-                            message: refusal.message,
-                            ..Outcome::new(row, to, "refused", at)
-                        },
-                        _ => Outcome::unknown(row, to, "not_told", at),
-                    };
-                    self.unsettled.insert(row, refused);
-                }
-            }
-            // Rows that were unknown before still are.
-            JournalEntry::NotSent { request, .. } => _ = self.open.remove(&request),
-            JournalEntry::Unknown { request, code, .. } => {
-                if let Some(open) = self.open.get_mut(&request) {
-                    open.cause = code.or_else(|| Some("no_response".to_owned()));
-                }
-            }
-            JournalEntry::Reopened { rows, .. } => {
-                for row in rows {
-                    if self.unsettled.get(&row).is_some_and(|known| known.status == "refused") {
-                        self.unsettled.remove(&row);
-                    } else {
-                        self.set_aside(row);
-                        self.perhaps_twice.insert(row);
-                    }
-                }
-            }
-            JournalEntry::Settled { rows, at } => settled.extend(rows.into_iter().map(|row| {
-                self.set_aside(row);
-                let address = self.unsettled.remove(&row).map(|known| known.address);
-                let message = Some("settled by hand".to_owned());
-                let accepted = Outcome::new(row, address.unwrap_or_default(), "accepted", at);
-                Outcome { message, ..accepted }
-            })),
-            JournalEntry::Invalid { row, at, message } => {
-                let invalid = Outcome::new(row, String::new(), "invalid", at);
-                settled.push(Outcome { message: Some(message), ..invalid });
-            }
-            _ => {}
-        }
-        settled
-    }
-
-    /// The other rows that were sent, at the end of the journal. If the job `is_running`, the
-    /// requests without an outcome are in flight.
-    pub fn finish(mut self, is_running: bool) -> impl Iterator<Item = Outcome> {
-        for (_, OpenRequest { rows, to, at, cause }) in std::mem::take(&mut self.open) {
-            for (row, to) in rows.into_iter().zip(to) {
-                let outcome = match &cause {
-                    None if is_running => Outcome::new(row, to, "in_flight", at),
-                    cause => Outcome::unknown(row, to, cause.as_deref().unwrap_or(INTERRUPTED), at),
-                };
-                self.unsettled.insert(row, outcome);
-            }
-        }
-        self.unsettled.into_values()
-    }
-
-    /// Takes a row out of a request that has no outcome.
-    fn set_aside(&mut self, row: u64) {
-        for open in self.open.values_mut() {
-            if let Ok(at) = open.rows.binary_search(&row) {
-                open.rows.remove(at);
-                let cause = open.cause.as_deref().unwrap_or(INTERRUPTED);
-                let unknown = Outcome::unknown(row, open.to.remove(at), cause, open.at);
-                self.unsettled.insert(row, unknown);
-            }
-        }
-    }
-}
-
-/// The cause if a process was killed before it had a response.
-const INTERRUPTED: &str = "interrupted";
-
-/// The message of a row that was accepted after an earlier request without a response.
-const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
-
-/// Calls `each` for every row that was left out when the job was created.
+/// The rows that were left out when the job was created.
 pub fn left_out(
     lines: impl BufRead,
     created: DateTime<Utc>,
-    mut each: impl FnMut(Outcome) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    for line in lines.lines() {
+) -> impl Iterator<Item = Result<Outcome, Failure>> {
+    lines.lines().map(move |line| {
         let LeftOutRow { row, address, code, message } = serde_json::from_str(&line?)
             .map_err(|_| Failure::other(format!("{LEFT_OUT} of the job is damaged")))?;
-        let outcome = Outcome::new(row, address, "left_out", created);
-        each(Outcome { code: Some(code), message: Some(message), ..outcome })?;
-    }
-    Ok(())
+        let (code, message, when) = (Some(code), Some(message), timestamp(created));
+        Ok(Outcome { row, address, status: "left_out".to_owned(), id: None, code, when, message })
+    })
 }
 
 /// The final statuses of a job's emails, in its folder, so that a later run asks only for others.

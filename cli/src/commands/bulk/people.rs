@@ -298,7 +298,7 @@ impl People {
             return because("sent_before", "an earlier job has sent the email to this address");
         }
         let prepared = PreparedRow(address, values);
-        let email = match plan.email(&self.renderer, &prepared) {
+        let email = match plan.render(&self.renderer, &prepared) {
             Ok(email) => email,
             Err(problem) => return because("invalid", &problem),
         };
@@ -341,7 +341,7 @@ pub async fn subscribers(
 }
 
 /// Whether the recipient guard of the client allows the email of a row.
-pub fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
+fn guard_allows(client: &EmailClient, row: u64, email: &Email) -> Result<(), Failure> {
     client.emails().send(email).to_request().map(drop).map_err(|error| {
         let mut failure = Failure::from(error);
         let details = failure.details_mut();

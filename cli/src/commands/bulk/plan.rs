@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use svc_sdk::Service;
-use svc_sdk::email::Email;
+use svc_sdk::email::{Attachment, Email};
 
-use super::message::{Message, Renderer};
+use super::message::Renderer;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::attach::AttachedFile;
 use crate::input::email::check;
 use crate::settings::Key;
 
@@ -34,7 +35,13 @@ pub struct Plan {
     pub file: Option<PathBuf>,
     /// The audience that the rows were read from.
     pub audience: Option<String>,
-    pub message: Message,
+    /// The email, without recipients and attachments. Its texts may contain placeholders such as
+    /// `{{ first_name }}`.
+    pub email: Email,
+    /// The address with which a recipient unsubscribes.
+    pub unsubscribe: Option<String>,
+    /// Their contents are files of the job.
+    pub attachments: Vec<AttachedFile>,
     /// Where all emails go instead.
     pub only_to: Option<String>,
     /// Emails a second.
@@ -101,13 +108,13 @@ impl Plan {
         let is_subscribed =
             |them: &HashSet<u64>| hash_of(&row.0).is_some_and(|hash| them.contains(&hash));
         match subscribers.is_none_or(is_subscribed) {
-            true => self.email(renderer, row),
+            true => self.render(renderer, row),
             false => Err("not subscribed any more".to_owned()),
         }
     }
 
     /// The email of a row.
-    pub fn email(&self, renderer: &Renderer, row: &PreparedRow) -> Result<Email, String> {
+    pub fn render(&self, renderer: &Renderer, row: &PreparedRow) -> Result<Email, String> {
         let PreparedRow(address, values) = row;
         match &self.only_to {
             Some(only_to) => renderer.render(values, only_to),
@@ -117,9 +124,30 @@ impl Plan {
 
     /// Renders the emails of the job in this folder.
     pub fn renderer(&self, folder: &Path) -> Result<Renderer, Failure> {
-        let files = self.message.attachments.iter().enumerate();
-        let attachments = files.map(|(number, file)| file.open(&folder.join(attachment(number))));
-        Renderer::new(&self.message, attachments.collect::<Result<_, _>>()?)
+        let files = (0..self.attachments.len()).map(|number| {
+            let copy = folder.join(attachment(number));
+            Attachment::from_path(&copy)
+                .map_err(|error| Failure::input(format!("--attach: {}: {error}", copy.display())))
+        });
+        self.renderer_with(files.collect::<Result<_, _>>()?)
+    }
+
+    /// Renders the emails of the job with these attachments.
+    pub fn renderer_with(&self, attachments: Vec<Attachment>) -> Result<Renderer, Failure> {
+        let attachments = self.attachments.iter().zip(attachments);
+        let mut email = self.email.clone();
+        email.attachments = attachments.map(|(file, content)| file.describe(content)).collect();
+        Renderer::new(email, self.unsubscribe.as_deref())
+    }
+
+    /// Whether it sends the same email, whenever it is sent.
+    pub fn sends_same_email(&self, other: &Self) -> bool {
+        let sent = |plan: &Self| {
+            let mut email = plan.email.clone();
+            email.scheduled_at = None;
+            (email, plan.unsubscribe.clone(), plan.attachments.clone())
+        };
+        sent(self) == sent(other)
     }
 }
 

@@ -9,7 +9,7 @@ use svc_sdk::Service;
 
 use super::again;
 use super::jobs;
-use super::people::{guard_allows, in_background, subscribers};
+use super::people::{in_background, subscribers};
 use super::plan::{self, Plan, fingerprint, hash_of, rows};
 use super::run::{self, Again};
 use super::send::check_limits;
@@ -107,8 +107,7 @@ impl Resume {
         let mut stop = StopSignal::listen_with_hangup(context.settings.env.signals)?;
         // So that no other process sends it meanwhile.
         let journal = if context.settings.dry_run { None } else { Some(job.open_journal()?) };
-        let guard = context.settings.guard.to_sdk().map(|_| client.clone());
-        let is_rendered = guard.is_some() || context.settings.dry_run;
+        let is_dry = context.settings.dry_run;
         let (of_job, plan) = (folder.clone(), job.plan.clone());
         let open = in_background(context, &mut stop, move |_| {
             let known = Journal::read(jobs::journal(&of_job))?.state()?.stopped();
@@ -126,24 +125,19 @@ impl Resume {
                     continue;
                 }
                 addresses.extend(hash_of(&row.0));
-                if !is_rendered {
-                    continue;
-                }
-                let Ok(email) = plan.email(&renderer, &row) else { continue };
-                if let Some(client) = &guard {
-                    guard_allows(client, number, &email)?;
-                }
-                first.get_or_insert(email);
                 count += 1;
+                if is_dry && first.is_none() {
+                    first = plan.render(&renderer, &row).ok();
+                }
             }
             Ok((first, count, addresses))
         });
         let (first, count, addresses) = open.await?;
         if !self.again {
-            let (jobs, _) = store::all(context, true, None).await?;
+            let jobs = store::all(context, true, None).await?;
             again::refuse(context, &jobs, &job.plan, &addresses, Some(&job)).await?;
         }
-        if context.settings.guard.to_sdk().is_some() && count > 0 {
+        if count > 0 {
             check_limits(context, count)?;
         }
         let Some(journal) = journal else {

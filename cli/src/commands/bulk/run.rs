@@ -123,8 +123,8 @@ pub async fn supervise(
         job = job.idempotency_key_life(KEY_LIFE);
     }
     // Requests that are no larger than the limit of the guard use it up.
-    if let Some(limit) = context.settings.guard.smallest_limit() {
-        job = job.request_size(limit);
+    if let Some(limit) = context.settings.guard.max_recipients_per_run {
+        job = job.request_size(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     let wish = async || loop {
         match folder.map(jobs::wish) {

@@ -6,7 +6,6 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chrono::SecondsFormat;
 use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use svc_bulk::JobInfo;
@@ -17,7 +16,6 @@ use svc_sdk::{EmailClient, Service};
 use super::again;
 use super::jobs::Jobs;
 use super::manage::list;
-use super::message::{self, Message};
 use super::people::{Checked, People, SHOWN, Selection, in_background};
 use super::plan::{self, LEFT_OUT, LeftOut, Plan, hash_of};
 use super::run::{self, Again};
@@ -25,15 +23,15 @@ use super::store::{self, QueueOption, StoredJob, check_durability, enqueue};
 use super::wait::Wait;
 use crate::command_spec::changes;
 use crate::commands::bulk::store::JobSummary;
-use crate::complete::{Values, at_file, sender};
+use crate::commands::emails::content::Content;
+use crate::complete::Values;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
-use crate::input::attach::{self, Attach, Source};
+use crate::input::attach::Source;
 use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
-use crate::input::pairs;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::names::{self, Names};
@@ -42,7 +40,6 @@ use crate::output_schema::of;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
-use crate::times;
 
 /// Send an email to every row of a file or contact of an audience
 ///
@@ -69,6 +66,12 @@ Examples:
       --template welcome --rate 50/s
   svc bulk send people.csv --from hello@example.com --subject Hi \\
       --text @news.txt --only-to me@example.com")]
+#[command(mut_args(|it| match it.get_id().as_str() {
+    "from" | "subject" => it.required(true),
+    "reply_to" => it.num_args(1).hide_short_help(true),
+    "header" | "tag" | "attach" | "at" => it.hide_short_help(true),
+    _ => it,
+}))]
 pub struct Send {
     /// CSV, NDJSON or JSON file; - for stdin
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "audience")]
@@ -83,49 +86,13 @@ pub struct Send {
     /// File of addresses that get no email; - for stdin; repeatable
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     suppress: Vec<PathBuf>,
-    /// Sender: `a@b.com` or `Name <a@b.com>`
-    #[arg(long, value_name = "ADDRESS", add = sender())]
-    from: String,
-    /// Subject
-    #[arg(long, value_name = "TEXT")]
-    subject: String,
-    /// HTML body; values are escaped
-    ///
-    /// Text, @file or - for stdin.
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    html: Option<String>,
-    /// Plain-text body [default: derived from --html]
-    ///
-    /// Text, @file or - for stdin.
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    text: Option<String>,
-    /// Template id; its variables are the row's values
-    #[arg(long, value_name = "ID")]
-    template: Option<String>,
-    /// Reply-To addresses; repeatable
-    #[arg(long, hide_short_help = true, value_name = "ADDRESS")]
-    reply_to: Vec<String>,
-    /// Email header; repeatable
-    #[arg(long, hide_short_help = true, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
-    header: Vec<(String, String)>,
-    /// Tracking tag; repeatable
-    #[arg(long, hide_short_help = true, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
-    tag: Vec<(String, String)>,
-    /// Attachment, the same for all; repeatable
-    ///
-    /// Format: PATH[;name=NAME][;type=MIME].
-    #[arg(long, hide_short_help = true, value_name = "PATH[;…]", value_parser = attach::parser(), value_hint = ValueHint::FilePath)]
-    attach: Vec<Attach>,
+    #[command(flatten)]
+    content: Content,
     /// URL to unsubscribe with one click
     ///
     /// Sets the headers List-Unsubscribe and List-Unsubscribe-Post (RFC 8058).
     #[arg(long, value_name = "URL")]
     unsubscribe: Option<String>,
-    /// Time at which the service sends the emails
-    ///
-    /// RFC 3339, +2h, or words such as tomorrow 9am. `svc bulk cancel` cancels those that wait.
-    #[arg(long, hide_short_help = true, value_name = "TIME")]
-    at: Option<String>,
     /// Maximum emails per second, minute (N/min) or hour (N/h) [default: no limit]
     #[arg(long, value_name = "N/s", value_parser = rate)]
     rate: Option<f64>,
@@ -274,7 +241,7 @@ impl Send {
         }
         let question = self.question(context, &plan, checked.count, &key, draft.folder());
         confirm(context, &question).await?;
-        check_sender(context, &client, &self.from).await?;
+        check_sender(context, &client, &plan.email.from).await?;
         if stop.recv().now_or_never().is_some() {
             return Err(context.changes.interruption());
         }
@@ -282,7 +249,7 @@ impl Send {
         let info = info.rows(checked.count).settings(settings);
         // Another process may have started a job with the same people while the question was open.
         let lock = jobs.lock()?;
-        let now = store::all(context, true, queue.as_ref()).await?.0;
+        let now = store::all(context, true, queue.as_ref()).await?;
         self.refuse_again(context, &now, &plan, &checked).await?;
         if let Some(queue) = queue {
             let stored = enqueue(&queue, draft.folder(), &plan, &info);
@@ -311,11 +278,9 @@ impl Send {
 
     /// What the options say.
     async fn plan(&self, context: &Context, info: &JobInfo, key: &Key) -> Result<Plan, Failure> {
-        let read = |option: &str, value: &Option<String>| {
-            value.as_ref().map(|value| context.text(option, value)).transpose()
-        };
-        let (html, text) = (read("--html", &self.html)?, read("--text", &self.text)?);
-        if html.is_none() && text.is_none() && self.template.is_none() {
+        let mut email = Email::default();
+        self.content.apply(context, &mut email).await?;
+        if email.html.is_none() && email.text.is_none() && email.template_id.is_none() {
             return Err(Failure::usage("the emails have no content")
                 .hint("give --text, --html or --template"));
         }
@@ -325,22 +290,12 @@ impl Send {
         let is_unsubscribe = |name: &str| {
             ["list-unsubscribe", "list-unsubscribe-post"].contains(&name.to_lowercase().as_str())
         };
-        if let Some((name, _)) = self.header.iter().find(|(name, _)| is_unsubscribe(name))
+        if let Some((name, _)) = email.headers.iter().find(|(name, _)| is_unsubscribe(name))
             && self.unsubscribe.is_some()
         {
             return Err(Failure::usage(format!("--unsubscribe sets the header {name}, too"))
                 .hint(format!("omit --unsubscribe, or --header '{name}: …'")));
         }
-        // Checks that no name is given twice.
-        pairs::headers("--header", self.header.clone())?;
-        pairs::object("--tag", self.tag.clone())?;
-        let scheduled_at = match &self.at {
-            Some(at) => {
-                let (instant, _) = times::read_schedule(context, at).await?;
-                Some(instant.to_rfc3339_opts(SecondsFormat::Secs, true))
-            }
-            None => None,
-        };
         let file = self.file.as_deref().filter(|path| path.as_os_str() != "-");
         let file = file.map(|path| {
             std::path::absolute(context.settings.path(path))
@@ -351,19 +306,9 @@ impl Send {
             profile: context.settings.profile.value.clone(),
             file: file.transpose()?,
             audience: self.audience.clone(),
-            message: Message {
-                from: self.from.clone(),
-                subject: self.subject.clone(),
-                html,
-                text,
-                reply_to: self.reply_to.clone(),
-                headers: self.header.clone(),
-                tags: self.tag.clone(),
-                template: self.template.clone(),
-                unsubscribe: self.unsubscribe.clone(),
-                scheduled_at,
-                attachments: Vec::new(),
-            },
+            email,
+            unsubscribe: self.unsubscribe.clone(),
+            attachments: Vec::new(),
             only_to: self.only_to.clone(),
             rate: self.rate,
             concurrency: usize::from(self.concurrency),
@@ -380,7 +325,7 @@ impl Send {
         plan: &mut Plan,
         folder: &Path,
     ) -> Result<(), Failure> {
-        for (number, attach) in self.attach.iter().enumerate() {
+        for (number, attach) in self.content.attach.iter().enumerate() {
             let Source::File(path) = &attach.source else {
                 let problem = "--attach: standard input cannot be attached to several emails";
                 return Err(Failure::usage(problem));
@@ -389,8 +334,7 @@ impl Send {
                 .map_err(|error| {
                     Failure::input(format!("--attach: {}: {error}", path.display()))
                 })?;
-            let (name, content_type) = (attach.name.clone(), attach.content_type.clone());
-            plan.message.attachments.push(message::File { name, content_type });
+            plan.attachments.push(attach.file.clone());
         }
         Ok(())
     }
@@ -497,7 +441,7 @@ impl Send {
         }
         let emails = if count == 1 { "email" } else { "emails" };
         let verb = if self.queue.is_some() { "Queue" } else { "Send" };
-        text.push_str(&format!("{verb} {count} {emails} from {}", self.from));
+        text.push_str(&format!("{verb} {count} {emails} from {}", plan.email.from));
         if let Some(address) = &plan.only_to {
             text.push_str(&format!(", all to {address},"));
         }
@@ -508,8 +452,8 @@ impl Send {
                 text.push_str(&format!(" to {url} (profile {}{kind})", plan.profile));
             }
         }
-        if let Some(at) = &plan.message.scheduled_at {
-            text.push_str(&format!(", for {}", context.out.local_time(at)));
+        if let Some(at) = &plan.email.scheduled_at {
+            text.push_str(&format!(", for {}", context.out.local_time(at.as_str())));
         }
         text + "?"
     }
@@ -526,8 +470,7 @@ pub fn check_limits(context: &Context, recipients: u64) -> Result<(), Failure> {
         .code(RECIPIENT_GUARD)
         .hint(RECIPIENT_GUARD_HINT));
     }
-    let settings = &context.settings;
-    match guard.for_run(&settings.state_dir, &settings.profile.value)? {
+    match guard.for_run()? {
         Some(guard) => Ok(guard.check()?),
         None => Ok(()),
     }

@@ -12,13 +12,13 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
-    BulkRow, JobInfo, Journal, QueueState, QueueStatus, RedisQueue, RowRefusal, Totals,
-    WorkerStatus,
+    BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal,
+    Totals, WorkerStatus,
 };
 
 use super::jobs::{self, Jobs};
-use super::outcomes::{FinalStatus, Outcome, Outcomes, left_out};
-use super::plan::{ADDRESSES, LEFT_OUT, Plan, attachment, hash_of, hashes, rows};
+use super::outcomes::{FinalStatus, Outcome, left_out};
+use super::plan::{ADDRESSES, LEFT_OUT, Plan, PreparedRow, attachment, hash_of, hashes, rows};
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -135,56 +135,33 @@ pub async fn find_id(queue: &RedisQueue, start: &str) -> Result<String, Failure>
     jobs::only(&queue.jobs().await?, start, &missing, hint).cloned()
 }
 
-/// The jobs of this machine, if `is_here`, and of a queue; and those that cannot be read.
+/// The jobs of this machine, if `is_here`, and of a queue. One that cannot be read is warned of.
 pub async fn all(
     context: &Context,
     is_here: bool,
     queue: Option<&RedisQueue>,
-) -> Result<(Vec<StoredJob>, Vec<DamagedJob>), Failure> {
-    let (mut all, mut damaged) = (Vec::new(), Vec::new());
+) -> Result<Vec<StoredJob>, Failure> {
+    let mut all = Vec::new();
+    let mut add = |id: &str, job: Result<StoredJob, Failure>| match job {
+        Ok(job) => all.push(job),
+        Err(failure) => {
+            let problem = &failure.details().message;
+            context.out.warning(&format!("job {id} is left out: {problem}"));
+        }
+    };
     let folders = if is_here { Jobs::of(&context.settings).folders()? } else { Vec::new() };
     for folder in folders {
-        match StoredJob::here(&folder) {
-            Ok(job) => all.push(job),
-            Err(failure) => {
-                let journal = Some(jobs::journal(&folder));
-                damaged.push(DamagedJob::new(jobs::name(&folder), journal, &failure));
-            }
-        }
+        add(&jobs::name(&folder), StoredJob::here(&folder));
     }
-    let Some(queue) = queue else { return Ok((all, damaged)) };
+    let Some(queue) = queue else { return Ok(all) };
     for id in queue.jobs().await? {
         match StoredJob::queued(queue, &id).await {
-            Ok(job) => all.push(job),
             // Someone has deleted its keys.
             Err(failure) if failure.kind() == Kind::NotFound => {}
-            // An application has made it with the SDK, or another version of svc.
-            Err(failure) => damaged.push(DamagedJob::new(id, None, &failure)),
+            job => add(&id, job),
         }
     }
-    Ok((all, damaged))
-}
-
-/// A job whose journal, or whose description in Redis, cannot be read.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct DamagedJob {
-    job: String,
-    #[schemars(extend("const" = "damaged"))]
-    state: &'static str,
-    summary: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "PathBuf")]
-    journal: Option<PathBuf>,
-    #[serde(skip)]
-    pub problem: String,
-}
-
-impl DamagedJob {
-    fn new(job: String, journal: Option<PathBuf>, failure: &Failure) -> Self {
-        let problem = format!("job {job}: {}", failure.details().message);
-        Self { job, state: "damaged", summary: "damaged", journal, problem }
-    }
+    Ok(all)
 }
 
 impl StoredJob {
@@ -205,7 +182,7 @@ impl StoredJob {
             (true, QueueState::Paused, _) => JobState::Paused,
             (true, ..) => JobState::Running,
             (_, QueueState::Cancelled, 1..) => JobState::Cancelled,
-            (_, QueueState::Cancelled, _) if plan.message.scheduled_at.is_some() => {
+            (_, QueueState::Cancelled, _) if plan.email.scheduled_at.is_some() => {
                 JobState::Cancelled
             }
             (.., 0) if totals.unknown > 0 => JobState::Unknown,
@@ -374,41 +351,56 @@ impl StoredJob {
         Ok(addresses)
     }
 
-    /// Calls `each` for every row with an outcome.
+    /// Calls `each` for every row with an outcome, in their order.
     pub async fn report(
         &self,
         mut each: impl FnMut(Outcome) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut left_out = left_out(self.file(LEFT_OUT).await?, self.info.at).peekable();
+        let mut tell = |row: Outcome| {
+            let is_before = |left_out: &Result<Outcome, Failure>| {
+                left_out.as_ref().map_or(true, |left_out| left_out.row < row.row)
+            };
+            while let Some(before) = left_out.next_if(is_before) {
+                each(before?)?;
+            }
+            each(row)
+        };
         match &self.place {
             Place::Here { folder, is_running, .. } => {
                 let statuses = FinalStatus::read(folder)?;
-                let mut each = |mut row: Outcome| {
-                    if let Some(known) = statuses.get(&row.row).filter(|_| row.status == "accepted")
+                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
+                let mut state = JournalState::with_rows();
+                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
+                    state.apply(&entry.map_err(failed)?);
+                }
+                let state = if *is_running { state } else { state.stopped() };
+                for row in rows(folder)? {
+                    let (number, PreparedRow(address, _)) = row?;
+                    let Some(known) = state.row(number) else { continue };
+                    let mut row = Outcome::new(number, address, known);
+                    if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted")
                     {
                         row.status.clone_from(&known.status);
                         row.message = known.reason.clone().or(row.message);
                     }
-                    each(row)
-                };
-                let failed = |error: io::Error| Failure::other(format!("the journal: {error}"));
-                let mut outcomes = Outcomes::default();
-                for entry in Journal::read(jobs::journal(folder)).map_err(failed)? {
-                    let rows = outcomes.take(entry.map_err(failed)?);
-                    rows.into_iter().try_for_each(&mut each)?;
+                    tell(row)?;
                 }
-                outcomes.finish(*is_running).try_for_each(each)?;
             }
             Place::Redis { queue, chunks, lost, .. } => {
                 for chunk in 0..*chunks {
-                    let mut outcomes = Outcomes::default();
-                    for entry in queue.entries(&self.info.job, chunk).await? {
-                        outcomes.take(entry).into_iter().try_for_each(&mut each)?;
+                    let mut state = JournalState::with_rows();
+                    let entries = queue.entries(&self.info.job, chunk).await?;
+                    entries.iter().for_each(|entry| state.apply(entry));
+                    let state = if lost.contains(&chunk) { state.stopped() } else { state };
+                    for row in queue.rows::<PreparedRow>(&self.info.job, chunk).await? {
+                        let Some(known) = state.row(row.number) else { continue };
+                        tell(Outcome::new(row.number, row.data.0, known))?;
                     }
-                    outcomes.finish(!lost.contains(&chunk)).try_for_each(&mut each)?;
                 }
             }
         }
-        left_out(self.file(LEFT_OUT).await?, self.info.at, each)
+        left_out.try_for_each(|row| each(row?))
     }
 
     pub fn summary(&self) -> JobSummary {
@@ -446,12 +438,12 @@ impl StoredJob {
             left_out: plan.left_out.total(),
             left_out_invalid: plan.left_out.of("invalid"),
             created: timestamp(self.info.at),
-            subject: plan.message.subject.clone(),
+            subject: plan.email.subject.clone(),
             file: plan.file.as_ref().map(|path| path.display().to_string()),
             audience: plan.audience.clone(),
             profile: plan.profile.clone(),
             service: plan.service.clone(),
-            scheduled_at: plan.message.scheduled_at.clone(),
+            scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
             journal,
             workers,
         }
@@ -476,7 +468,7 @@ pub async fn enqueue(
     info: &JobInfo,
 ) -> Result<StoredJob, Failure> {
     let names = [LEFT_OUT, ADDRESSES].map(str::to_owned).into_iter();
-    let names = names.chain((0..plan.message.attachments.len()).map(attachment));
+    let names = names.chain((0..plan.attachments.len()).map(attachment));
     let files = names.map(|name| Ok((std::fs::read(folder.join(&name))?, name)));
     let files = files.collect::<io::Result<Vec<_>>>()?;
     let files = files.iter().map(|(content, name)| (name.as_str(), content.as_slice()));

@@ -3,6 +3,7 @@
 use clap::Args;
 use svc_bulk::{Job, JournalState, RedisQueue};
 use svc_sdk::Operation::{ContactsList, EmailsSendBatch};
+use svc_sdk::email::Attachment;
 use svc_sdk::{EmailClient, Service};
 
 use super::message::Renderer;
@@ -65,7 +66,7 @@ impl Work {
         let jobs = match &self.job {
             Some(job) => vec![StoredJob::queued(&queue, &find_id(&queue, job).await?).await?],
             None => {
-                let (mut jobs, _) = all(context, false, Some(&queue)).await?;
+                let mut jobs = all(context, false, Some(&queue)).await?;
                 jobs.retain(|job| matches!(job.state, JobState::Running | JobState::Paused));
                 jobs.sort_by_key(|job| job.info.at);
                 jobs
@@ -118,11 +119,11 @@ impl Work {
 
 async fn renderer(queue: &RedisQueue, job: &str, plan: &Plan) -> Result<Renderer, Failure> {
     let mut attachments = Vec::new();
-    for (number, file) in plan.message.attachments.iter().enumerate() {
+    for number in 0..plan.attachments.len() {
         let content = queue.file(job, &attachment(number)).await?;
-        attachments.push(file.with_content(content));
+        attachments.push(Attachment::from_bytes("", content));
     }
-    Renderer::new(&plan.message, attachments)
+    plan.renderer_with(attachments)
 }
 
 async fn show_first_request(
@@ -140,7 +141,7 @@ async fn show_first_request(
         let rows = queue.rows::<PreparedRow>(id, chunk).await?;
         let is_open = |row: u64| !state.is_settled(row) && !state.is_unknown(row);
         if let Some(row) = rows.iter().find(|row| is_open(row.number)) {
-            let first = job.plan.email(renderer, &row.data).map_err(Failure::input)?;
+            let first = job.plan.render(renderer, &row.data).map_err(Failure::input)?;
             let request = client.emails().send_batch(&[first]).to_request()?;
             return dry_run::show(&context.out, &request);
         }

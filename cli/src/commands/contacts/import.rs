@@ -34,9 +34,8 @@ const MAX_CONCURRENT: usize = 4;
 
 /// Import contacts from a CSV file into an audience
 ///
-/// Columns are mapped by their header: email, name (or first and last name), topics, subscribed and
-/// metadata (a JSON object). Any other column becomes a metadata entry of its name, and so do first
-/// and last name beside a column with the whole name. NDJSON and JSON, as `svc contacts export`
+/// Columns are mapped by their header: email, name, topics, subscribed and metadata (a JSON object).
+/// Any other column becomes a metadata entry of its name. NDJSON and JSON, as `svc contacts export`
 /// writes them, are read too; keys are mapped as columns.
 ///
 /// An address that is in several rows is imported once, from the first of them; the others are
@@ -127,14 +126,12 @@ impl Import {
         context.out.note(&format!("columns: {mapping}"));
         let progress = context.out.progress(format!("importing {total} rows"));
         let (import, client, known, audience) = (&self, &client, &known, audience.as_str());
-        let (stopped, started) = (Cell::new(false), Cell::new(0));
-        let has_opt_outs = rows.iter().any(|row| row.subscribed == Some(false));
+        let stopped = Cell::new(false);
         if context.settings.dry_run {
             context.requests.collect();
         }
         let results = stream::iter(rows)
             .take_while(|_| std::future::ready(!stopped.get()))
-            .inspect(|_| started.set(started.get() + 1))
             .map(|row| async move {
                 let imported = match &row.problem {
                     Some(problem) => Err(Failure::input(problem)),
@@ -158,73 +155,38 @@ impl Import {
             };
             let Some((row, imported)) = result else { break };
             seen += 1;
-            let imported = imported.unwrap_or_else(|failure| {
-                let failed = ImportedRow::failed(&row, &failure);
-                // No further row is sent. The rows under way are completed and reported.
-                if is_fatal(&failure) && end.is_none() {
-                    stopped.set(true);
-                    end = Some(failure);
+            match imported {
+                Ok(imported) => {
+                    imported.map_or(Ok(()), |imported| report.add(context, imported))?;
                 }
-                Some(failed)
-            });
-            if let Some(imported) = imported {
-                report.add(context, imported)?;
+                Err(failure) => {
+                    report.add(context, ImportedRow::failed(&row, &failure))?;
+                    // No further row is sent. The rows under way are completed and reported.
+                    if is_fatal(&failure) {
+                        stopped.set(true);
+                        end.get_or_insert(failure);
+                    }
+                }
             }
             progress.set_text(format!("imported {seen} of {total} rows"));
         }
         drop(progress);
-        let stopped = stopped.get() && seen < total;
-        // A second signal leaves rows of which a contact may be created, but not yet unsubscribed.
-        let under_way = started.get() - seen;
+        if end.is_none() && stopped.get() && seen < total {
+            let message = format!("interrupted after {seen} of {total} rows");
+            end = Some(Failure::new(Kind::Interrupted, message));
+        }
         context.requests.show_collected(&context.out)?;
-        if context.settings.dry_run && !stopped {
+        if context.settings.dry_run {
             let exists = match self.existing {
                 Existing::Skip => "skipped if the address exists",
                 Existing::Update => "updated if the address exists",
             };
-            let (failed, duplicates) =
-                (report.count(RowResult::Failed), report.count(RowResult::Duplicate));
-            context.out.note(&format!(
-                "{} of {total} rows would be created, or {exists}; {failed} invalid, {duplicates} \
-                 duplicate",
-                total - failed - duplicates,
-            ));
-            return end.map_or_else(|| report.dry_verdict(context, total), Err);
+            let valid = seen - report.len();
+            context.out.note(&format!("{valid} of {total} rows would be created, or {exists}"));
+        } else {
+            report.show(context)?;
         }
-        report.show(context)?;
-        if end.is_some() || stopped {
-            report.warn(context);
-        }
-        let again = context.typed_again();
-        match end.map(|failure| report.after_unknown(failure)) {
-            Some(failure) if stopped => {
-                let hint = failure.details().hint.iter().map(|hint| format!("{hint}\n"));
-                let hint = hint.collect::<String>();
-                Err(failure.hint(format!(
-                    "{hint}{seen} of {total} rows were tried; then go on with --existing update, \
-                     which also completes contacts that were only created:\n{again}"
-                )))
-            }
-            Some(failure) => Err(failure),
-            None if stopped => {
-                let more = match under_way {
-                    0 => String::new(),
-                    _ => format!("; {under_way} more were under way"),
-                };
-                let message = format!("interrupted after {seen} of {total} rows{more}");
-                let (which, again) = match self.existing {
-                    Existing::Skip if under_way > 0 && has_opt_outs => (
-                        ", which also unsubscribes contacts that were only created",
-                        with_update(again),
-                    ),
-                    Existing::Skip => (", which skips the contacts that exist", again),
-                    Existing::Update => ("", again),
-                };
-                Err(Failure::new(Kind::Interrupted, message)
-                    .hint(format!("go on{which}:\n{again}")))
-            }
-            None => report.verdict(total),
-        }
+        report.verdict(context, total, end)
     }
 
     /// The update of an existing contact. Only --resubscribe can undo an opt-out.
@@ -235,25 +197,6 @@ impl Import {
         update.topics = (!row.topics.is_empty()).then(|| row.topics.clone());
         update.subscribed = row.subscribed.filter(|subscribed| !subscribed || self.resubscribe);
         update
-    }
-
-    /// Shows the updates that may follow the creation of a contact, or take its place. A dry run
-    /// does not know the contacts' ids.
-    async fn show_updates(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        row: &ImportRow,
-    ) -> Result<(), Failure> {
-        if row.subscribed == Some(false) {
-            let update = ContactUpdate::new().subscribed(false);
-            context.call(client.contacts().update("ID_OF_NEW_CONTACT", &update), "").await?;
-        }
-        if self.existing == Existing::Update {
-            let update = self.update(row);
-            context.call(client.contacts().update("ID_OF_EXISTING_CONTACT", &update), "").await?;
-        }
-        Ok(())
     }
 
     /// Imports a row. A dry run has nothing to report about it.
@@ -269,7 +212,7 @@ impl Import {
         match (known.get(&rows::comparable(&row.email)), self.existing) {
             (Some(known), Existing::Skip) => {
                 let remains = opts_out && known.is_subscribed();
-                Ok(Some(ImportedRow::skipped(row, &known.id, remains)))
+                Ok(Some(ImportedRow::skipped(row, Some(&known.id), remains)))
             }
             (Some(known), Existing::Update) => {
                 let update = self.update(row);
@@ -287,10 +230,11 @@ impl Import {
                     }
                     updated?;
                 }
+                let mut imported = ImportedRow::new(row, result, Some(&known.id));
                 let opts_in = row.subscribed == Some(true) && !self.resubscribe;
-                let opt_out_kept = opts_in.then_some(known.subscribed == Some(false));
-                let mut imported = ImportedRow::new(row, result, &known.id);
-                imported.opt_out_kept = opt_out_kept;
+                if opts_in && known.subscribed == Some(false) {
+                    imported.why = Some(REMAINS_UNSUBSCRIBED.to_owned());
+                }
                 Ok(Some(imported))
             }
             (None, _) => {
@@ -300,13 +244,12 @@ impl Import {
                 contact.topics = row.topics.clone();
                 let call = client.contacts().create(audience, contact);
                 if context.settings.dry_run {
-                    context.call(call, "").await?;
-                    return self.show_updates(context, client, row).await.map(|()| None);
+                    return context.call(call, "").await.map(|_| None);
                 }
                 match context.run(call).await {
                     Ok(contact) => {
                         subscribe(context, client, &contact, row.subscribed).await?;
-                        Ok(Some(ImportedRow::new(row, RowResult::Created, &contact.id)))
+                        Ok(Some(ImportedRow::new(row, RowResult::Created, Some(&contact.id))))
                     }
                     // Another client added the contact in the meantime.
                     Err(failure)
@@ -371,15 +314,8 @@ impl Known {
     }
 }
 
-/// A command line of the import with `--existing update`.
-fn with_update(line: String) -> String {
-    for skip in [" --existing skip", " --existing=skip"] {
-        if line.contains(skip) {
-            return line.replacen(skip, " --existing update", 1);
-        }
-    }
-    line + " --existing update"
-}
+const REMAINS_UNSUBSCRIBED: &str = "the contact remains unsubscribed, although the file says \
+     otherwise: an opt-out in the service wins; --resubscribe applies the file";
 
 /// Whether every further row would fail in the same way.
 fn is_fatal(failure: &Failure) -> bool {

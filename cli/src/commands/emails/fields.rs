@@ -25,37 +25,14 @@ const FIELDS: [&str; 14] = [
     "variables",
 ];
 
-/// Names that other services use, without `_` and `-`, in lower case.
-const SYNONYMS: &[(&str, &[&str])] = &[
-    ("sender", &["from"]),
-    ("recipient", &["to"]),
-    ("recipients", &["to"]),
-    ("title", &["subject"]),
-    ("htmlbody", &["html"]),
-    ("textbody", &["text"]),
-    ("body", &["html", "text"]),
-    ("content", &["html", "text"]),
-    ("files", &["attachments"]),
-    ("sendat", &["scheduledAt"]),
-    ("deliverat", &["scheduledAt"]),
-    ("template", &["templateId"]),
-    ("vars", &["variables"]),
-];
-
-/// A field with a name that no email has, and the documented ones that were probably meant. The
-/// service might ignore it: an email with `sendAt` would go out at once.
-pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static [&'static str])> {
+/// A field with a name that no email has, and the documented one that was probably meant. The
+/// service might ignore it: an email with `scheduledat` would go out at once.
+pub(super) fn misspelled(email: &Email) -> Option<(&str, &'static str)> {
     email.extra.keys().find_map(|name| Some((name.as_str(), meant(name)?)))
 }
 
 /// The way to send a field that looks misspelled.
 pub(super) const AS_IT_IS: &str = "local_checks = false in the profile sends the field as it is";
-
-/// Describes the way out of a misspelled field.
-pub(super) fn did_you_mean(meant: &[&str]) -> String {
-    let meant = meant.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
-    format!("did you mean {}?", meant.join(" or "))
-}
 
 /// The fields that the reference does not name. They are sent as they are.
 pub(super) fn undocumented(email: &Email) -> impl Iterator<Item = &str> {
@@ -105,16 +82,11 @@ fn has_placeholder(email: &Email) -> bool {
     email.template_id.is_none() && texts.into_iter().flatten().any(contains)
 }
 
-fn meant(name: &str) -> Option<&'static [&'static str]> {
+fn meant(name: &str) -> Option<&'static str> {
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
-    let name = letters(name);
-    if let Some((_, meant)) = SYNONYMS.iter().find(|(other, _)| *other == name) {
-        return Some(meant);
-    }
     let known = FIELDS.map(letters);
-    let similar = nearest(&name, known.iter().map(String::as_str))?;
-    let index = known.iter().position(|known| known == similar)?;
-    FIELDS.get(index..=index)
+    let similar = nearest(&letters(name), known.iter().map(String::as_str))?;
+    FIELDS.into_iter().find(|field| letters(field) == similar)
 }
 
 /// Whether there is anything to send; an empty text that was asked for is content too.
@@ -131,9 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_names_of_fields_are_known() {
+    fn misspelled_fields_are_known() {
         for (name, expected) in [
-            ("sendAt", "scheduledAt"),
             ("scheduled_at", "scheduledAt"),
             ("ScheduledAt", "scheduledAt"),
             ("shceduledAt", "scheduledAt"),
@@ -147,14 +118,9 @@ mod tests {
             ("sbuject", "subject"),
             ("tag", "tags"),
             ("variable", "variables"),
-            ("recipients", "to"),
         ] {
-            assert_eq!(meant(name), Some(&[expected][..]), "{name}");
+            assert_eq!(meant(name), Some(expected), "{name}");
         }
-        assert_eq!(
-            meant("body").map(did_you_mean).as_deref(),
-            Some("did you mean `html` or `text`?")
-        );
         for name in ["trackOpens", "priority", "x", "ipPool", "test", "id", "lang"] {
             assert_eq!(meant(name), None, "{name}");
         }

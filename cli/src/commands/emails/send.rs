@@ -1,19 +1,20 @@
 //! The `svc emails send` command.
 
-use clap::{Args, ValueHint};
+use clap::Args;
 use serde_json::Value;
 use svc_sdk::Operation::{EmailsGet, EmailsSend};
 use svc_sdk::Outcome;
-use svc_sdk::email::{Attachment, Email, ScheduledAt};
+use svc_sdk::email::{Attachment, Email};
 
+use super::content::{self, Content, refuse_empty};
 use super::fields::has_content;
 use super::{VIEW, fields};
 use crate::command_spec::creates;
-use crate::complete::{at_file, sender};
+use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::input::attach::{self, Attach, Source};
-use crate::input::{file_name, html, json_problem, lossy_json, pairs};
+use crate::input::attach::{Attach, Source};
+use crate::input::{file_name, html, json_problem, pairs, read_json};
 use crate::output::Format;
 use crate::output_schema::email;
 use crate::sent::SentEmails;
@@ -30,12 +31,9 @@ Examples:
       --subject Report --html @report.html \\
       --attach 'q3.pdf;name=Q3 report.pdf' --at 'tomorrow 9am'
   svc emails send --body @email.json --wait")]
+#[command(mut_arg("from", |it| it.required_unless_present("body")))]
+#[command(mut_arg("subject", |it| it.required_unless_present("body")))]
 pub struct Send {
-    /// Sender: `a@b.com` or `Name <a@b.com>`
-    ///
-    /// The domain of the address must be verified (`svc domains verify`).
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "body", add = sender())]
-    from: Option<String>,
     /// Recipients, 1 to 50; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1.., required_unless_present = "body")]
     to: Vec<String>,
@@ -45,41 +43,11 @@ pub struct Send {
     /// BCC recipients; repeatable
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     bcc: Vec<String>,
-    /// Reply-To addresses; repeatable
-    #[arg(long, value_name = "ADDRESS", num_args = 1..)]
-    reply_to: Vec<String>,
-    /// Subject, at most 998 characters
-    #[arg(long, value_name = "TEXT", required_unless_present = "body")]
-    subject: Option<String>,
-    /// HTML body: text, @file or - for stdin
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    html: Option<String>,
-    /// Plain-text body [default: derived from --html]
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true, add = at_file())]
-    text: Option<String>,
+    #[command(flatten)]
+    content: Content,
     /// Do not derive a plain-text body from the HTML
     #[arg(long, hide_short_help = true, conflicts_with = "text")]
     no_text: bool,
-    /// Email header; repeatable
-    #[arg(long, value_name = "NAME: VALUE", value_parser = pairs::parse_header)]
-    header: Vec<(String, String)>,
-    /// Attachment, at most 20; repeatable
-    ///
-    /// Format: PATH[;name=NAME][;type=MIME]. The name and type default to those of the path.
-    /// `-;name=NAME` reads standard input.
-    #[arg(long, value_name = "PATH[;…]", value_parser = attach::parser(), allow_hyphen_values = true, value_hint = ValueHint::FilePath)]
-    attach: Vec<Attach>,
-    /// Tracking tag; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse_text)]
-    tag: Vec<(String, String)>,
-    /// Send time: RFC 3339, +2h, 'tomorrow 9am'
-    ///
-    /// The default is now. With --sandbox, relative times use the clock of the sandbox.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    at: Option<String>,
-    /// Template id
-    #[arg(long, value_name = "ID")]
-    template: Option<String>,
     /// Template variable; repeatable
     ///
     /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
@@ -146,50 +114,22 @@ impl Send {
     }
 
     async fn email(self, context: &Context) -> Result<Email, Failure> {
-        let read_content = |option, value: &str| {
-            let content = context.text(option, value)?;
-            refuse_empty(option, value, &content)?;
-            Ok::<_, Failure>(content)
-        };
         let mut email = match &self.body {
             Some(body) => parse_body(&context.json_text("--body", body)?)?,
             None => Email::default(),
         };
-        if let Some(from) = self.from {
-            email.from = from;
-        }
-        if let Some(subject) = self.subject {
-            email.subject = subject;
-        }
-        replace(&mut email.to, reject_lists("--to", self.to)?);
-        replace(&mut email.cc, reject_lists("--cc", self.cc)?);
-        replace(&mut email.bcc, reject_lists("--bcc", self.bcc)?);
-        replace(&mut email.reply_to, reject_lists("--reply-to", self.reply_to)?);
-        if let Some(html) = &self.html {
-            email.html = Some(read_content("--html", html)?);
-        }
-        if let Some(text) = &self.text {
-            email.text = Some(read_content("--text", text)?);
-        }
-        for (name, value) in pairs::headers("--header", self.header)? {
-            // The same header of the body, in any case, is overridden.
-            email.headers.retain(|other, _| !other.eq_ignore_ascii_case(&name));
-            email.headers.insert(name, value);
-        }
-        email.tags.extend(pairs::object("--tag", self.tag)?);
+        self.content.apply(context, &mut email).await?;
+        content::replace(&mut email.to, "--to", &self.to)?;
+        content::replace(&mut email.cc, "--cc", &self.cc)?;
+        content::replace(&mut email.bcc, "--bcc", &self.bcc)?;
         if let Some(vars) = &self.vars {
             email.variables.extend(parse_variables(&context.json_text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
-        if let Some(template) = self.template {
-            email.template_id = Some(template);
-        }
-        for file in self.attach {
+        for file in self.content.attach {
             email.attachments.push(attachment(context, file)?);
         }
-        if let Some(at) = &self.at {
-            email.scheduled_at = Some(schedule(context, at).await?);
-        } else if let Some(at) = &email.scheduled_at {
+        if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
             times::check_schedule(at, &times::now(context).await?).map_err(|problem| {
                 Failure::input(format!("--body: scheduledAt: {problem}"))
                     .hint("give a later time, or remove scheduledAt to send now")
@@ -208,9 +148,9 @@ impl Send {
         let local_checks = context.settings.compatibility.local_checks;
         if local_checks {
             if let Some((name, meant)) = fields::misspelled(&email) {
-                let meant = fields::did_you_mean(meant);
-                return Err(Failure::input(format!("--body: unknown field `{name}`: {meant}"))
-                    .hint(format!("nothing was sent; {}", fields::AS_IT_IS)));
+                let problem = format!("--body: unknown field `{name}`: did you mean `{meant}`?");
+                let hint = format!("nothing was sent; {}", fields::AS_IT_IS);
+                return Err(Failure::input(problem).hint(hint));
             }
             fields::warn(context, fields::undocumented(&email));
         }
@@ -244,21 +184,6 @@ fn no_content() -> Failure {
         .hint("give --text, --html, --template or --attach; --text '' sends an empty email")
 }
 
-/// Refuses an empty file or standard input, such as the output of a command that failed. An empty
-/// value on the command line is intended.
-fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure> {
-    if value.is_empty() || !content.trim().is_empty() {
-        return Ok(());
-    }
-    let source = match value.strip_prefix('@') {
-        Some(file) => format!("the file {file}"),
-        None if value == "-" => "standard input".to_owned(),
-        None => return Ok(()),
-    };
-    Err(Failure::input(format!("{option}: {source} is empty"))
-        .hint(format!("nothing was sent; {option} '' sends an empty text on purpose")))
-}
-
 /// A failure to print the result must not look like an email that was not sent.
 fn accepted_as(id: &str, failure: Failure) -> Failure {
     if failure.kind() == Kind::BrokenPipe {
@@ -281,51 +206,18 @@ fn wait_failed(context: &Context, id: &str, mut failure: Failure) -> Failure {
     failure.hint(advice::accepted_as(context, id))
 }
 
-/// A list on the command line replaces the list of the body.
-fn replace(list: &mut Vec<String>, given: Vec<String>) {
-    if !given.is_empty() {
-        *list = given;
-    }
-}
-
 pub(super) fn parse_body(text: &str) -> Result<Email, Failure> {
-    let email = serde_json::from_str::<Email>(text).map_err(|error| {
+    serde_json::from_str(text).map_err(|error| {
         Failure::input(format!("--body is not an email: {}", json_problem(&error)))
             .hint("an email is {\"from\", \"to\", \"subject\", \"html\", \"text\", …}: svc schema emails send\n\
                     its content alone: --text or --html")
-    })?;
-    refuse_lossy("--body", text)?;
-    Ok(email)
-}
-
-fn refuse_lossy(option: &str, text: &str) -> Result<(), Failure> {
-    let problem = lossy_json(text);
-    problem.map_or(Ok(()), |problem| Err(Failure::input(format!("{option}: {problem}"))))
+    })
 }
 
 /// Reads `--vars`.
 pub(crate) fn parse_variables(text: &str) -> Result<serde_json::Map<String, Value>, Failure> {
-    let variables = serde_json::from_str(text).map_err(|error| {
-        Failure::input(format!("--vars is not a JSON object: {}", json_problem(&error)))
-    })?;
-    refuse_lossy("--vars", text)?;
-    Ok(variables)
-}
-
-/// Rejects several addresses in one value. Values are not split at commas because display names
-/// may contain them, and the service would see one invalid address.
-fn reject_lists(option: &str, addresses: Vec<String>) -> Result<Vec<String>, Failure> {
-    let is_list = |text: &String| {
-        let separates = |separator| {
-            text.contains(separator) && text.split(separator).all(|part| part.contains('@'))
-        };
-        !text.contains('"') && (separates(',') || separates(';'))
-    };
-    if addresses.iter().any(is_list) {
-        return Err(Failure::usage(format!("{option}: several addresses in one value"))
-            .hint(format!("separate them: {option} ADDRESS ADDRESS, or repeat {option}")));
-    }
-    Ok(addresses)
+    read_json(text)
+        .map_err(|problem| Failure::input(format!("--vars is not a JSON object: {problem}")))
 }
 
 fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
@@ -336,21 +228,5 @@ fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
             Attachment::from_bytes("", context.inputs.stdin(&context.out, "--attach")?)
         }
     };
-    let attachment = attachment.filename(file.name);
-    Ok(match file.content_type {
-        Some(content_type) => attachment.content_type(content_type),
-        None => attachment,
-    })
-}
-
-/// Parses the time and prints it, so that a misunderstanding is noticed.
-async fn schedule(context: &Context, words: &str) -> Result<ScheduledAt, Failure> {
-    let (instant, now) = times::read_schedule(context, words).await?;
-    let shown = context.out.local_time(&instant.to_rfc3339());
-    let note = match instant <= now {
-        true => format!("sending now: {shown} is not in the future"),
-        false => format!("scheduled for {shown}"),
-    };
-    context.out.note(&note);
-    Ok(ScheduledAt::at(&instant))
+    Ok(file.file.describe(attachment))
 }

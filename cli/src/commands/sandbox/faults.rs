@@ -125,7 +125,7 @@ impl Command {
                 fault.drop = drop;
                 if let Some(body) = body {
                     let text = context.text("--body", &body)?;
-                    fault = fault.body(json_or_text("--body", text)?);
+                    fault = fault.body(json_or_text(text));
                 }
                 let headers = pairs::headers("--header", header)?;
                 fault.headers = (!headers.is_empty()).then_some(headers);

@@ -14,7 +14,7 @@ use crate::complete::{Values, at_file};
 use crate::context::Context;
 use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
-use crate::input::{exact_json, json_or_text};
+use crate::input::{json_or_text, read_json};
 use crate::output_schema::{of, simulated};
 
 /// Simulate an event of an email
@@ -47,12 +47,12 @@ pub struct Event {
 impl Event {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let detail = |text: String| match text.trim_start().starts_with('{') {
-            true => json_or_text("--detail", text),
-            false => Ok(Value::from(text)),
+            true => json_or_text(text),
+            false => Value::from(text),
         };
         let event = EmailEvent::new(&self.event)
             .given(self.recipient, EmailEvent::recipient)
-            .given(self.detail.map(detail).transpose()?, EmailEvent::detail);
+            .given(self.detail.map(detail), EmailEvent::detail);
         let sentence = format!("email {} is {}", self.id, self.event);
         let request = |client: &Client| client.emails().simulate(&self.id, &event);
         self.organization.done(context, &sentence, request).await
@@ -150,7 +150,7 @@ impl Extraction {
             .data
             .map(|data| {
                 let text = context.json_text("--data", &data)?;
-                exact_json::<Map<String, Value>>(&text)
+                read_json::<Map<String, Value>>(&text)
                     .map_err(|problem| Failure::input(format!("--data: {problem}")))
             })
             .transpose()?;

@@ -26,7 +26,8 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     let dry = home.run(&[&import[..], &["--dry-run", "-o", "ndjson"]].concat());
     assert_eq!(dry.code, 11, "{dry:?}");
-    assert!(dry.stderr.contains("; 1 invalid, 3 duplicate"), "{dry:?}");
+    let message = "1 of 8 rows failed, 3 of 8 rows are duplicates";
+    assert_eq!(dry.error()["message"], message, "{dry:?}");
 
     let run = home.run(&import);
     let created = "created";
@@ -34,16 +35,18 @@ fn an_opt_out_in_any_row_of_an_address_wins() {
         [created, created, "duplicate", "duplicate", created, "failed", created, "duplicate"];
     assert_eq!((run.code, results(&run)), (11, expected.map(str::to_owned).into()), "{run:?}");
     let report = run.json();
-    assert_eq!(
-        (&report[2]["row"], &report[2]["email"], &report[2]["duplicate_of"]),
-        (&json!(4), &json!("A@x.test"), &json!(2))
-    );
+    assert_eq!((&report[2]["row"], &report[2]["email"]), (&json!(4), &json!("A@x.test")));
     // Why contacts are unsubscribed although their rows say yes.
-    let overruled = [0, 1, 4, 6].map(|row: usize| report[row]["unsubscribed_by"].as_u64());
-    assert_eq!(overruled, [Some(4), None, Some(7), None], "{report}");
-    let error = run.error();
-    let message = "1 of 8 rows failed, 3 of 8 rows are duplicates";
-    assert_eq!(error["message"], message, "{error}");
+    let why = [0, 1, 2, 4, 6].map(|row: usize| report[row]["why"].as_str());
+    let expected = [
+        Some("row 4 unsubscribes the contact"),
+        None,
+        Some("the address is already in row 2"),
+        Some("row 7 unsubscribes the contact"),
+        None,
+    ];
+    assert_eq!(why, expected, "{report}");
+    assert_eq!(run.error()["message"], message, "{run:?}");
     let shown = contacts(&home, &audience);
     let shown = shown.iter().map(|contact| (&contact["name"], &contact["subscribed"]));
     let expected = [("A", false), ("B", false), ("C", false), ("D", true)];
@@ -106,69 +109,25 @@ fn a_failed_row_is_reported_with_its_address_as_it_is_in_the_file() {
 }
 
 #[test]
-fn first_and_last_names_beside_a_name_become_metadata() {
-    let home = Home::new();
-    let csv = "email,First name,Last name,Name\na@x.test,Ada,King,Countess\nb@x.test,Bob,,\n";
-    let ndjson = "{\"email\":\"a@x.test\",\"First name\":\"Ada\",\"Last name\":\"King\",\"Name\":\"Countess\"}\n\
-        {\"email\":\"b@x.test\",\"First name\":\"Bob\"}\n";
-    for content in [csv, ndjson] {
-        let audience = audience(&home);
-        let import = ["--sandbox", "contacts", "import", &audience, "-", "-o", "table"];
-        let run = home.run_with_input(&import, content);
-        assert_eq!(run.code, 0, "{run:?}");
-        let mapping = "First name → metadata.First name (and part of name if that is empty)";
-        assert!(run.stderr.contains(mapping), "{run:?}");
-        let all = contacts(&home, &audience);
-        let both = json!({"First name": "Ada", "Last name": "King"});
-        assert_eq!((&all[0]["name"], &all[0]["metadata"]), (&json!("Countess"), &both));
-        let first = json!({"First name": "Bob"});
-        assert_eq!((&all[1]["name"], &all[1]["metadata"]), (&json!("Bob"), &first));
-    }
-}
-
-#[test]
 fn values_that_would_be_changed_or_lost_fail_their_row() {
     let home = Home::new();
     let audience = audience(&home);
     let csv = "email,metadata,plan\n\
         a@x.test,\"{\"\"n\"\":18446744073709551615,\"\"d\"\":0.1}\",pro\n\
-        b@x.test,\"{\"\"n\"\":12345678901234567890123}\",\n\
         c@x.test,\"{\"\"plan\"\":\"\"free\"\"}\",pro\n";
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], csv);
-    assert_eq!(results(&run), ["created", "failed", "failed"], "{run:?}");
+    assert_eq!(results(&run), ["created", "failed"], "{run:?}");
     let why = |row: usize| run.json()[row]["error"]["message"].to_string();
-    assert!(why(1).contains("would lose digits"), "{run:?}");
-    assert!(why(2).contains("different values for `plan`"), "{run:?}");
+    assert!(why(1).contains("different values for `plan`"), "{run:?}");
     let list = home.run(&["--sandbox", "contacts", "list", &audience, "-o", "ndjson"]);
     assert!(list.stdout.contains("18446744073709551615"), "{list:?}");
-    let ndjson = "{\"email\":\"d@x.test\",\"n\":0.12345678901234567890}\n\
-        {\"email\":\"f@x.test\",\"subscribed\":\"no\"}\n";
-    let run = home.run_with_input(&["--sandbox", "contacts", "import", &audience, "-"], ndjson);
-    assert_eq!(results(&run), ["failed", "created"], "{run:?}");
-    let all = contacts(&home, &audience);
-    assert_eq!(all.last().map(|contact| &contact["subscribed"]), Some(&json!(false)));
 
     let create = ["contacts", "create", &audience, "e@x.test", "--meta"];
     let create = |meta| home.run(&[&["--sandbox"], &create[..], &[meta]].concat());
-    let run = create("n:=1234567890123456789012");
-    assert!(run.code == 2 && run.stderr.contains("would lose digits"), "{run:?}");
     assert_eq!(
         create("n:=9007199254740993").json()["metadata"],
         json!({"n": 9_007_199_254_740_993_u64})
     );
-}
-
-#[test]
-fn an_export_names_the_fields_that_csv_leaves_out() {
-    let home = Home::new();
-    let contact = r#"{"id":"con_1","email":"a@x.test","createdAt":"x","phone":"1","fax":null}"#;
-    let service = Service::always(200, &format!("[{contact}]"));
-    let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
-    let run = home.run_with_env(&["contacts", "export", "aud_1"], &env);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert!(run.stderr.contains("fields of the contacts: phone; -o ndjson"), "{run:?}");
-    let run = home.run_with_env(&["contacts", "export", "aud_1", "-o", "ndjson"], &env);
-    assert!(run.stdout.contains(r#""phone":"1""#) && !run.stderr.contains("phone"), "{run:?}");
 }
 
 /// Files of spreadsheets in UTF-16 or with a lone carriage return are refused, not misread.
@@ -178,8 +137,8 @@ fn a_file_that_is_not_text_is_refused() {
     let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
     for (content, why) in [
         (&b"\xFF\xFEe\0m\0a\0i\0l\0\n\0"[..], "UTF-16"),
-        (b"email,name\na@b.test,A\rc@d.test,C\n", "line 2: a carriage return"),
-        (b"email,name\na@b.test,A\nc@d.test,Zo\xeb\n", "line 3, column 12: not UTF-8"),
+        (b"email,name\na@b.test,A\rc@d.test,C\n", "line 2: a value looks like several rows"),
+        (b"email,name\na@b.test,A\nc@d.test,Zo\xeb\n", "line 3: not UTF-8"),
         (b"{\"email\":\"a@b.test\"}\n{\"email\n", "at line 2 column"),
         (b"email,n\na@b.test,\"A\nc@d.test,B\"\n", "line 2: a value looks like several rows"),
         (b"", "the file is empty"),
@@ -263,14 +222,14 @@ fn both_forms_of_a_domain_are_one_contact() {
         home.run_with_input(&import, format!("email,subscribed\n{ascii},no\n"))
     };
     let run = opt_out("skip");
-    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!((run.code, results(&run)[0].as_str()), (11, "remains_subscribed"), "{run:?}");
     assert_eq!((opt_out("update").code, contacts(&home, &audience).len()), (0, 1));
     assert_eq!(contacts(&home, &audience)[0]["subscribed"], false);
 
     // The audience may have both from elsewhere.
     home.sandbox_json(&["contacts", "create", &audience, ascii]);
     let run = opt_out("skip");
-    assert_eq!((run.code, &run.json()[0]["still_subscribed"]), (11, &json!(true)), "{run:?}");
+    assert_eq!((run.code, results(&run)[0].as_str()), (11, "remains_subscribed"), "{run:?}");
     assert_eq!(opt_out("update").code, 0);
     let kept = contacts(&home, &audience);
     let kept = kept.iter().map(|contact| contact["subscribed"].clone()).collect::<Vec<_>>();
@@ -326,14 +285,10 @@ fn a_key_that_is_given_twice_fails_its_row() {
     let run = home.run_with_input(&import, ndjson);
     assert_eq!((run.code, results(&run)), (11, vec!["created".into(), "failed".into()]), "{run:?}");
     let why = run.json()[1]["error"]["message"].to_string();
-    assert!(why.contains("the key `subscribed` is given twice in one object at line 2"), "{why}");
+    assert!(why.contains("the key `subscribed` is given twice"), "{why}");
     let array = "[{\"email\":\"b@x.test\",\n\"email\":\"c@x.test\"}]";
     let run = home.run_with_input(&import, array);
-    assert_eq!(run.code, 2, "{run:?}");
-    assert!(
-        run.stderr.contains("the key `email` is given twice in one object at line 2"),
-        "{run:?}"
-    );
+    assert_eq!((run.code, results(&run)), (11, vec!["failed".into()]), "{run:?}");
 }
 
 /// One rule for bulk sending and imports.
@@ -397,7 +352,7 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     assert_eq!((run.code, reported), (9, vec!["failed".into(), "unknown".into()]), "{run:?}");
     let error = run.error();
     assert_eq!(error["code"], "import_outcome_unknown");
-    assert_eq!(error["message"], "the outcome of 1 of 2 rows is unknown, 1 of 2 rows failed");
+    assert_eq!(error["message"], "1 of 2 rows have an unknown outcome, 1 of 2 rows failed");
 
     // Even if the service fails afterwards, so that the import ends early.
     let file = home.file("people.csv", "email,subscribed\na@x.test,no\nb@x.test,no\n");
@@ -410,7 +365,7 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     ]);
     let env = [("SVC_EMAIL_URL", &*service.url()), ("SVC_EMAIL_KEY", "mk_test_x")];
     let run = home.run_with_env(&["--retries=0", "contacts", "import", "aud_1", &file], &env);
-    assert_eq!((run.code, &run.error()["outcome"]), (9, &json!("unknown")), "{run:?}");
+    assert_eq!((run.code, &run.error()["kind"]), (9, &json!("outcome_unknown")), "{run:?}");
 }
 
 /// A table that was written with its row numbers has a column without a name.

@@ -1,8 +1,7 @@
-//! What an import reports: a result for each row, totals, and warnings about opt-outs.
+//! What an import reports: a result for each row, and the failure of an import that is not complete.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use svc_sdk::Outcome;
 
 use super::rows::ImportRow;
 use crate::context::Context;
@@ -17,7 +16,7 @@ const VIEW: View = View(&[
 ]);
 
 /// A row of the report.
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ImportedRow {
     /// The row number as in a spreadsheet: the header is row 1.
@@ -27,38 +26,24 @@ pub struct ImportedRow {
     result: RowResult,
     /// The id of the contact.
     id: Option<String>,
-    /// Whether the contact was skipped, although the file unsubscribes it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    still_subscribed: bool,
-    /// Whether the contact has opted out, although the file subscribes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "bool")]
-    pub(super) opt_out_kept: Option<bool>,
-    /// The row that unsubscribes the contact, although this one subscribes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
-    unsubscribed_by: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Details")]
     error: Option<Box<Details>>,
-    /// The row with the same address that is imported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
-    duplicate_of: Option<u64>,
     /// What people have to know of the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
-    why: Option<String>,
+    pub(super) why: Option<String>,
 }
 
 /// What became of a row.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum RowResult {
     Created,
     Updated,
-    #[default]
     Skipped,
+    /// The contact exists and was skipped, although the file unsubscribes it.
+    RemainsSubscribed,
     Duplicate,
     Failed,
     Unknown,
@@ -66,44 +51,40 @@ pub(super) enum RowResult {
 
 impl ImportedRow {
     /// A row, what became of it, and the id of its contact, if that is known.
-    pub(super) fn new<'a>(
-        row: &ImportRow,
-        result: RowResult,
-        id: impl Into<Option<&'a String>>,
-    ) -> Self {
-        let is_applied = matches!(result, RowResult::Created | RowResult::Updated);
-        let by = row.unsubscribed_by.filter(|_| is_applied);
+    pub(super) fn new(row: &ImportRow, result: RowResult, id: Option<&String>) -> Self {
         Self {
             row: row.number,
             email: Some(row.email.clone()).filter(|email| !email.is_empty()),
             result,
-            id: id.into().cloned(),
-            unsubscribed_by: by,
-            why: by.map(|row| format!("row {row} unsubscribes the contact")),
-            ..Self::default()
+            id: id.cloned(),
+            error: None,
+            why: match result {
+                RowResult::Created | RowResult::Updated => row.note.clone(),
+                RowResult::RemainsSubscribed => Some(REMAINS_SUBSCRIBED.to_owned()),
+                _ => None,
+            },
         }
     }
 
     /// A row whose contact exists, and may remain subscribed although the file unsubscribes it.
-    pub(super) fn skipped<'a>(
-        row: &ImportRow,
-        id: impl Into<Option<&'a String>>,
-        still_subscribed: bool,
-    ) -> Self {
-        let why = still_subscribed.then(|| STILL_SUBSCRIBED.to_owned());
-        Self { still_subscribed, why, ..Self::new(row, RowResult::Skipped, id) }
+    pub(super) fn skipped(row: &ImportRow, id: Option<&String>, remains_subscribed: bool) -> Self {
+        let result = match remains_subscribed {
+            true => RowResult::RemainsSubscribed,
+            false => RowResult::Skipped,
+        };
+        Self::new(row, result, id)
     }
 
     /// A row that was not imported, because its address is in an earlier one, or with this failure.
     pub(super) fn failed(row: &ImportRow, failure: &Failure) -> Self {
-        let result = match (row.duplicate_of, failure.kind()) {
-            (Some(_), _) => RowResult::Duplicate,
-            (None, Kind::OutcomeUnknown) => RowResult::Unknown,
-            (None, _) => RowResult::Failed,
+        let result = match failure.kind() {
+            _ if row.is_duplicate => RowResult::Duplicate,
+            Kind::OutcomeUnknown => RowResult::Unknown,
+            _ => RowResult::Failed,
         };
-        let (duplicate_of, error) = (row.duplicate_of, failure.details().clone());
+        let error = failure.details().clone();
         let why = Some(error.message.clone());
-        Self { error: Some(Box::new(error)), duplicate_of, why, ..Self::new(row, result, None) }
+        Self { error: Some(Box::new(error)), why, ..Self::new(row, result, None) }
     }
 }
 
@@ -120,139 +101,87 @@ impl ImportReport {
         Ok(())
     }
 
-    /// How many rows have this result.
-    pub(super) fn count(&self, result: RowResult) -> usize {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn count(&self, result: RowResult) -> usize {
         self.0.iter().filter(|row| row.result == result).count()
     }
 
     /// Prints the rows that people have to know of, and totals, in a table, and every row in JSON.
     pub(super) fn show(&self, context: &Context) -> Result<(), Failure> {
         match context.out.format() {
-            Format::Ndjson => {}
+            Format::Ndjson => Ok(()),
             Format::Table => {
-                self.show_reasons(context)?;
+                let told = self.0.iter().filter(|row| row.why.is_some()).collect::<Vec<_>>();
+                if !told.is_empty() {
+                    context.out.list(&told, VIEW, "")?;
+                }
                 let sentence = format!(
                     "{} rows: {} created, {} updated, {} skipped, {} duplicate, {} failed, \
                      {} unknown",
                     self.0.len(),
                     self.count(RowResult::Created),
                     self.count(RowResult::Updated),
-                    self.count(RowResult::Skipped),
+                    self.count(RowResult::Skipped) + self.count(RowResult::RemainsSubscribed),
                     self.count(RowResult::Duplicate),
                     self.count(RowResult::Failed),
                     self.count(RowResult::Unknown),
                 );
-                context.out.done(&sentence, &())?;
+                context.out.done(&sentence, &())
             }
-            _ => context.out.value(&self.0)?,
+            _ => context.out.value(&self.0),
         }
-        let kept_opt_outs = self.0.iter().filter(|row| row.opt_out_kept == Some(true)).count();
-        if kept_opt_outs > 0 {
-            context.out.warning(&format!(
-                "{} unsubscribed, although the file says otherwise, because an opt-out in the \
-                 service wins; --resubscribe applies the file",
-                remain(kept_opt_outs)
-            ));
-        }
-        Ok(())
     }
 
-    /// The failure of a dry run with rows that would not be imported, which it shows.
-    pub(super) fn dry_verdict(&self, context: &Context, total: usize) -> Result<(), Failure> {
-        let Err(mut failure) = self.verdict(total) else { return Ok(()) };
-        if context.out.is_table() {
-            self.show_reasons(context)?;
+    /// The failure of an import that was ended early by another one, or that did not apply every row.
+    pub(super) fn verdict(
+        &self,
+        context: &Context,
+        total: usize,
+        end: Option<Failure>,
+    ) -> Result<(), Failure> {
+        let problems = [
+            (RowResult::Unknown, "have an unknown outcome"),
+            (RowResult::Failed, "failed"),
+            (RowResult::Duplicate, "are duplicates"),
+            (RowResult::RemainsSubscribed, "remain subscribed, although the file says otherwise"),
+        ];
+        let is_unknown = self.count(RowResult::Unknown) > 0;
+        let counts = problems.map(|(result, what)| (self.count(result), what));
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts = counts.map(|(count, what)| format!("{count} of {total} rows {what}"));
+        let mut message = counts.collect::<Vec<_>>().join(", ");
+        match end {
+            Some(end) if !is_unknown => {
+                let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
+                let hint = hint.collect::<String>();
+                let (tried, again) = (self.0.len(), context.typed_again());
+                return Err(end.hint(format!(
+                    "{hint}{tried} of {total} rows were tried; go on with --existing update, \
+                     which also completes contacts that were only created:\n{again}"
+                )));
+            }
+            // It must not suggest that no row was processed.
+            Some(end) => message.push_str(&format!("; {}", end.details().message)),
+            None if message.is_empty() => return Ok(()),
+            None => {}
         }
-        let fields =
-            self.0.iter().filter_map(|row| Some((format!("row {}", row.row), row.why.clone()?)));
-        failure.details_mut().fields = fields.collect();
-        Err(failure)
-    }
-
-    /// The failure that ended the import early. It must not suggest that no row was processed if
-    /// the outcome of an earlier one is unknown.
-    pub(super) fn after_unknown(&self, mut failure: Failure) -> Failure {
-        let (details, unknown) = (failure.details_mut(), self.count(RowResult::Unknown));
-        if unknown > 0 && matches!(details.kind, Kind::Unavailable | Kind::RateLimited) {
-            details.kind = Kind::OutcomeUnknown;
-            details.outcome = Some(Outcome::Unknown.as_str());
-            details.message.push_str(&format!("; rows of unknown outcome: {unknown}"));
-        }
-        failure
-    }
-
-    /// The failure of an import that did not import every row.
-    pub(super) fn verdict(&self, total: usize) -> Result<(), Failure> {
-        let (mut problems, mut hints) = (Vec::new(), Vec::new());
-        let [duplicates, failed, unknown] =
-            [RowResult::Duplicate, RowResult::Failed, RowResult::Unknown].map(|it| self.count(it));
-        if unknown > 0 {
-            problems.push(format!("the outcome of {unknown} of {total} rows is unknown"));
-        }
-        if failed > 0 {
-            problems.push(format!("{failed} of {total} rows failed"));
-        }
-        match (unknown, failed) {
-            (0, 0) => {}
-            (0, _) => hints.push(
-                "fix these rows and run the import again with --existing update, \
-                 which also completes contacts that were only created",
-            ),
-            _ => hints.push(
-                "run the import again with --existing update, which creates no contact twice and \
-                 completes those that were only created",
-            ),
-        }
-        if duplicates > 0 {
-            problems.push(format!("{duplicates} of {total} rows are duplicates"));
-            hints.push(
-                "an address is imported once, from its first row; an opt-out in any of its rows \
-                 is applied. Remove the duplicates from the file",
-            );
-        }
-        if let Some(problem) = self.still_subscribed() {
-            problems.push(problem);
-            hints.push(APPLY_OPT_OUTS);
-        }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        let (kind, code) = match unknown {
-            0 => (Kind::PartlyRefused, "import_partly_refused"),
-            _ => (Kind::OutcomeUnknown, "import_outcome_unknown"),
+        let (kind, code) = match is_unknown {
+            true => (Kind::OutcomeUnknown, "import_outcome_unknown"),
+            false => (Kind::PartlyRefused, "import_partly_refused"),
         };
-        let mut failure = Failure::new(kind, problems.join(", ")).code(code).hint(hints.join("\n"));
-        let remaining = self.0.iter().filter(|row| row.still_subscribed);
-        let field = |row: &ImportedRow| (format!("row {}", row.row), STILL_SUBSCRIBED.to_owned());
-        failure.details_mut().fields = remaining.map(field).collect();
+        let mut failure = Failure::new(kind, message).code(code).hint(
+            "correct the file, and run the import again with --existing update: it creates no \
+             contact twice, completes those that were only created, and applies the opt-outs",
+        );
+        let bad = self.0.iter().filter(|row| problems.iter().any(|(it, _)| *it == row.result));
+        let field = |row: &ImportedRow| Some((format!("row {}", row.row), row.why.clone()?));
+        failure.details_mut().fields = bad.filter_map(field).take(10).collect();
         Err(failure)
     }
-
-    /// Warns of opt-outs that an import that ended early has not applied.
-    pub(super) fn warn(&self, context: &Context) {
-        if let Some(problem) = self.still_subscribed() {
-            context.out.warning(&format!("{problem}: {APPLY_OPT_OUTS}"));
-        }
-    }
-
-    fn still_subscribed(&self) -> Option<String> {
-        let count = self.0.iter().filter(|row| row.still_subscribed).count();
-        let problem = || format!("{} subscribed, although the file says otherwise", remain(count));
-        (count > 0).then(problem)
-    }
-
-    fn show_reasons(&self, context: &Context) -> Result<(), Failure> {
-        let bad = self.0.iter().filter(|row| row.why.is_some()).collect::<Vec<_>>();
-        if bad.is_empty() { Ok(()) } else { context.out.list(&bad, VIEW, "") }
-    }
 }
 
-const STILL_SUBSCRIBED: &str = "the contact remains subscribed, although the file says otherwise";
-
-/// The next step for contacts that remain subscribed.
-const APPLY_OPT_OUTS: &str =
-    "existing contacts are skipped; --existing update applies the opt-outs of the file";
-
-fn remain(count: usize) -> String {
-    if count == 1 { "1 contact remains".to_owned() } else { format!("{count} contacts remain") }
-}
+const REMAINS_SUBSCRIBED: &str = "the contact remains subscribed, although the file says \
+     otherwise; --existing update applies its opt-outs";

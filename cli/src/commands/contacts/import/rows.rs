@@ -11,7 +11,7 @@ use crate::input::columns::ColumnOptions;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::{Record, Records};
-use crate::input::{email, exact_json};
+use crate::input::{email, read_json};
 
 /// One contact of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,21 +23,19 @@ pub(super) struct ImportRow {
     pub(super) name: Option<String>,
     pub(super) topics: Vec<String>,
     pub(super) subscribed: Option<bool>,
-    /// The row with the same address that unsubscribes the contact, although this one says yes.
-    pub(super) unsubscribed_by: Option<u64>,
     pub(super) metadata: Map<String, Value>,
     /// Why the row is not imported.
     pub(super) problem: Option<String>,
-    /// The row with the same address that is imported.
-    pub(super) duplicate_of: Option<u64>,
+    /// Whether that is because another row has the same address.
+    pub(super) is_duplicate: bool,
+    /// Which row with the same address unsubscribes the contact, although this one does not.
+    pub(super) note: Option<String>,
 }
 
 /// What a column or key is.
 #[derive(Clone, Debug, PartialEq)]
 enum Field {
     Name,
-    FirstName,
-    LastName,
     Topics,
     Subscribed,
     WholeMetadata,
@@ -106,8 +104,6 @@ fn field(column: &str, options: &ColumnOptions) -> Result<Field, Failure> {
         // The address is found by its position.
         Some("email" | "ignore") => Field::Ignore,
         Some("name") => Field::Name,
-        Some("first_name") => Field::FirstName,
-        Some("last_name") => Field::LastName,
         Some("topics") => Field::Topics,
         Some("subscribed") => Field::Subscribed,
         Some("metadata") => Field::WholeMetadata,
@@ -115,8 +111,8 @@ fn field(column: &str, options: &ColumnOptions) -> Result<Field, Failure> {
             Some(key) if !key.is_empty() => Field::Metadata(key.to_owned()),
             _ => {
                 return Err(Failure::usage(format!(
-                    "--column: unknown field `{field}`; use email, name, first_name, last_name, \
-                     topics, subscribed, metadata, metadata.KEY or ignore"
+                    "--column: unknown field `{field}`; use email, name, topics, subscribed, \
+                     metadata, metadata.KEY or ignore"
                 )));
             }
         },
@@ -126,8 +122,6 @@ fn field(column: &str, options: &ColumnOptions) -> Result<Field, Failure> {
 fn guessed(column: &str) -> Field {
     match compact(column).as_str() {
         "name" | "fullname" | "displayname" => Field::Name,
-        "firstname" | "givenname" | "forename" => Field::FirstName,
-        "lastname" | "surname" | "familyname" => Field::LastName,
         "topics" | "topic" => Field::Topics,
         "metadata" => Field::WholeMetadata,
         "subscribed" | "issubscribed" => Field::Subscribed,
@@ -136,11 +130,6 @@ fn guessed(column: &str) -> Field {
         _ if column.trim().is_empty() => Field::Ignore,
         _ => Field::Metadata(column.to_owned()),
     }
-}
-
-/// Whether a column of this name is not imported unless `--column` names it.
-pub(crate) fn is_ignored(column: &str) -> bool {
-    guessed(column) == Field::Ignore
 }
 
 fn refuse_repeated(
@@ -194,17 +183,10 @@ fn described(
     fields: &HashMap<Arc<str>, Field>,
     opt_outs: &OptOuts,
 ) -> String {
-    let has_name = fields.values().any(|field| *field == Field::Name);
     let columns = columns.iter().enumerate().map(|(at, column)| {
-        let part = |part: &str| match has_name {
-            true => format!("metadata.{column} (and part of name if that is empty)"),
-            false => format!("{part} part of name"),
-        };
         let mut target = match &fields[column] {
             _ if Some(at) == address => "email".to_owned(),
             Field::Name => "name".to_owned(),
-            Field::FirstName => part("first"),
-            Field::LastName => part("last"),
             Field::Topics => "topics".to_owned(),
             Field::Subscribed => "subscribed".to_owned(),
             Field::WholeMetadata => "metadata".to_owned(),
@@ -223,8 +205,7 @@ fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> Impor
     let Person { record, address, subscribed } = person;
     let Record { number, fields: values, mut problem } = record;
     let mut row = ImportRow { number, ..ImportRow::default() };
-    let has_name = fields.values().any(|field| *field == Field::Name);
-    let (mut parts, mut filled) = ([None, None], Vec::new());
+    let mut filled = Vec::new();
     // All values are read, so that the report names the address, and an opt-out is not missed.
     for (at, (key, value)) in values.into_iter().enumerate() {
         if value.is_null() || (is_csv && value == "") {
@@ -245,7 +226,7 @@ fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> Impor
             true if !matches!(field, Field::Ignore | Field::Subscribed) => {
                 Err(format!("several keys map to the field of `{key}`"))
             }
-            _ => row.read(&key, value, field, has_name, &mut parts),
+            _ => row.read(&key, value, field),
         };
         filled.push(field);
         if let Err(why) = read {
@@ -262,37 +243,19 @@ fn row(person: Person, fields: &HashMap<Arc<str>, Field>, is_csv: bool) -> Impor
             Some(false)
         }
     };
-    let parts = parts.into_iter().flatten().collect::<Vec<_>>();
-    if row.name.is_none() && !parts.is_empty() {
-        row.name = Some(parts.join(" "));
-    }
     let no_address = row.email.is_empty().then(|| "the row has no email address".to_owned());
     ImportRow { problem: problem.or(no_address), ..row }
 }
 
 impl ImportRow {
-    fn read(
-        &mut self,
-        key: &str,
-        value: Value,
-        field: &Field,
-        has_name: bool,
-        parts: &mut [Option<String>; 2],
-    ) -> Result<(), String> {
+    fn read(&mut self, key: &str, value: Value, field: &Field) -> Result<(), String> {
         match field {
             Field::Name => self.name = Some(text(key, value)?),
-            Field::FirstName | Field::LastName => {
-                let part = text(key, value)?;
-                parts[usize::from(*field == Field::LastName)] = Some(part.clone());
-                if has_name {
-                    return self.metadata(key.to_owned(), part.into());
-                }
-            }
             Field::Topics => self.topics = topics(key, value)?,
             Field::WholeMetadata => {
                 let value = match value {
                     Value::String(text) => {
-                        exact_json(&text).map_err(|problem| format!("`{key}`: {problem}"))?
+                        read_json(&text).map_err(|problem| format!("`{key}`: {problem}"))?
                     }
                     value => value,
                 };
@@ -333,7 +296,7 @@ fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
         if imported != at {
             let number = rows[imported].number;
             rows[at].problem = Some(format!("the address is already in row {number}"));
-            rows[at].duplicate_of = Some(number);
+            rows[at].is_duplicate = true;
         }
     }
     for at in 0..rows.len() {
@@ -342,7 +305,7 @@ fn import_each_once(rows: &mut [ImportRow], is_told: bool) {
             && let row = &mut rows[*imported]
             && row.subscribed != Some(false)
         {
-            row.unsubscribed_by = (row.subscribed == Some(true)).then_some(number);
+            row.note = Some(format!("row {number} unsubscribes the contact"));
             row.subscribed = Some(false);
         }
     }
@@ -381,28 +344,9 @@ fn topics(key: &str, value: Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Topics as one value of a CSV file, so that an import reads the same again.
-pub(crate) fn topics_cell(topics: &[String]) -> String {
-    let is_plain = |topic: &String| {
-        !topic.is_empty() && topic.trim() == topic && !topic.contains([';', ',', '['])
-    };
-    match topics.iter().all(is_plain) {
-        true => topics.join(";"),
-        false => Value::from(topics).to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn topics_survive_an_export() {
-        for list in [&["news", "offers"][..], &["a;b", "c,d"], &[" x "], &[]] {
-            let list = list.iter().map(|topic| (*topic).to_owned()).collect::<Vec<_>>();
-            assert_eq!(topics("topics", topics_cell(&list).into()), Ok(list));
-        }
-    }
 
     #[test]
     fn columns_are_guessed_by_their_names() {
@@ -410,6 +354,6 @@ mod tests {
             assert_eq!(guessed(column), Field::Metadata(column.to_owned()));
         }
         assert_eq!(guessed("Subscribed?"), Field::Subscribed);
-        assert!(is_ignored("Created at") && !is_ignored("phone"));
+        assert_eq!(guessed("Created at"), Field::Ignore);
     }
 }
