@@ -44,10 +44,8 @@ impl Identified for Contact {
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Publish {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// The kinds of records to publish. Default: all four.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) records: Option<Vec<RecordKind>>,
 }
 

@@ -157,18 +157,15 @@ pub struct EmailChange {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmailEvent {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
     #[schemars(with = "Change")]
     pub(crate) event: String,
     /// The address of the affected recipient. Default: all recipients whose status allows
     /// the event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<String>,
     /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
     /// string is short for the reason or the URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<Value>,
 }
 

@@ -34,14 +34,12 @@ pub(crate) struct NewOrganization {
     /// with the same name, use its ID.
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer")]
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     pub(crate) balance_cents: Option<i64>,
     /// A sending domain, which is published and verified. Default: a random name under `.test`.
     #[schemars(extend("format" = "domain-name", "minLength" = 3))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) webhooks: Vec<NewOrganizationWebhook>,
@@ -58,10 +56,8 @@ pub(crate) struct NewOrganizationWebhook {
     pub(crate) events: Vec<String>,
     /// Default: a new one.
     #[schemars(extend("pattern" = "^[!-~]{1,200}$"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
     /// Whether it gets deliveries. Default: true.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) active: Option<bool>,
 }
 

@@ -36,13 +36,9 @@ impl Identified for TemplateSummary {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateTemplate")]
 pub struct NewTemplate {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) html: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 
@@ -117,10 +113,8 @@ pub struct TemplateSummary {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TemplateVariables")]
 pub(crate) struct Variables {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// Their values, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) variables: Option<Map<String, Value>>,
 }
 
