@@ -12,7 +12,7 @@ use crate::api::framework::auth;
 use crate::api::framework::body::Described;
 use crate::api::framework::route::{ID, Route, Target};
 use crate::control::endpoint::Subject;
-use crate::model::compatibility::{ErrorFormat, Idempotency, Wrapping};
+use crate::model::compatibility::ErrorFormat;
 use crate::model::dns::RecordKind;
 use crate::model::error::Code;
 use crate::store::organizations::SANDBOX;
@@ -40,7 +40,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
             set("description", description.into());
             codes.extend(required);
             parameters.extend(query);
-            if !operation.is_idempotent() && compatibility.idempotency == Idempotency::Honored {
+            if !operation.is_idempotent() && !compatibility.ignores_idempotency_keys {
                 parameters.push(idempotency_key());
                 codes.extend([Code::IdempotencyMismatch, Code::ValidationFailed]);
             }
@@ -87,7 +87,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
     if let Some(schema) = schema {
         response["content"] = json!({route.produces: {"schema": schema}});
     }
-    let links = links(route, routes, compatibility.resource_shape);
+    let links = links(route, routes, compatibility.wraps_resources);
     if !links.is_empty() {
         response["links"] = links.into();
     }
@@ -195,9 +195,9 @@ fn idempotency_key() -> Value {
 }
 
 /// The links of a response to the operations that take a value of it.
-fn links(route: &Route, routes: &[Route], resource_shape: Wrapping) -> Map<String, Value> {
+fn links(route: &Route, routes: &[Route], wraps_resources: bool) -> Map<String, Value> {
     let Some((value, paths)) = route.links else { return Map::new() };
-    let is_wrapped = resource_shape == Wrapping::Wrapped
+    let is_wrapped = wraps_resources
         && value == ID
         && matches!(route.target, Target::Documented(..));
     let value = if is_wrapped { "$response.body#/data/id" } else { value };
