@@ -12,7 +12,7 @@ use super::client::{Client, Request};
 use super::deliveries::Delivery;
 use super::endpoint::{Endpoint, GET, POST, Page};
 use super::messages::MessageSummary;
-use super::query::{AddressParameter, Id, Identified, Limit, Position};
+use super::query::{AddressParameter, Id, Limit, Position};
 use super::requests::LoggedRequest;
 use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
@@ -41,19 +41,14 @@ pub(crate) struct EmailQuery {
     /// The name of a tag, or its name and value as `name=value`.
     pub(crate) tag: Option<String>,
     /// Only emails after this time, or after the email with this ID.
-    pub(crate) after: Option<Position<EmailSummary>>,
+    pub(crate) after: Option<Position>,
     /// Only emails before this time, or before the email with this ID.
-    pub(crate) before: Option<Position<EmailSummary>>,
+    pub(crate) before: Option<Position>,
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<EmailSummary>>,
-}
-
-impl Identified for EmailSummary {
-    const PREFIX: &'static str = "eml_";
-    const NAME: &'static str = "an email";
+    pub(crate) cursor: Option<Id>,
 }
 
 /// An email in a list of the control interface.

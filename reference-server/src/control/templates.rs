@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::endpoint::{DELETE, Endpoint, GET, POST, PUT, Page};
-use super::query::{Identified, PageQuery};
+use super::query::PageQuery;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<TemplateSummary>> =
+pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<String>> =
     Endpoint::new(GET, "/_sandbox/templates", "List the templates");
 pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
     Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
@@ -25,11 +25,6 @@ pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
 )
 .optional_body()
 .changes_nothing();
-
-impl Identified for TemplateSummary {
-    const PREFIX: &'static str = "";
-    const NAME: &'static str = "a template";
-}
 
 /// The content of a template. Each part may contain variables, such as `{{ name }}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

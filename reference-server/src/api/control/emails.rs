@@ -9,6 +9,7 @@ use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
 use crate::api::framework::control::Documented;
+use crate::api::framework::input::expected;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::deliveries::Delivery;
@@ -49,16 +50,17 @@ pub(crate) async fn list(
     };
     let page = call.data.read(move |reader, organization| {
         let mut found = Vec::new();
-        let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
-        match &after {
-            Some(Position::Id(id, _)) => range.after = id,
-            Some(Position::Time(time)) => range.newer_than = Some(*time),
-            None => {}
+        let id = |position: &Option<Position>| position.as_ref().and_then(|it| it.id("eml_"));
+        let (first, last) = (id(&after), id(&before));
+        let mut range = Range {
+            after: first.as_deref().unwrap_or_default(),
+            before: last.as_deref().unwrap_or(emails::PAST_EVERY_ID),
+            newer_than: None,
+        };
+        if let Some(Position::Time(time)) = after {
+            range.newer_than = Some(time);
         }
-        if let Some(Position::Id(id, _)) = &before {
-            range.before = id;
-        }
-        if let Some(Id(cursor, _)) = &cursor {
+        if let Some(Id(cursor)) = &cursor {
             range.before = range.before.min(cursor);
         }
         let take = |email: EmailSummary| {
@@ -192,11 +194,8 @@ pub(crate) async fn simulate(
 ) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
     let (id, event) = (call.id(), call.body);
     let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
-        let names = error
-            .to_string()
-            .rsplit_once("expected ")
-            .map_or_else(String::new, |(_, names)| names.to_owned());
-        ApiError::field("event", format!("must be {}", names.replace('`', "")))
+        let names = expected(&error.to_string()).unwrap_or_default();
+        ApiError::field("event", format!("must be {names}"))
     })?;
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {

@@ -35,11 +35,11 @@ pub(crate) async fn list(
     let matching = matching.take(searched).filter(|(logged, request)| {
         let is_after = match after {
             Some(Position::Time(time)) => request.started_at > (*time).into(),
-            Some(Position::Id(id, _)) => request.id > *id,
+            Some(Position::Uuid(uuid)) => request.id.trim_start_matches("req_") > uuid.as_str(),
             None => true,
         };
         is_after
-            && cursor.as_ref().is_none_or(|Id(cursor, _)| request.id < *cursor)
+            && cursor.as_ref().is_none_or(|Id(cursor)| request.id < *cursor)
             && wanted.is_none_or(|(service, name)| {
                 request.operation == name && request.service == service.as_str()
             })

@@ -26,10 +26,10 @@ pub(crate) fn routes(r: &mut Routes) {
 
 /// Lists one page of the templates, by ID.
 pub(crate) async fn list(
-    call: ControlCall<(), PageQuery<TemplateSummary>>,
+    call: ControlCall<(), PageQuery<String>>,
 ) -> Result<Page<TemplateSummary>, ApiError> {
     let limit = call.query.limit.0;
-    let cursor = call.query.cursor.map(|cursor| cursor.0).unwrap_or_default();
+    let cursor = call.query.cursor.unwrap_or_default();
     let found = call.data.read(move |reader, organization| {
         templates::list(reader, organization, &cursor, limit as i64 + 1)
     });
