@@ -5,6 +5,7 @@ pub(crate) mod engine_handle;
 pub(crate) mod metrics;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,6 @@ use crate::runtime::clock::Clock;
 use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
 use crate::settings::Settings;
-use crate::store::faults::Faults;
 use crate::store::keys::Keys;
 use crate::store::request_log::RequestLog;
 use crate::store::{Store, Tx};
@@ -35,7 +35,8 @@ pub(crate) struct App {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) keys: Keys,
-    pub(crate) faults: Arc<Faults>,
+    /// Whether a fault may affect a request.
+    pub(crate) has_faults: AtomicBool,
     pub(crate) zone: Arc<Zone>,
     pub(crate) resolver: Resolver,
     pub(crate) outbound: Outbound,

@@ -7,6 +7,7 @@ mod start_error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::jobs;
 use crate::store::keys::{Keys, random_hex};
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, meta};
+use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -316,7 +317,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         store: Arc::new(store),
         clock,
         keys: Keys::default(),
-        faults: Arc::default(),
+        has_faults: AtomicBool::default(),
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         outbound: Outbound::new(settings.network, settings.resolver),
@@ -412,7 +413,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 seed::file::apply(tx, &context, file, None)?;
             }
             deliveries::fail_interrupted(tx)?;
-            context.faults.load(tx.reader())?;
+            context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.clear();
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));

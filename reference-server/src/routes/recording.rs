@@ -61,9 +61,9 @@ impl Recording {
         }
     }
 
-    pub(super) fn affected_by(&mut self, fault: Option<&str>) {
+    pub(super) fn affected_by(&mut self, fault: Option<String>) {
         if let Some(request) = &mut self.request {
-            request.summary.fault = fault.map(str::to_owned);
+            request.summary.fault = fault;
         }
     }
 
