@@ -67,11 +67,7 @@ const SETTINGS: [(&str, &str, &str); 10] = [
     ("x3", "extraction-error", "string"),
     ("e1", "key-header", "the name of a header"),
     ("e16", "contact-pages", "array, zero-based"),
-    (
-        "e21",
-        "test-status-field",
-        "the name of a field that the response does not already have",
-    ),
+    ("e21", "test-status-field", "the name of a field that the response does not already have"),
 ];
 
 impl Default for Compatibility {
@@ -115,11 +111,8 @@ impl Compatibility {
             let message = format!("unknown setting `{name}`; known settings: {known}");
             return Err(InvalidSetting(message));
         };
-        let invalid = || {
-            InvalidSetting(format!(
-                "invalid value `{value}` for {name}; valid values: {valid}"
-            ))
-        };
+        let invalid =
+            || InvalidSetting(format!("invalid value `{value}` for {name}; valid values: {valid}"));
         match (*name, value) {
             ("create-status", "200") => self.creates_with_200 = true,
             ("list-shape", "wrapped") => self.wraps_lists = true,

@@ -32,8 +32,9 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
             "an organization can have at most {MAX_FAULTS} faults with {} MiB; remove some",
             MAX_DEFINITIONS >> 20
         );
-        return Err(ApiError::new(Code::Conflict, message)
-            .with(|details| details.limit = Some(MAX_FAULTS)));
+        return Err(
+            ApiError::new(Code::Conflict, message).with(|details| details.limit = Some(MAX_FAULTS))
+        );
     }
     let (skip, remaining) = (new.skip.unwrap_or(0), new.times.unwrap_or(1));
     let fault = Fault { id: id::new(Prefix::Fault), definition: new, remaining, hits: Vec::new() };
@@ -54,8 +55,9 @@ pub(crate) fn trigger(
 ) -> Result<Option<(String, NewFault)>, ApiError> {
     let sql = "SELECT id, definition, skip FROM fault WHERE organization = ?1 AND times > 0
                ORDER BY id";
-    let faults: Vec<(String, NewFault, u32)> =
-        tx.reader().all(sql, [organization], |row| Ok((row.get(0)?, json(row, 1)?, row.get(2)?)))?;
+    let faults: Vec<(String, NewFault, u32)> = tx
+        .reader()
+        .all(sql, [organization], |row| Ok((row.get(0)?, json(row, 1)?, row.get(2)?)))?;
     for (id, fault, skip) in faults {
         let wanted = fault.operation.as_deref().and_then(named);
         if wanted.is_some_and(|wanted| wanted != operation) {

@@ -1,6 +1,6 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, memory};
 use crate::control::deliveries::{self as control, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
@@ -13,7 +13,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
     r.control(control::LIST, list);
     r.control(control::DELIVERY, get);
-    r.control(control::REPLAY, replay).links(ID, "/_sandbox/deliveries/{");
+    r.control(control::REPLAY, replay);
 }
 
 /// Maximum number of attempts of a delivery: a list has all of them.

@@ -18,8 +18,7 @@ use crate::store::{Reader, audiences, contacts, domains};
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox domains and audiences");
     r.control(control::DOMAINS, list);
-    r.control(control::AUDIENCES, audiences)
-        .links("$response.body#/data/0/id", "/_sandbox/audiences/{");
+    r.control(control::AUDIENCES, audiences);
     r.control(control::CONTACTS, contacts);
 }
 

@@ -30,7 +30,7 @@ use crate::store::{jobs, messages, organizations};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
-    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/emails/{");
+    r.control(control::LIST, list);
     r.control(control::STORY, story);
     r.control(control::SEND, send_now).errors(&[Code::Conflict]);
     r.control(control::EVENT, simulate);

@@ -19,8 +19,7 @@ use crate::store::domains;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox inbound");
-    r.control(control::RECEIVE, receive)
-        .links("$response.body#/messages/0/id", "/_sandbox/messages/{");
+    r.control(control::RECEIVE, receive);
 }
 
 /// The sending host of the simulated SMTP connection.

@@ -5,9 +5,7 @@ use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
 use crate::control::faults::find_operation;
 use crate::control::query::{Id, Position};
-use crate::control::requests::{
-    self as control, LoggedRequest, RequestHandled, RequestQuery,
-};
+use crate::control::requests::{self as control, LoggedRequest, RequestHandled, RequestQuery};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
 use crate::model::terms::{MAX_SEARCHED, Terms};
@@ -16,7 +14,7 @@ use crate::store::request_log::RequestLog;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox requests");
-    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/requests/{");
+    r.control(control::LIST, list);
     r.control(control::REQUEST, get);
 }
 

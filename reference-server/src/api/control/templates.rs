@@ -18,7 +18,7 @@ use crate::store::templates;
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox templates");
     r.control(control::LIST, list);
-    r.control(control::PUT_TEMPLATE, put).links("$request.path.id", "/_sandbox/templates/{");
+    r.control(control::PUT_TEMPLATE, put);
     r.control(control::TEMPLATE, get);
     r.control(control::REMOVE, remove);
     r.control(control::RENDER, render);
