@@ -104,7 +104,7 @@ fn parse_peer(query: &InboundQuery, source: &[u8]) -> Result<Option<SendingHost>
     let (ip, helo) = parse_host(query)?;
     let sender = match &query.from {
         Some(text) => Some(text.replace(' ', "+")),
-        None => Incoming::parse(source).and_then(|message| message.from),
+        None => Incoming::parse(source).map(|message| message.from).filter(|from| !from.is_empty()),
     };
     let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
     Ok(ip.map(|ip| SendingHost { ip, helo, sender }))
