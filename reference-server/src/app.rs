@@ -5,10 +5,9 @@ pub(crate) mod engine_handle;
 pub(crate) mod metrics;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
-
-use tokio::sync::Semaphore;
 
 use crate::app::metrics::Metrics;
 use crate::mail::dns::{Resolver, Zone};
@@ -21,7 +20,6 @@ use crate::runtime::clock::Clock;
 use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
 use crate::settings::Settings;
-use crate::store::faults::Faults;
 use crate::store::keys::Keys;
 use crate::store::request_log::RequestLog;
 use crate::store::{Store, Tx};
@@ -35,7 +33,8 @@ pub(crate) struct App {
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) keys: Keys,
-    pub(crate) faults: Arc<Faults>,
+    /// Whether a fault may affect a request.
+    pub(crate) has_faults: AtomicBool,
     pub(crate) zone: Arc<Zone>,
     pub(crate) resolver: Resolver,
     pub(crate) outbound: Outbound,
@@ -47,10 +46,6 @@ pub(crate) struct App {
     pub(crate) engine: EngineHandle,
     /// The templates that are rendered or checked at the same time.
     pub(crate) templates: Limit,
-    /// The keys of new domains that are generated at the same time.
-    pub(crate) domain_keys: Limit,
-    /// The opens and clicks that may be recorded at the same time.
-    pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.
     pub(crate) requests: RequestLog,
     /// By key ID.

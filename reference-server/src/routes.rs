@@ -13,7 +13,7 @@ use crate::api::control;
 use crate::api::email::pages::Page;
 use crate::api::email::{audiences, batch, contacts, domains, emails, webhooks};
 use crate::api::extraction::{me, webhooks as endpoints};
-use crate::api::framework::route::{ID, Route, Routes};
+use crate::api::framework::route::{Route, Routes};
 use crate::api::webhooks::delete as delete_webhook;
 use crate::model::error::Code;
 
@@ -31,18 +31,12 @@ fn services(r: &mut Routes) {
     r.documented(O::Me, me::get).doc("Get the organization and the scope of the API key");
 
     r.tag("Webhook endpoints");
-    r.documented(O::ExtractionWebhooksCreate, endpoints::create)
-        .doc("Register a webhook endpoint")
-        .errors(&[Code::Conflict])
-        .links(ID, "/v1/webhooks/{");
+    r.documented(O::ExtractionWebhooksCreate, endpoints::create).doc("Register a webhook endpoint");
     r.documented(O::ExtractionWebhooksList, endpoints::list).doc("List the webhook endpoints");
     r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc("Remove a webhook endpoint");
 
     r.tag("Audiences");
-    r.documented(O::AudiencesCreate, audiences::create)
-        .doc("Create an audience")
-        .errors(&[Code::Conflict])
-        .links(ID, "/api/v1/audiences/{");
+    r.documented(O::AudiencesCreate, audiences::create).doc("Create an audience");
     r.documented(O::AudiencesList, audiences::list).doc("List the audiences");
     r.documented(O::AudiencesGet, audiences::get).doc("Get an audience");
     r.documented(O::AudiencesDelete, audiences::delete).doc("Delete an audience");
@@ -50,8 +44,7 @@ fn services(r: &mut Routes) {
     r.tag("Contacts");
     r.documented(O::ContactsCreate, contacts::create)
         .doc("Add a contact to an audience")
-        .errors(&[Code::Conflict])
-        .links(ID, "/api/v1/contacts/{");
+        .errors(&[Code::Conflict]);
     r.documented(O::ContactsList, contacts::list)
         .doc("List the contacts of an audience")
         .query(Page::parameters);
@@ -62,16 +55,14 @@ fn services(r: &mut Routes) {
     r.documented(O::DomainsList, domains::list).doc("List the sending domains");
     r.documented(O::DomainsCreate, domains::create)
         .doc("Add a sending domain")
-        .errors(&[Code::Conflict])
-        .links(ID, "/api/v1/domains/{");
+        .errors(&[Code::Conflict]);
     r.documented(O::DomainsVerify, domains::verify).doc("Verify the DNS records of a domain");
     r.documented(O::DomainsDelete, domains::delete).doc("Delete a domain");
 
     r.tag("Emails");
     r.documented(O::EmailsSend, emails::send)
         .doc("Send an email")
-        .errors(&[Code::DomainNotVerified])
-        .links(ID, "/api/v1/emails/{");
+        .errors(&[Code::DomainNotVerified]);
     r.documented(O::EmailsSendBatch, batch::send).doc("Send up to 100 emails");
     r.documented(O::EmailsGet, emails::get).doc("Get an email with its status");
     r.documented(O::EmailsCancel, emails::cancel)
@@ -79,10 +70,7 @@ fn services(r: &mut Routes) {
         .errors(&[Code::NotCancellable]);
 
     r.tag("Webhooks");
-    r.documented(O::WebhooksCreate, webhooks::create)
-        .doc("Create a webhook")
-        .errors(&[Code::Conflict])
-        .links(ID, "/api/v1/webhooks/{");
+    r.documented(O::WebhooksCreate, webhooks::create).doc("Create a webhook");
     r.documented(O::WebhooksList, webhooks::list).doc("List the webhooks");
     r.documented(O::WebhooksUpdate, webhooks::update).doc("Update a webhook");
     r.documented(O::WebhooksDelete, delete_webhook).doc("Delete a webhook");

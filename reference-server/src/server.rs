@@ -7,13 +7,14 @@ mod start_error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
@@ -41,7 +42,7 @@ use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
 use crate::store::jobs;
 use crate::store::keys::{Keys, random_hex};
 use crate::store::request_log::RequestLog;
-use crate::store::{Location, Store, deliveries, dns_records, meta};
+use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
 use crate::{routes, smtp};
 
 /// A running local server for the email service and the extraction service.
@@ -311,12 +312,11 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
     let addresses = Addresses { http: addr, dns: dns.address(), smtp };
-    let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
         keys: Keys::default(),
-        faults: Arc::default(),
+        has_faults: AtomicBool::default(),
         resolver: Resolver::new(Arc::clone(&zone), settings.resolver),
         zone,
         outbound: Outbound::new(settings.network, settings.resolver),
@@ -328,8 +328,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        domain_keys: Limit::new(processors),
-        tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token,
         settings,
@@ -352,8 +350,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
 /// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
-/// Maximum number of opens and clicks that are recorded at the same time.
-const MAX_TRACKED: usize = 16;
 
 /// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
 /// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.
@@ -412,7 +408,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
                 seed::file::apply(tx, &context, file, None)?;
             }
             deliveries::fail_interrupted(tx)?;
-            context.faults.load(tx.reader())?;
+            context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
             context.zone.clear();
             for (owner, record) in dns_records::all(tx.reader())? {
                 context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));

@@ -64,7 +64,7 @@ fn add_operations(document: &mut Document<'_>, routes: &[Route]) {
             Target::Control { .. } => Part::Control,
         };
         if document.part.includes(part) {
-            let operation = operation::describe(document, route, routes);
+            let operation = operation::describe(document, route);
             document.add(route.method().as_str(), route.path(), operation);
         }
     }
@@ -117,11 +117,6 @@ mod tests {
             let successful = responses.iter().filter(|(status, _)| status.starts_with('2'));
             let [(_, response)] = successful.collect::<Vec<_>>()[..] else { panic!("{operation}") };
             assert!(response["description"] != "", "{operation}");
-            for (id, link) in response["links"].as_object().into_iter().flatten() {
-                assert!(ids.contains(&Some(id.as_str())), "{operation} links to {id}");
-                let parameters = link["parameters"].as_object().expect("parameters");
-                assert!(!parameters.contains_key(""), "{operation} links to {id}");
-            }
         }
     }
 

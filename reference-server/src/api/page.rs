@@ -1,8 +1,7 @@
 //! The page at `/`, which shows people what the control interface offers to programs. Its files
 //! are in `page/`, and part of the binary.
 
-use std::io::Write as _;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,13 +10,11 @@ use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderName, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::control::guard::guard_host;
@@ -32,10 +29,9 @@ use crate::model::error::ApiError;
 pub(crate) fn routes(mut router: Router<Shared>) -> Router<Shared> {
     for asset in ASSETS.iter() {
         let handler = move |State(app): State<Shared>, request: Request| async move {
-            let input = input(app, request);
-            guard_host(&input).map_or_else(
+            guard_host(&input(app, request)).map_or_else(
                 |error| response::error(&error, ErrorFormat::Nested),
-                |()| asset.respond(&input),
+                |()| asset.respond(),
             )
         };
         router = router.route(asset.path, get(handler));
@@ -92,24 +88,9 @@ fn input(app: Shared, request: Request) -> Input {
 struct Asset {
     path: &'static str,
     content: &'static [u8],
-    /// Most servers never show their page, so this is made for the first request.
-    prepared: OnceLock<(Bytes, HeaderValue)>,
 }
 
 impl Asset {
-    const fn new(path: &'static str, content: &'static [u8]) -> Self {
-        Self { path, content, prepared: OnceLock::new() }
-    }
-
-    /// The compressed content, and its entity tag.
-    fn prepare(&self) -> (Bytes, HeaderValue) {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let compressed = encoder.write_all(self.content).and_then(|()| encoder.finish());
-        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(self.content)[..12]));
-        let etag = HeaderValue::try_from(etag).expect("hexadecimal digits");
-        (compressed.expect("memory can be written to").into(), etag)
-    }
-
     fn content_type(&self) -> &'static str {
         match self.path.rsplit_once('.') {
             Some((_, "js")) => "text/javascript; charset=utf-8",
@@ -120,30 +101,16 @@ impl Asset {
         }
     }
 
-    fn respond(&self, input: &Input) -> Response<Body> {
-        let (compressed, etag) = self.prepared.get_or_init(|| self.prepare());
-        let mut response = Response::new(Body::empty());
+    fn respond(&self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.content));
         let headers = response.headers_mut();
-        headers.insert(ETAG, etag.clone());
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY.clone());
         // A form in the page must send its origin.
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type()));
-        if input.header(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            return response;
-        }
-        let accepted = input.header(ACCEPT_ENCODING).unwrap_or_default();
-        if accepted.split(',').any(|one| one.trim() == "gzip") {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            *response.body_mut() = Body::from(compressed.clone());
-        } else {
-            *response.body_mut() = Body::from(self.content);
-        }
         response
     }
 }
@@ -168,8 +135,11 @@ static PAGE_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 macro_rules! assets {
     ($($file:literal),* $(,)?) => {
         vec![
-            Asset::new("/", INDEX.as_bytes()),
-            $(Asset::new(concat!("/page/", $file), include_bytes!(concat!("../../page/", $file)))),*
+            Asset { path: "/", content: INDEX.as_bytes() },
+            $(Asset {
+                path: concat!("/page/", $file),
+                content: include_bytes!(concat!("../../page/", $file)),
+            }),*
         ]
     };
 }

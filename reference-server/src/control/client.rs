@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
+use serde_json::{Value, json};
 use svc_sdk::{Call, EmailClient, RawResponse, Secret, StatusCode};
 
 use super::endpoint::{Decode, Endpoint, Page, Subject};
@@ -74,7 +75,7 @@ impl Client {
         Request { call, decode: endpoint.decode, is_idempotent, wait: None }
     }
 
-    /// A request with a JSON body.
+    /// A request with a JSON body, without the fields that are not set.
     pub(super) fn send<B: Serialize, R, Q>(
         &self,
         endpoint: &Endpoint<B, R, Q>,
@@ -82,7 +83,11 @@ impl Client {
         body: &B,
     ) -> Request<R> {
         let mut request = self.call(endpoint, parameters);
-        request.call = request.call.json(body);
+        let mut body = json!(body);
+        if let Value::Object(fields) = &mut body {
+            fields.retain(|_, value| !value.is_null());
+        }
+        request.call = request.call.json(&body);
         request
     }
 }

@@ -28,7 +28,6 @@ pub(crate) const SETTLE: Endpoint<Settle, Clock> =
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settle {
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<Timeout<600>>,
 }
 
@@ -40,12 +39,9 @@ pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = [{"advance": "24h"}]))]
 pub(crate) struct ClockChange {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) freeze: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::Duration>")]
     pub(crate) advance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resume: Option<bool>,
 }
 

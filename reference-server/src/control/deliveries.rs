@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::endpoint::{ACCEPTED, Endpoint, GET, POST, Page};
-use super::query::{Id, Identified, Limit};
+use super::query::{Id, Limit};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<Delivery>, DeliveryQuery> =
@@ -36,21 +36,7 @@ pub(crate) struct DeliveryQuery {
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<Delivery>>,
-}
-
-impl Identified for Delivery {
-    const PREFIX: &'static str = "";
-    const NAME: &'static str = "a delivery";
-
-    /// A UUID with hyphens.
-    fn is_id(text: &str) -> bool {
-        text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-    }
-
-    fn pattern() -> String {
-        "^[0-9A-Fa-f-]{36}$".to_owned()
-    }
+    pub(crate) cursor: Option<Id>,
 }
 
 /// A webhook delivery.

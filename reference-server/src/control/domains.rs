@@ -6,14 +6,14 @@ use svc_sdk::email::{Audience, Contact, Domain};
 
 use super::client::{Client, Request};
 use super::endpoint::{DELETE, Endpoint, GET, POST, Page};
-use super::query::{Identified, PageQuery};
+use super::query::PageQuery;
 use crate::model::dns::{Record, RecordKind};
 
-pub(crate) const DOMAINS: Endpoint<(), Page<Domain>, PageQuery<Domain>> =
+pub(crate) const DOMAINS: Endpoint<(), Page<Domain>, PageQuery> =
     Endpoint::new(GET, "/_sandbox/domains", "List the sending domains");
-pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>, PageQuery<Audience>> =
+pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>, PageQuery> =
     Endpoint::new(GET, "/_sandbox/audiences", "List the audiences");
-pub(crate) const CONTACTS: Endpoint<(), Page<Contact>, PageQuery<Contact>> =
+pub(crate) const CONTACTS: Endpoint<(), Page<Contact>, PageQuery> =
     Endpoint::new(GET, "/_sandbox/audiences/{id}/contacts", "List the contacts of an audience");
 pub(crate) const PUBLISH: Endpoint<Publish, Published> = Endpoint::new(
     POST,
@@ -26,28 +26,11 @@ pub(crate) const WITHDRAW: Endpoint<(), ()> =
 pub(crate) const WITHDRAW_RECORD: Endpoint<(), ()> =
     Endpoint::new(DELETE, "/_sandbox/dns/{domain}/{record}", "Withdraw one DNS record of a domain");
 
-impl Identified for Domain {
-    const PREFIX: &'static str = "dom_";
-    const NAME: &'static str = "a domain";
-}
-
-impl Identified for Audience {
-    const PREFIX: &'static str = "aud_";
-    const NAME: &'static str = "an audience";
-}
-
-impl Identified for Contact {
-    const PREFIX: &'static str = "con_";
-    const NAME: &'static str = "a contact";
-}
-
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Publish {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// The kinds of records to publish. Default: all four.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) records: Option<Vec<RecordKind>>,
 }
 

@@ -12,7 +12,7 @@ use super::client::{Client, Request};
 use super::deliveries::Delivery;
 use super::endpoint::{Endpoint, GET, POST, Page};
 use super::messages::MessageSummary;
-use super::query::{AddressParameter, Id, Identified, Limit, Position};
+use super::query::{AddressParameter, Id, Limit, Position};
 use super::requests::LoggedRequest;
 use crate::model::status::{Change, RecipientState, Status};
 use crate::model::timestamp::Timestamp;
@@ -41,19 +41,14 @@ pub(crate) struct EmailQuery {
     /// The name of a tag, or its name and value as `name=value`.
     pub(crate) tag: Option<String>,
     /// Only emails after this time, or after the email with this ID.
-    pub(crate) after: Option<Position<EmailSummary>>,
+    pub(crate) after: Option<Position>,
     /// Only emails before this time, or before the email with this ID.
-    pub(crate) before: Option<Position<EmailSummary>>,
+    pub(crate) before: Option<Position>,
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<EmailSummary>>,
-}
-
-impl Identified for EmailSummary {
-    const PREFIX: &'static str = "eml_";
-    const NAME: &'static str = "an email";
+    pub(crate) cursor: Option<Id>,
 }
 
 /// An email in a list of the control interface.
@@ -157,18 +152,15 @@ pub struct EmailChange {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmailEvent {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// `delivered`, `bounced`, `complained`, `failed`, `opened` or `clicked`.
     #[schemars(with = "Change")]
     pub(crate) event: String,
     /// The address of the affected recipient. Default: all recipients whose status allows
     /// the event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<String>,
     /// `{type, reason}` for a bounce, `{url}` for a click, `{reason}` for other events. A
     /// string is short for the reason or the URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<Value>,
 }
 

@@ -16,12 +16,10 @@ pub(crate) const SIMULATE: Endpoint<NewExtraction, Extraction> =
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateExtraction")]
 pub(crate) struct NewExtraction {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     #[schemars(with = "schema::ExtractionEvent")]
     pub(crate) event: String,
     /// The data of the event. Default: an example.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<Map<String, Value>>,
 }
 

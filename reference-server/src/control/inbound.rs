@@ -38,28 +38,20 @@ pub(crate) struct InboundQuery {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "schema::Mailbox")]
     pub(crate) from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub(crate) to: Option<OneOrMany>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[^\r\n]*$"))]
     pub(crate) subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) html: Option<String>,
     /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
     /// `none`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::IpAddress>")]
     pub(crate) ip: Option<String>,
     /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
     pub(crate) helo: Option<String>,
 }

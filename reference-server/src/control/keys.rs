@@ -23,17 +23,13 @@ pub(crate) const REVOKE: Endpoint<(), ()> =
 #[schemars(extend("examples" = [{"service": "email", "scopes": ["emails:send"]}]))]
 #[schemars(rename = "CreateKey")]
 pub struct NewKey {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     pub(crate) service: KeyService,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::EmailScopes>")]
     pub(crate) scopes: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["full", "extract_only", null]))]
     pub(crate) scope: Option<String>,
     /// Default: `test`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<KeyMode>,
 }
 

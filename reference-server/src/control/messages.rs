@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::endpoint::{DELETE, Endpoint, GET, Page};
-use super::query::{AddressParameter, Id, Identified, Limit, Position, Timeout};
+use super::query::{AddressParameter, Id, Limit, Position, Timeout};
 use crate::model::time::duration_text;
 use crate::model::timestamp::Timestamp;
 
@@ -54,12 +54,12 @@ pub(crate) struct MessageQuery {
     /// Words, each of which is part of an address, a name, the subject, the text or the ID.
     pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position<MessageSummary>>,
+    pub(crate) after: Option<Position>,
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<MessageSummary>>,
+    pub(crate) cursor: Option<Id>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -74,7 +74,7 @@ pub(crate) struct WaitQuery {
     /// Words, each of which is part of an address, a name, the subject, the text or the ID.
     pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position<MessageSummary>>,
+    pub(crate) after: Option<Position>,
     /// How long to wait, in real time, at most `10m`. Default: `30s`. Then the status is 408.
     pub(crate) timeout: Option<Timeout<600>>,
 }
@@ -91,12 +91,7 @@ pub(crate) struct DeleteQuery {
     /// Words, each of which is part of an address, a name, the subject, the text or the ID.
     pub(crate) search: Option<String>,
     /// Only messages after this time, or after the message with this ID.
-    pub(crate) after: Option<Position<MessageSummary>>,
-}
-
-impl Identified for MessageSummary {
-    const PREFIX: &'static str = "msg_";
-    const NAME: &'static str = "a message";
+    pub(crate) after: Option<Position>,
 }
 
 /// A message with its content.

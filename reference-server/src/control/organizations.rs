@@ -8,6 +8,7 @@ use svc_sdk::{EmailClient, ExtractionClient};
 
 use super::client::{Client, Error, Request};
 use super::endpoint::{CREATED, Endpoint, GET, POST};
+use super::webhooks::Webhook;
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 
@@ -34,14 +35,12 @@ pub(crate) struct NewOrganization {
     /// with the same name, use its ID.
     #[schemars(extend("minLength" = 1, "maxLength" = MAX_NAME_LENGTH))]
     #[schemars(extend("pattern" = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    #[serde(default, deserialize_with = "integer", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "integer")]
     #[schemars(extend("minimum" = -MAX_SAFE_INTEGER, "maximum" = MAX_SAFE_INTEGER))]
     pub(crate) balance_cents: Option<i64>,
     /// A sending domain, which is published and verified. Default: a random name under `.test`.
     #[schemars(extend("format" = "domain-name", "minLength" = 3))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) webhooks: Vec<NewOrganizationWebhook>,
@@ -58,31 +57,9 @@ pub(crate) struct NewOrganizationWebhook {
     pub(crate) events: Vec<String>,
     /// Default: a new one.
     #[schemars(extend("pattern" = "^[!-~]{1,200}$"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
     /// Whether it gets deliveries. Default: true.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) active: Option<bool>,
-}
-
-/// A webhook of a new organization. The `Debug` output omits the secret.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct OrganizationWebhook {
-    /// The ID, `whk_…`.
-    pub id: String,
-    /// Where it delivers.
-    pub url: String,
-    /// The events that it subscribes to.
-    pub events: Vec<String>,
-    /// The signing secret.
-    pub secret: String,
-}
-
-impl fmt::Debug for OrganizationWebhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OrganizationWebhook").field("id", &self.id).finish_non_exhaustive()
-    }
 }
 
 /// A new organization with one API key for each service.
@@ -106,7 +83,7 @@ pub struct Organization {
     /// A sending domain, published and verified.
     pub domain: String,
     /// The webhooks that it was created with.
-    pub webhooks: Vec<OrganizationWebhook>,
+    pub webhooks: Vec<Webhook>,
 }
 
 impl fmt::Debug for Organization {

@@ -1,7 +1,6 @@
 //! The types of query parameters. Each one is read from its text, and describes it.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,29 +17,14 @@ pub(crate) struct NoQuery {}
 
 /// The query of a list.
 #[derive(Deserialize, JsonSchema)]
-#[serde(bound = "T: Identified", deny_unknown_fields)]
-#[schemars(bound = "T: Identified")]
-pub(crate) struct PageQuery<T> {
+#[serde(deny_unknown_fields)]
+#[schemars(bound = "C: JsonSchema")]
+pub(crate) struct PageQuery<C = Id> {
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<T>>,
-}
-
-/// What the ID of a resource begins with, and what the resource is called in an error.
-pub(crate) trait Identified {
-    const PREFIX: &'static str;
-    const NAME: &'static str;
-
-    fn is_id(text: &str) -> bool {
-        text.starts_with(Self::PREFIX)
-    }
-
-    /// What [`is_id`](Self::is_id) accepts, for the description.
-    fn pattern() -> String {
-        format!("^{}", Self::PREFIX)
-    }
+    pub(crate) cursor: Option<C>,
 }
 
 /// Maximum number of results.
@@ -76,60 +60,77 @@ impl JsonSchema for Limit {
     }
 }
 
-/// The ID of a resource, as the cursor of a list.
+/// The ID of a resource, as the cursor of a list: a UUID, which may have a prefix.
 #[derive(Deserialize)]
-#[serde(try_from = "String", bound = "T: Identified")]
-pub(crate) struct Id<T>(pub(crate) String, pub(crate) PhantomData<fn() -> T>);
+#[serde(try_from = "String")]
+pub(crate) struct Id(pub(crate) String);
 
-impl<T: Identified> TryFrom<String> for Id<T> {
+/// The UUID of an ID.
+fn uuid(id: &str) -> Option<&str> {
+    let uuid = id.split_once('_').map_or(id, |(_, uuid)| uuid);
+    let is_uuid = uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    Some(uuid).filter(|_| is_uuid && uuid.len() == 36)
+}
+
+impl TryFrom<String> for Id {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        match T::is_id(&text) {
-            true => Ok(Self(text, PhantomData)),
-            false => Err("must be the `next` value of the previous page"),
+        match uuid(&text) {
+            Some(_) => Ok(Self(text)),
+            None => Err("must be the `next` value of the previous page"),
         }
     }
 }
 
-impl<T: Identified> JsonSchema for Id<T> {
+impl JsonSchema for Id {
     fn schema_name() -> Cow<'static, str> {
-        format!("Id{}", T::PREFIX).into()
+        "Id".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": T::pattern()})
+        json_schema!({"type": "string", "pattern": "^([a-z]+_)?[0-9a-fA-F-]{36}$"})
     }
 }
 
-/// A time, or the ID of a resource.
+/// A time, or the UUID of a resource, which says when the resource was created.
 #[derive(Clone, Deserialize)]
-#[serde(try_from = "String", bound = "T: Identified")]
-pub(crate) enum Position<T> {
+#[serde(try_from = "String")]
+pub(crate) enum Position {
     Time(Millis),
-    Id(String, PhantomData<fn() -> T>),
+    Uuid(String),
 }
 
-impl<T: Identified> TryFrom<String> for Position<T> {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        // A `+` in a query that is not percent-encoded decodes to a space.
-        match time::parse(&text).or_else(|| time::parse(&text.replace(' ', "+"))) {
-            Some(time) => Ok(Self::Time(time)),
-            None if text.starts_with(T::PREFIX) => Ok(Self::Id(text, PhantomData)),
-            None => Err(format!("must be an ISO 8601 date-time or {} ID", T::NAME)),
+#[cfg(feature = "server")]
+impl Position {
+    /// The ID with this prefix, if it is not a time.
+    pub(crate) fn id(&self, prefix: &str) -> Option<String> {
+        match self {
+            Self::Time(_) => None,
+            Self::Uuid(uuid) => Some(format!("{prefix}{uuid}")),
         }
     }
 }
 
-impl<T: Identified> JsonSchema for Position<T> {
+impl TryFrom<String> for Position {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        // A `+` in a query that is not percent-encoded decodes to a space.
+        let time = time::parse(&text).or_else(|| time::parse(&text.replace(' ', "+")));
+        let uuid = || uuid(&text).map(|uuid| Self::Uuid(uuid.to_owned()));
+        let position = time.map(Self::Time).or_else(uuid);
+        position.ok_or("must be an ISO 8601 date-time or an ID")
+    }
+}
+
+impl JsonSchema for Position {
     fn schema_name() -> Cow<'static, str> {
-        format!("Position{}", T::PREFIX).into()
+        "Position".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (time, id) = (schema::Time::json_schema(generator), Id::<T>::json_schema(generator));
+        let (time, id) = (schema::Time::json_schema(generator), Id::json_schema(generator));
         json_schema!({"anyOf": [time, id]})
     }
 }

@@ -9,7 +9,7 @@ use svc_sdk::Operation;
 use super::client::{Client, Request};
 use super::endpoint::{Endpoint, GET, Page};
 use super::faults::OperationName;
-use super::query::{Id, Identified, Limit, Position};
+use super::query::{Id, Limit, Position};
 use crate::model::timestamp::Timestamp;
 
 pub(crate) const LIST: Endpoint<(), Page<LoggedRequest>, RequestQuery> = Endpoint::new(
@@ -34,17 +34,12 @@ pub(crate) struct RequestQuery {
     /// Words, each of which is part of the operation, the path, the status, the ID or a body.
     pub(crate) search: Option<String>,
     /// Only requests after this time, or after the request with this ID.
-    pub(crate) after: Option<Position<LoggedRequest>>,
+    pub(crate) after: Option<Position>,
     /// Maximum number of results.
     #[serde(default)]
     pub(crate) limit: Limit,
     /// The `next` value of the previous page.
-    pub(crate) cursor: Option<Id<LoggedRequest>>,
-}
-
-impl Identified for LoggedRequest {
-    const PREFIX: &'static str = "req_";
-    const NAME: &'static str = "a request";
+    pub(crate) cursor: Option<Id>,
 }
 
 /// A request to a documented operation, without its bodies.

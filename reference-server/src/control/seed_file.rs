@@ -25,7 +25,6 @@ pub(crate) struct SeedFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedOrganization {
     pub(crate) name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) balance_cents: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) keys: Vec<SeedKey>,
@@ -45,9 +44,7 @@ pub(crate) struct SeedKey {
     pub(crate) key: String,
     pub(crate) service: KeyService,
     /// All, if it is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scopes: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<KeyMode>,
 }
 
@@ -56,7 +53,6 @@ pub(crate) struct SeedKey {
 pub(crate) struct SeedDomain {
     pub(crate) name: String,
     /// Whether it is; true if it is absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) verified: Option<bool>,
 }
 
@@ -64,11 +60,8 @@ pub(crate) struct SeedDomain {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedTemplate {
     pub(crate) id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) html: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 
@@ -77,7 +70,6 @@ pub(crate) struct SeedTemplate {
 pub(crate) struct SeedAudience {
     pub(crate) name: String,
     /// Without it, the audience with this name, or a new one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) contacts: Vec<SeedContact>,
@@ -87,13 +79,9 @@ pub(crate) struct SeedAudience {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeedContact {
     pub(crate) email: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) topics: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subscribed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Map<String, Value>>,
 }
 

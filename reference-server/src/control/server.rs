@@ -89,7 +89,6 @@ pub struct HealthAddresses {
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reset {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
 }
 

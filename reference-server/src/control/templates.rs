@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::client::{Client, Request};
 use super::endpoint::{DELETE, Endpoint, GET, POST, PUT, Page};
-use super::query::{Identified, PageQuery};
+use super::query::PageQuery;
 use crate::model::timestamp::Timestamp;
 
-pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<TemplateSummary>> =
+pub(crate) const LIST: Endpoint<(), Page<TemplateSummary>, PageQuery<String>> =
     Endpoint::new(GET, "/_sandbox/templates", "List the templates");
 pub(crate) const PUT_TEMPLATE: Endpoint<NewTemplate, Template> =
     Endpoint::new(PUT, "/_sandbox/templates/{id}", "Create or replace a template");
@@ -26,23 +26,14 @@ pub(crate) const RENDER: Endpoint<Variables, RenderedTemplate> = Endpoint::new(
 .optional_body()
 .changes_nothing();
 
-impl Identified for TemplateSummary {
-    const PREFIX: &'static str = "";
-    const NAME: &'static str = "a template";
-}
-
 /// The content of a template. Each part may contain variables, such as `{{ name }}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CreateTemplate")]
 pub struct NewTemplate {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) html: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 
@@ -117,10 +108,8 @@ pub struct TemplateSummary {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TemplateVariables")]
 pub(crate) struct Variables {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) organization: Option<String>,
     /// Their values, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) variables: Option<Map<String, Value>>,
 }
 

@@ -3,11 +3,8 @@
 //! (`docs/undocumented/services.md#delivery-payload`,
 //! `docs/undocumented/services.md#mailboxes`).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
 use crate::delivery::emit::{Part, emit};
@@ -97,7 +94,7 @@ pub(crate) async fn parse(
     results: Option<Authentication>,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
-        let message = Incoming::parse(&source).map(Content::of);
+        let message = Incoming::parse(&source);
         let mut json = match &message {
             Some(content) => serde_json::to_vec(content).map_err(ApiError::internal)?,
             None => b"{}".to_vec(),
@@ -202,8 +199,7 @@ pub(crate) fn notify_received(
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReceivedEmail<'a> {
     #[serde(flatten)]
-    #[schemars(with = "Option<Content>")]
-    message: Option<&'a Content>,
+    message: Option<&'a Incoming>,
     spf: SpfVerdict,
     dkim: DkimVerdict,
     /// Address of the mailbox that received the message.
@@ -212,52 +208,6 @@ pub(crate) struct ReceivedEmail<'a> {
     message_id: &'a str,
     #[schemars(with = "schema::Time")]
     timestamp: String,
-}
-
-/// Content of the message; absent if the source cannot be parsed.
-#[derive(Serialize, JsonSchema)]
-struct Content {
-    from: String,
-    to: Vec<String>,
-    subject: String,
-    text: Option<String>,
-    html: Option<String>,
-    headers: Map<String, Value>,
-    attachments: Vec<Attachment>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ReceivedAttachment")]
-struct Attachment {
-    filename: Option<String>,
-    content_type: String,
-    content_id: Option<String>,
-    /// Size in bytes.
-    size: usize,
-    #[schemars(with = "schema::Base64")]
-    content: String,
-}
-
-impl Content {
-    fn of(message: Incoming) -> Self {
-        let attachments = message.attachments.into_iter().map(|attachment| Attachment {
-            filename: attachment.filename,
-            content_type: attachment.content_type,
-            content_id: attachment.content_id,
-            size: attachment.content.len(),
-            content: BASE64.encode(&attachment.content),
-        });
-        Self {
-            from: message.from.unwrap_or_default(),
-            to: message.to,
-            subject: message.subject.unwrap_or_default(),
-            text: message.text,
-            html: message.html,
-            headers: message.headers,
-            attachments: attachments.collect(),
-        }
-    }
 }
 
 /// Converts line endings to CRLF.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use super::emit::Body;
 use super::inbound::ReceivedEmail;
-use crate::model::compatibility::{Compatibility, ExtractionErrorType};
+use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::schema;
@@ -140,12 +140,10 @@ pub(crate) fn schema(
         }
         Event::EmailReceived => generator.subschema_for::<Body<'_, ReceivedEmail<'_>>>(),
         Event::ExtractionCompleted => generator.subschema_for::<Body<'_, Fields>>(),
-        Event::ExtractionFailed => match compatibility.extraction_error {
-            ExtractionErrorType::Object => {
-                generator.subschema_for::<Body<'_, Failure<FailureObject>>>()
-            }
-            ExtractionErrorType::String => generator.subschema_for::<Body<'_, Failure<String>>>(),
-        },
+        Event::ExtractionFailed if compatibility.extraction_error_is_string => {
+            generator.subschema_for::<Body<'_, Failure<String>>>()
+        }
+        Event::ExtractionFailed => generator.subschema_for::<Body<'_, Failure<FailureObject>>>(),
     }
 }
 

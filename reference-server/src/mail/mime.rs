@@ -314,11 +314,11 @@ mod tests {
         let email = email();
         let source = email.outgoing(Some(html), Some(text), &files).source();
         let incoming = Incoming::parse(&source).expect("a message");
-        assert_eq!(incoming.from.as_deref(), Some("Zoë Z Müller <hello@sandbox.test>"));
+        assert_eq!(incoming.from, "Zoë Z Müller <hello@sandbox.test>");
         let to = ["ada@example.test", "\"Doe, John\" <john@xn--mnchen-3ya.test>"];
         assert_eq!(incoming.to, to);
         assert_eq!(incoming.cc, ["carol@example.test"]);
-        assert_eq!(incoming.subject.as_deref(), Some("Grüße — 你好 🎉"));
+        assert_eq!(incoming.subject, "Grüße — 你好 🎉");
         assert_eq!(incoming.html.as_deref(), Some(html));
         assert_eq!(incoming.text.map(|t| t.replace("\r\n", "\n")).as_deref(), Some(text));
         let header = |name| incoming.headers.get(name).and_then(|v| v.as_str());
@@ -387,7 +387,7 @@ mod tests {
         let source = outgoing.source();
         assert!(source.split(|&b| b == b'\n').all(|line| line.len() <= 999), "a line is too long");
         let incoming = Incoming::parse(&source).expect("parses");
-        assert_eq!(incoming.subject.as_deref(), Some(subject.as_str()));
+        assert_eq!(incoming.subject, subject);
         assert_eq!(incoming.to.len(), 50);
         assert_eq!(incoming.text.as_deref(), Some(long.as_str()));
         let header = incoming.headers.get("X-Long").and_then(|v| v.as_str());

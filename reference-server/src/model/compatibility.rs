@@ -3,67 +3,39 @@
 //! clients can be tested against both. `docs/undocumented/README.md` lists them.
 
 use http::HeaderName;
-use serde::de::Error as _;
-use serde::de::value::{Error, MapDeserializer};
-use serde::{Deserialize, Deserializer};
 
-/// The value of every compatibility setting. A setting cannot select the default.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+/// The choice for every compatibility setting. A setting cannot select the default.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Compatibility {
-    /// `docs/undocumented/README.md#create-status`
-    pub(crate) create_status: CreateStatus,
-    /// `docs/undocumented/README.md#list-shape`
-    pub(crate) list_shape: Wrapping,
+    /// Create operations respond with 200, not 201 or 202
+    /// (`docs/undocumented/README.md#create-status`).
+    pub(crate) creates_with_200: bool,
+    /// Lists are wrapped in `{"data": …}` (`docs/undocumented/README.md#list-shape`).
+    pub(crate) wraps_lists: bool,
     /// `docs/undocumented/README.md#error-format`
     pub(crate) error_format: ErrorFormat,
     /// `docs/undocumented/README.md#idempotency`
-    pub(crate) idempotency: Idempotency,
-    /// `docs/undocumented/README.md#resource-shape`
-    pub(crate) resource_shape: Wrapping,
-    /// `docs/undocumented/services.md#extraction-error`
-    pub(crate) extraction_error: ExtractionErrorType,
+    pub(crate) ignores_idempotency_keys: bool,
+    /// Resources are wrapped in `{"data": …}` (`docs/undocumented/README.md#resource-shape`).
+    pub(crate) wraps_resources: bool,
+    /// `data.error` in `extraction.failed` is a string, not an object
+    /// (`docs/undocumented/services.md#extraction-error`).
+    pub(crate) extraction_error_is_string: bool,
     /// `docs/undocumented/services.md#key-header`
-    #[serde(deserialize_with = "header_name")]
     pub(crate) key_header: HeaderName,
     /// `docs/undocumented/services.md#contact-pages`
     pub(crate) contact_pages: ContactPages,
     /// `docs/undocumented/services.md#webhook-test`
-    #[serde(deserialize_with = "field_name")]
     pub(crate) test_status_field: String,
     /// `docs/undocumented/README.md#unknown-request-fields`
-    pub(crate) unknown_fields: UnknownFields,
-    /// The settings so far, by name.
-    #[serde(skip)]
-    given: Vec<(String, String)>,
-}
-
-/// The status of a successful create operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) enum CreateStatus {
-    /// 201, and 202 for an accepted email.
-    #[serde(skip)]
-    Created,
-    /// 200 for all.
-    #[serde(rename = "200")]
-    Ok,
-}
-
-/// Whether a resource or a list is wrapped in `{"data": …}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Wrapping {
-    #[serde(skip)]
-    Bare,
-    Wrapped,
+    pub(crate) refuses_unknown_fields: bool,
 }
 
 /// The format of an error response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     /// `{error: {code, message, details}}`
-    #[serde(skip)]
     Nested,
     /// Problem details (RFC 9457).
     Problem,
@@ -73,30 +45,10 @@ pub(crate) enum ErrorFormat {
     Text,
 }
 
-/// Whether the server honors `Idempotency-Key`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Idempotency {
-    #[serde(skip)]
-    Honored,
-    Ignored,
-}
-
-/// The type of `data.error` in `extraction.failed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ExtractionErrorType {
-    #[serde(skip)]
-    Object,
-    String,
-}
-
 /// The shape and the numbering of contact pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContactPages {
     /// An object with the page and its metadata; the first page is 1.
-    #[serde(skip)]
     Object,
     /// A bare array; the first page is 1.
     Array,
@@ -104,59 +56,34 @@ pub(crate) enum ContactPages {
     ZeroBased,
 }
 
-/// What happens to a request with fields that are not documented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum UnknownFields {
-    #[serde(skip)]
-    Ignored,
-    Refused,
-}
-
-/// The numbers that the settings have as open points.
-const NUMBERS: [(&str, &str); 10] = [
-    ("b1", "create-status"),
-    ("b2", "list-shape"),
-    ("b4", "error-format"),
-    ("b9", "idempotency"),
-    ("b14", "resource-shape"),
-    ("b15", "unknown-fields"),
-    ("x3", "extraction-error"),
-    ("e1", "key-header"),
-    ("e16", "contact-pages"),
-    ("e21", "test-status-field"),
+/// The settings: the number of the open point, the name, and the valid values.
+const SETTINGS: [(&str, &str, &str); 10] = [
+    ("b1", "create-status", "200"),
+    ("b2", "list-shape", "wrapped"),
+    ("b4", "error-format", "problem, flat, text"),
+    ("b9", "idempotency", "ignored"),
+    ("b14", "resource-shape", "wrapped"),
+    ("b15", "unknown-fields", "refused"),
+    ("x3", "extraction-error", "string"),
+    ("e1", "key-header", "the name of a header"),
+    ("e16", "contact-pages", "array, zero-based"),
+    ("e21", "test-status-field", "the name of a field that the response does not already have"),
 ];
 
 impl Default for Compatibility {
     fn default() -> Self {
         Self {
-            create_status: CreateStatus::Created,
-            list_shape: Wrapping::Bare,
+            creates_with_200: false,
+            wraps_lists: false,
             error_format: ErrorFormat::Nested,
-            idempotency: Idempotency::Honored,
-            resource_shape: Wrapping::Bare,
-            extraction_error: ExtractionErrorType::Object,
+            ignores_idempotency_keys: false,
+            wraps_resources: false,
+            extraction_error_is_string: false,
             key_header: http::header::AUTHORIZATION,
             contact_pages: ContactPages::Object,
             test_status_field: "statusCode".to_owned(),
-            unknown_fields: UnknownFields::Ignored,
-            given: Vec::new(),
+            refuses_unknown_fields: false,
         }
-    }
-}
-
-fn header_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderName, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    name.parse().map_err(|_| D::Error::custom("expected the name of a header"))
-}
-
-fn field_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    match String::deserialize(deserializer)? {
-        // The other fields of the response.
-        name if ["", "durationMs", "error"].contains(&name.as_str()) => Err(D::Error::custom(
-            "expected the name of a field that the response does not already have",
-        )),
-        name => Ok(name),
     }
 }
 
@@ -176,24 +103,35 @@ impl Compatibility {
                 "`{setting}` is not a NAME=VALUE setting, such as create-status=200"
             )));
         };
-        let mut given = self.given.clone();
         let name = name.to_ascii_lowercase();
-        let numbered = NUMBERS.iter().find(|(number, _)| *number == name);
-        let name = numbered.map_or(name, |(_, name)| (*name).to_owned());
-        given.retain(|(known, _)| *known != name);
-        given.push((name.clone(), value.to_owned()));
-        let all = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let read = Self::deserialize(MapDeserializer::<_, Error>::new(all));
-        *self = read.map_err(|error| {
-            let text = error.to_string();
-            let valid = text.split_once("expected ").map_or("", |(_, valid)| valid);
-            let valid = valid.trim_start_matches("one of ").replace('`', "").replace(" or ", ", ");
-            InvalidSetting(match text.starts_with("unknown field") {
-                true => format!("unknown setting `{name}`; known settings: {valid}"),
-                false => format!("invalid value `{value}` for {name}; valid values: {valid}"),
-            })
-        })?;
-        self.given = given;
+        let Some((_, name, valid)) =
+            SETTINGS.iter().find(|(number, known, _)| [*number, *known].contains(&name.as_str()))
+        else {
+            let known = SETTINGS.map(|(_, known, _)| known).join(", ");
+            let message = format!("unknown setting `{name}`; known settings: {known}");
+            return Err(InvalidSetting(message));
+        };
+        let invalid =
+            || InvalidSetting(format!("invalid value `{value}` for {name}; valid values: {valid}"));
+        match (*name, value) {
+            ("create-status", "200") => self.creates_with_200 = true,
+            ("list-shape", "wrapped") => self.wraps_lists = true,
+            ("error-format", "problem") => self.error_format = ErrorFormat::Problem,
+            ("error-format", "flat") => self.error_format = ErrorFormat::Flat,
+            ("error-format", "text") => self.error_format = ErrorFormat::Text,
+            ("idempotency", "ignored") => self.ignores_idempotency_keys = true,
+            ("resource-shape", "wrapped") => self.wraps_resources = true,
+            ("unknown-fields", "refused") => self.refuses_unknown_fields = true,
+            ("extraction-error", "string") => self.extraction_error_is_string = true,
+            ("key-header", header) => self.key_header = header.parse().map_err(|_| invalid())?,
+            ("contact-pages", "array") => self.contact_pages = ContactPages::Array,
+            ("contact-pages", "zero-based") => self.contact_pages = ContactPages::ZeroBased,
+            // The others are fields of the response.
+            ("test-status-field", field) if !["", "durationMs", "error"].contains(&field) => {
+                field.clone_into(&mut self.test_status_field);
+            }
+            _ => return Err(invalid()),
+        }
         Ok(())
     }
 }
@@ -224,8 +162,8 @@ mod tests {
         ] {
             compatibility.set(setting).unwrap_or_else(|error| panic!("{setting}: {error}"));
         }
-        assert_eq!(compatibility.unknown_fields, UnknownFields::Refused);
-        for (number, _) in NUMBERS {
+        assert!(compatibility.refuses_unknown_fields);
+        for (number, ..) in SETTINGS {
             let error =
                 compatibility.set(&format!("{number}=a b")).map_err(|error| error.to_string());
             assert!(!error.is_err_and(|error| error.starts_with("unknown")), "{number}");

@@ -1,151 +1,41 @@
 //! Replaces secrets in recorded requests and responses: bodies, paths and headers. The text may be
 //! the beginning of a JSON document, so it is not parsed.
 
-const REDACTED: &str = "[redacted]";
+use std::sync::LazyLock;
 
-/// What the secrets of both services begin with.
-const PREFIXES: [&str; 3] = ["whsec_", "mk_", "sk_"];
-/// The length from which what follows a prefix is a secret.
-const MIN_SECRET: usize = 6;
+use regex_lite::Regex;
+
 /// A JSON field or a query parameter whose name contains one of these, in any case, has a secret
 /// value.
-const NAMES: [&str; 12] = [
-    "secret",
-    "password",
-    "passwd",
-    "pwd",
-    "passphrase",
-    "token",
-    "apikey",
-    "accesskey",
-    "privatekey",
-    "credential",
-    "authorization",
-    "cookie",
-];
+const NAMES: &str = "(?i:secret|pass[_-]?(?:word|wd|phrase)|pwd|token|(?:api|access|private)[_-]?key\
+                     |credential|authorization|cookie)";
+
+/// What the secrets are, and what takes their place.
+static RULES: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
+    let rule = |pattern: &str, replacement| {
+        let pattern = pattern.replace("NAME", NAMES);
+        (Regex::new(&pattern).expect("a valid pattern"), replacement)
+    };
+    [
+        // The text of a JSON field, which may be cut off.
+        rule(r#"("[^"\\]*NAME[^"\\]*"\s*:\s*")(?s:[^"\\]|\\.?)*"#, "${1}[redacted]"),
+        // Its number becomes a text. The number of `tokens` is not a secret.
+        rule(r#"("[^"\\]*NAME"\s*:\s*)[-0-9][0-9A-Za-z.+-]*"#, r#"${1}"[redacted]""#),
+        rule(r#"([?&][^=&#"'\\<>\s]*NAME[^=&#"'\\<>\s]*=)[^&#"'\\<>\s]*"#, "${1}[redacted]"),
+        rule(r#"\bBearer [^&#"'\\<>\s]*"#, "Bearer [redacted]"),
+        // The secrets of both services, one of which may be cut off.
+        rule(r"\b(?:whsec|mk|sk)_(?:[\w+/=-]{6,}|[\w+/=-]*$)", "[redacted]"),
+        // The password of a URL. Some programs write JSON with an escaped slash.
+        rule(r#"(:(?://|\\/\\/)[^/?#"\\<>\s:]*:)[^/?#"\\<>\s]*@"#, "${1}[redacted]@"),
+    ]
+});
 
 /// Returns the text without its secrets: those of both services, the values of JSON fields and of
 /// query parameters with such a name, what follows `Bearer`, and the passwords of URLs.
 pub(crate) fn redact(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut previous = ' ';
-    while let Some(next) = rest.chars().next() {
-        if next == '"'
-            && let Some((name, after)) = secret_value(rest)
-        {
-            clean.push_str(&rest[..name]);
-            // In place of a number, too, it is a text.
-            let quote = if rest[..name].ends_with('"') { "" } else { "\"" };
-            clean.extend([quote, REDACTED, quote]);
-            rest = &rest[after..];
-            previous = ' ';
-            continue;
-        }
-        if let Some(start) = parameter(rest).or_else(|| bearer(rest, previous)) {
-            let end = rest[start..]
-                .find(|letter: char| "&#\"'\\<> ".contains(letter) || letter.is_whitespace());
-            clean.push_str(&rest[..start]);
-            clean.push_str(REDACTED);
-            rest = &rest[end.map_or(rest.len(), |end| start + end)..];
-            previous = ' ';
-            continue;
-        }
-        let secret = (!is_word(previous)).then(|| secret_length(rest)).flatten();
-        if let Some(length) = secret {
-            clean.push_str(REDACTED);
-            rest = &rest[length..];
-            previous = ' ';
-            continue;
-        }
-        if let Some((start, end)) = password(rest) {
-            clean.push_str(&rest[..start]);
-            clean.push_str(REDACTED);
-            rest = &rest[end..];
-            previous = ' ';
-            continue;
-        }
-        clean.push(next);
-        previous = next;
-        rest = &rest[next.len_utf8()..];
-    }
-    clean
-}
-
-/// The length of the secret that the text begins with.
-fn secret_length(text: &str) -> Option<usize> {
-    let prefix = PREFIXES.into_iter().find(|prefix| text.starts_with(prefix))?;
-    let rest = &text[prefix.len()..];
-    let end = rest.find(|letter: char| !is_word(letter) && !"+/=-".contains(letter));
-    let length = end.unwrap_or(rest.len());
-    // A secret may be cut off at the end of the text.
-    (length >= MIN_SECRET || end.is_none()).then_some(prefix.len() + length)
-}
-
-/// Where the value of the JSON field begins that the text begins with, and where it ends, if it is
-/// a secret text or number.
-fn secret_value(text: &str) -> Option<(usize, usize)> {
-    let name_end = 1 + text[1..].find(['"', '\\'])?;
-    let name = &text[1..name_end];
-    let rest = text[name_end..].strip_prefix('"')?;
-    let value = rest.trim_start().strip_prefix(':')?.trim_start();
-    if !is_secret_name(name) {
-        return None;
-    }
-    if value.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
-        // The number of `tokens` is not a secret.
-        NAMES.iter().find(|part| plain(name).ends_with(*part))?;
-        let start = text.len() - value.len();
-        let end =
-            value.find(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter));
-        return Some((start, start + end.unwrap_or(value.len())));
-    }
-    let rest = value.strip_prefix('"')?;
-    let start = text.len() - rest.len();
-    let mut escaped = false;
-    let end = rest.find(|letter: char| {
-        let is_end = letter == '"' && !escaped;
-        escaped = letter == '\\' && !escaped;
-        is_end
-    });
-    Some((start, start + end.unwrap_or(rest.len())))
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let name = plain(name);
-    NAMES.iter().any(|part| name.contains(part))
-}
-
-fn plain(name: &str) -> String {
-    name.to_ascii_lowercase().replace(['_', '-'], "")
-}
-
-/// Where the value of the query parameter begins that the text begins with, if it is a secret.
-fn parameter(text: &str) -> Option<usize> {
-    let rest = text.strip_prefix(['?', '&'])?;
-    let name = rest.find(|letter: char| !is_word(letter) && letter != '-')?;
-    (rest[name..].starts_with('=') && is_secret_name(&rest[..name])).then_some(name + 2)
-}
-
-/// Where the token begins, in a text such as `Bearer abc`.
-fn bearer(text: &str, previous: char) -> Option<usize> {
-    const SCHEME: &str = "Bearer ";
-    (text.starts_with(SCHEME) && !is_word(previous)).then_some(SCHEME.len())
-}
-
-/// Where the password of a URL begins and ends; the text begins after its scheme. Some programs
-/// write JSON with an escaped slash.
-fn password(text: &str) -> Option<(usize, usize)> {
-    let slashes = ["://", r":\/\/"].into_iter().find(|slashes| text.starts_with(slashes))?;
-    let authority = &text[slashes.len()..];
-    let end = authority.find(|letter: char| "/?#\"\\<>".contains(letter) || letter.is_whitespace());
-    let userinfo = authority[..end.unwrap_or(authority.len())].rfind('@')?;
-    let colon = authority[..userinfo].find(':')?;
-    Some((slashes.len() + colon + 1, slashes.len() + userinfo))
-}
-
-fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
+    RULES.iter().fold(text.to_owned(), |text, (rule, replacement)| {
+        rule.replace_all(&text, *replacement).into_owned()
+    })
 }
 
 #[cfg(test)]

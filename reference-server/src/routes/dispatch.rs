@@ -1,6 +1,7 @@
 //! The router, and the checks that run before every handler.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::Router;
@@ -27,11 +28,12 @@ use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
 use crate::app::{App, Shared};
+use crate::control::faults::NewFault;
 use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean_path;
-use crate::store::faults::{self, FaultUpdate};
+use crate::store::faults;
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -134,10 +136,9 @@ async fn handle_documented(
     let response = match key {
         Ok(key) => {
             recording.authenticated(&key);
-            let (fault, updates) =
-                app.faults.trigger(key.organization, operation, app.clock.now().into());
-            recording.affected_by(updates.iter().find_map(FaultUpdate::hit));
-            faults::save(&app.store, updates).await;
+            let fault = trigger_fault(&app, key.organization, operation).await;
+            let (id, fault) = fault.unzip();
+            recording.affected_by(id);
             // These checks follow authentication, in the order of
             // `docs/undocumented/README.md#order-of-checks`.
             let process = async {
@@ -160,6 +161,22 @@ async fn handle_documented(
     };
     app.metrics.request(operation, response.status(), started.elapsed());
     recording.respond(response).await
+}
+
+/// The fault that affects a request. While the disk is full, there is none.
+async fn trigger_fault(
+    app: &App,
+    organization: i64,
+    operation: Operation,
+) -> Option<(String, NewFault)> {
+    if !app.has_faults.load(Ordering::SeqCst) {
+        return None;
+    }
+    let fault = app.store.write_relaxed(move |tx| faults::trigger(tx, organization, operation));
+    fault.await.unwrap_or_else(|error| {
+        tracing::warn!(message = error.message(), "cannot count the hit of a fault");
+        None
+    })
 }
 
 type Handled = BoxFuture<'static, Result<Response<Body>, ApiError>>;

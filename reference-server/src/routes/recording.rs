@@ -11,9 +11,10 @@ use svc_sdk::Operation;
 use crate::api::framework::input::Input;
 use crate::app::Shared;
 use crate::control::notifications::Notification;
+use crate::control::requests::{LoggedRequest, RecordedBody};
 use crate::store::keys::Key;
 use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::request_log::{BodyRecorder, LoggedBody, LoggedRequest, OnRequest, RequestId};
+use crate::store::request_log::{BodyRecorder, OnRequest, RequestId};
 
 /// A request in progress. It is added to the log when this is dropped, without a status if the
 /// client is gone or a fault has cut the connection.
@@ -48,7 +49,7 @@ impl Recording {
     pub(super) fn authenticated(&mut self, key: &Key) {
         self.organization = Some(key.organization);
         if let Some(request) = &mut self.request {
-            request.handled.key = Some(key.id.clone());
+            request.summary.key = Some(key.id.clone());
         }
     }
 
@@ -60,9 +61,9 @@ impl Recording {
         }
     }
 
-    pub(super) fn affected_by(&mut self, fault: Option<&str>) {
+    pub(super) fn affected_by(&mut self, fault: Option<String>) {
         if let Some(request) = &mut self.request {
-            request.handled.fault = fault.map(str::to_owned);
+            request.summary.fault = fault;
         }
     }
 
@@ -70,7 +71,7 @@ impl Recording {
     pub(super) async fn respond(mut self, response: Response<Body>) -> Response<Body> {
         if self.body.is_none() {
             if let Some(request) = &mut self.request {
-                request.handled.status = Some(response.status().as_u16());
+                request.summary.status = Some(response.status().as_u16());
             }
             return response;
         }
@@ -82,11 +83,11 @@ impl Recording {
             && let Ok(collected) = std::mem::take(&mut body).collect().await
         {
             let bytes = collected.to_bytes();
-            start = LoggedBody::of(&bytes);
+            start = RecordedBody::of(&bytes);
             body = Body::from(bytes);
         }
         if let Some(request) = &mut self.request {
-            request.handled.status = Some(parts.status.as_u16());
+            request.summary.status = Some(parts.status.as_u16());
             request.response_body = start;
         }
         Response::from_parts(parts, body)
@@ -96,16 +97,16 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         let Some(mut request) = self.request.take() else { return };
-        request.handled.duration_ms = self.started.elapsed().as_micros() as f64 / 1000.0;
+        request.summary.duration_ms = self.started.elapsed().as_micros() as f64 / 1000.0;
         request.request_body = self.body.as_ref().and_then(BodyRecorder::take);
         let request = Arc::new(request);
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
-            function(&request.handled);
+            function(&request.summary);
         }
         if let Some(organization) = self.organization {
             let notifications = &self.app.store.wake.notifications;
             notifications
-                .publish(Some(organization), || Notification::Request(request.handled.clone()));
+                .publish(Some(organization), || Notification::Request(request.summary.clone()));
             if self.app.settings.request_log {
                 self.app.requests.add(organization, request);
             }

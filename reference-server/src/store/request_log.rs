@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use svc_sdk::Operation;
 
-use crate::control::requests::RequestHandled;
+use crate::control::requests::{LoggedRequest, RecordedBody, RequestHandled};
 use crate::model::redact::redact;
 use crate::model::timestamp::Timestamp;
 
@@ -25,7 +25,7 @@ pub(crate) struct RequestLog(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Each with the number of its organization; oldest first.
+    /// Each with the number of its organization, and with the secrets of its bodies; oldest first.
     requests: VecDeque<(i64, Arc<LoggedRequest>)>,
     bytes: usize,
 }
@@ -40,43 +40,31 @@ impl fmt::Debug for OnRequest {
     }
 }
 
-/// A request with the beginning of its bodies.
-pub(crate) struct LoggedRequest {
-    pub(crate) handled: RequestHandled,
-    pub(crate) request_body: Option<LoggedBody>,
-    pub(crate) response_body: Option<LoggedBody>,
-}
-
-/// The beginning of a body.
-pub(crate) struct LoggedBody {
-    pub(crate) start: Box<[u8]>,
-    /// The size of the whole body.
-    pub(crate) size: usize,
-}
-
-impl LoggedBody {
-    /// `None` for an empty body.
+impl RecordedBody {
+    /// `None` for an empty body. Secrets are still in it.
     pub(crate) fn of(body: &[u8]) -> Option<Self> {
         let start = &body[..body.len().min(MAX_BODY)];
-        (!body.is_empty()).then(|| Self { start: start.into(), size: body.len() })
+        let text = String::from_utf8_lossy(start).into_owned();
+        let truncated = start.len() < body.len();
+        (!body.is_empty()).then_some(Self { text, size: body.len(), truncated })
     }
 }
 
 /// The body of a request, which is known once the handler has read it.
 #[derive(Clone, Default)]
-pub(crate) struct BodyRecorder(Arc<Mutex<Option<LoggedBody>>>);
+pub(crate) struct BodyRecorder(Arc<Mutex<Option<RecordedBody>>>);
 
 impl BodyRecorder {
     pub(crate) fn record(&self, body: &[u8]) {
-        *self.lock() = LoggedBody::of(body);
+        *self.lock() = RecordedBody::of(body);
     }
 
     /// The body, if it was read.
-    pub(crate) fn take(&self) -> Option<LoggedBody> {
+    pub(crate) fn take(&self) -> Option<RecordedBody> {
         self.lock().take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<LoggedBody>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RecordedBody>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,7 +82,7 @@ impl LoggedRequest {
         started_at: Timestamp,
     ) -> Self {
         let header = |value: Option<&HeaderValue>| Some(shortened(&redact(value?.to_str().ok()?)));
-        let handled = RequestHandled {
+        let summary = RequestHandled {
             id,
             service: operation.service().as_str().to_owned(),
             operation: operation.name().to_owned(),
@@ -108,14 +96,14 @@ impl LoggedRequest {
             idempotency_key: header(headers.get("idempotency-key")),
             user_agent: header(headers.get(USER_AGENT)),
         };
-        Self { handled, request_body: None, response_body: None }
+        Self { summary, request_body: None, response_body: None }
     }
 
     /// Roughly what the request takes in memory.
     fn size(&self) -> usize {
         let bodies = [&self.request_body, &self.response_body];
-        let bodies = bodies.into_iter().flatten().map(|body| body.start.len()).sum::<usize>();
-        let RequestHandled { id, path, idempotency_key, user_agent, .. } = &self.handled;
+        let bodies = bodies.into_iter().flatten().map(|body| body.text.len()).sum::<usize>();
+        let RequestHandled { id, path, idempotency_key, user_agent, .. } = &self.summary;
         let texts = [idempotency_key, user_agent].into_iter().flatten();
         let texts = texts.chain([id, path]).map(String::len).sum::<usize>();
         size_of::<Self>() + texts + bodies
@@ -171,7 +159,7 @@ mod tests {
         let id = id::new(Prefix::Request);
         let headers = HeaderMap::new();
         let mut request = LoggedRequest::new(id, Operation::EmailsSend, "/", &headers, 0.into());
-        request.request_body = LoggedBody::of(body);
+        request.request_body = RecordedBody::of(body);
         Arc::new(request)
     }
 
@@ -188,7 +176,7 @@ mod tests {
         assert!(kept.len() < MAX_REQUESTS, "more than {MAX_BYTES} bytes");
         assert!(kept.len() * (MAX_BODY + 1000) > MAX_BYTES, "only {}", kept.len());
         let body = kept[0].request_body.as_ref().expect("a body");
-        assert_eq!((body.start.len(), body.size), (MAX_BODY, MAX_BODY + 1));
+        assert_eq!((body.text.len(), body.size), (MAX_BODY, MAX_BODY + 1));
         log.add(3, request(b"{}"));
         log.clear(Some(2));
         assert_eq!((log.list(2).len(), log.list(3).len()), (0, 1));

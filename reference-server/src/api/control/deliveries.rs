@@ -1,19 +1,20 @@
 //! `/_sandbox/deliveries`: webhook deliveries with their attempts, and replay.
 
-use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, memory};
 use crate::control::deliveries::{self as control, Delivery, DeliveryQuery, State};
 use crate::control::endpoint::Page;
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
+use crate::store::keys::service_from;
 use crate::store::{deliveries, webhooks};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox deliveries");
     r.control(control::LIST, list);
     r.control(control::DELIVERY, get);
-    r.control(control::REPLAY, replay).links(ID, "/_sandbox/deliveries/{");
+    r.control(control::REPLAY, replay);
 }
 
 /// Maximum number of attempts of a delivery: a list has all of them.
@@ -80,7 +81,7 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
             Some(webhook) if !webhook.active => {
                 return conflict("the webhook of the delivery is inactive");
             }
-            Some(webhook) => webhook.service,
+            Some(webhook) => service_from(&webhook.service),
         };
         // Start after the last retry, so that no retry follows.
         let retry = webhook::schedule(service).len() as i64;

@@ -18,8 +18,7 @@ use crate::store::{Reader, audiences, contacts, domains};
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox domains and audiences");
     r.control(control::DOMAINS, list);
-    r.control(control::AUDIENCES, audiences)
-        .links("$response.body#/data/0/id", "/_sandbox/audiences/{");
+    r.control(control::AUDIENCES, audiences);
     r.control(control::CONTACTS, contacts);
 }
 
@@ -30,7 +29,7 @@ impl Documented<Page<sdk::Contact>> for Page<Contact> {}
 
 /// Lists one page of the domains, oldest first.
 pub(crate) async fn list(
-    call: ControlCall<(), PageQuery<sdk::Domain>>,
+    call: ControlCall<(), PageQuery>,
 ) -> Result<Json<Page<DomainJson<'static>>>, ApiError> {
     let (limit, cursor) = start(call.query);
     let read = move |reader: Reader<'_>, of| domains::page(reader, of, &cursor, limit as i64 + 1);
@@ -40,7 +39,7 @@ pub(crate) async fn list(
 
 /// Lists one page of the audiences, oldest first.
 pub(crate) async fn audiences(
-    call: ControlCall<(), PageQuery<sdk::Audience>>,
+    call: ControlCall<(), PageQuery>,
 ) -> Result<Json<Page<Audience>>, ApiError> {
     let (limit, cursor) = start(call.query);
     let read = move |reader: Reader<'_>, of| audiences::page(reader, of, &cursor, limit as i64 + 1);
@@ -50,7 +49,7 @@ pub(crate) async fn audiences(
 
 /// Lists one page of the contacts of an audience, oldest first.
 pub(crate) async fn contacts(
-    call: ControlCall<(), PageQuery<sdk::Contact>>,
+    call: ControlCall<(), PageQuery>,
 ) -> Result<Json<Page<Contact>>, ApiError> {
     let (audience, (limit, cursor)) = (call.id(), start(call.query));
     let found = call.data.read(move |reader, organization| {
@@ -61,6 +60,6 @@ pub(crate) async fn contacts(
 }
 
 /// The limit of a page, and the ID that it begins after.
-fn start<T>(query: PageQuery<T>) -> (usize, String) {
-    (query.limit.0, query.cursor.map(|Id(id, _)| id).unwrap_or_default())
+fn start(query: PageQuery) -> (usize, String) {
+    (query.limit.0, query.cursor.map(|Id(id)| id).unwrap_or_default())
 }

@@ -9,6 +9,7 @@ use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
 use crate::api::framework::control::Documented;
+use crate::api::framework::input::expected;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::deliveries::Delivery;
@@ -17,19 +18,21 @@ use crate::control::emails::{
 };
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, Position};
+use crate::control::webhooks::Webhook;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
 use crate::model::terms::Terms;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails::{self, Range, StoredEmail, Wanted};
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox emails");
-    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/emails/{");
+    r.control(control::LIST, list);
     r.control(control::STORY, story);
     r.control(control::SEND, send_now).errors(&[Code::Conflict]);
     r.control(control::EVENT, simulate);
@@ -49,16 +52,17 @@ pub(crate) async fn list(
     };
     let page = call.data.read(move |reader, organization| {
         let mut found = Vec::new();
-        let mut range = Range { after: "", before: emails::PAST_EVERY_ID, newer_than: None };
-        match &after {
-            Some(Position::Id(id, _)) => range.after = id,
-            Some(Position::Time(time)) => range.newer_than = Some(*time),
-            None => {}
+        let id = |position: &Option<Position>| position.as_ref().and_then(|it| it.id("eml_"));
+        let (first, last) = (id(&after), id(&before));
+        let mut range = Range {
+            after: first.as_deref().unwrap_or_default(),
+            before: last.as_deref().unwrap_or(emails::PAST_EVERY_ID),
+            newer_than: None,
+        };
+        if let Some(Position::Time(time)) = after {
+            range.newer_than = Some(time);
         }
-        if let Some(Position::Id(id, _)) = &before {
-            range.before = id;
-        }
-        if let Some(Id(cursor, _)) = &cursor {
+        if let Some(Id(cursor)) = &cursor {
             range.before = range.before.min(cursor);
         }
         let take = |email: EmailSummary| {
@@ -127,16 +131,15 @@ fn missing(
 
 fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
     let paused = if webhook.active { "" } else { "; it is paused" };
-    let subscribed = |name: &str| webhook.events.iter().any(|event| event.as_str() == name);
+    let subscribed = |name: &str| webhook.events.iter().any(|event| event == name);
     let events = email.history.iter().filter_map(|step| Some((step.event.as_deref()?, step.at)));
     let met: Vec<_> = events.filter(|(event, _)| subscribed(event)).collect();
     let names = met.iter().map(|(event, _)| *event).collect::<BTreeSet<_>>();
     let names = Vec::from_iter(names).join(", ");
     if met.is_empty() {
-        let events =
-            webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
+        let events = webhook.events.join(", ");
         format!("subscribes to {events}, which has not happened to this email{paused}")
-    } else if met.iter().all(|(_, at)| *at < webhook.created_at) {
+    } else if met.iter().all(|(_, at)| Timestamp::from(*at) < webhook.created_at) {
         format!("was created after {names} happened{paused}")
     } else if webhook.active {
         format!("was paused, or not subscribed, when {names} happened: it was changed since")
@@ -192,11 +195,8 @@ pub(crate) async fn simulate(
 ) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
     let (id, event) = (call.id(), call.body);
     let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
-        let names = error
-            .to_string()
-            .rsplit_once("expected ")
-            .map_or_else(String::new, |(_, names)| names.to_owned());
-        ApiError::field("event", format!("must be {}", names.replace('`', "")))
+        let names = expected(&error.to_string()).unwrap_or_default();
+        ApiError::field("event", format!("must be {names}"))
     })?;
     let kind = event.detail.as_ref().and_then(|detail| detail.get("type"));
     if change == Change::Bounced && kind.is_some_and(|kind| kind != "hard" && kind != "soft") {

@@ -9,7 +9,7 @@ use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::control::extractions::{self as control, Extraction, NewExtraction};
 use crate::delivery::emit::{Part, emit};
-use crate::model::compatibility::{Compatibility, ExtractionErrorType};
+use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
@@ -40,11 +40,13 @@ pub(crate) async fn simulate(call: ControlCall<NewExtraction>) -> Result<Extract
 
 fn default_data(event: Event, compatibility: &Compatibility) -> Value {
     let message = "the document could not be read";
-    match (event, compatibility.extraction_error) {
-        (Event::ExtractionFailed, ExtractionErrorType::Object) => {
+    match event {
+        Event::ExtractionFailed if compatibility.extraction_error_is_string => {
+            json!({"error": message})
+        }
+        Event::ExtractionFailed => {
             json!({"error": {"code": "unreadable_document", "message": message}})
         }
-        (Event::ExtractionFailed, ExtractionErrorType::String) => json!({"error": message}),
         _ => json!({}),
     }
 }

@@ -19,8 +19,7 @@ use crate::store::domains;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox inbound");
-    r.control(control::RECEIVE, receive)
-        .links("$response.body#/messages/0/id", "/_sandbox/messages/{");
+    r.control(control::RECEIVE, receive);
 }
 
 /// The sending host of the simulated SMTP connection.
@@ -105,7 +104,7 @@ fn parse_peer(query: &InboundQuery, source: &[u8]) -> Result<Option<SendingHost>
     let (ip, helo) = parse_host(query)?;
     let sender = match &query.from {
         Some(text) => Some(text.replace(' ', "+")),
-        None => Incoming::parse(source).and_then(|message| message.from),
+        None => Incoming::parse(source).map(|message| message.from).filter(|from| !from.is_empty()),
     };
     let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
     Ok(ip.map(|ip| SendingHost { ip, helo, sender }))

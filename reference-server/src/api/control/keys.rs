@@ -3,7 +3,7 @@
 use svc_sdk::{Scope, Service};
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::route::Routes;
 use crate::control::keys::{self as control, Key, KeyService, NewKey};
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean;
@@ -12,7 +12,7 @@ use crate::store::keys;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox keys");
-    r.control(control::CREATE, create).errors(&[Code::Conflict]).links(ID, "/_sandbox/keys/{");
+    r.control(control::CREATE, create).errors(&[Code::Conflict]);
     r.control(control::LIST, list);
     r.control(control::REVOKE, revoke);
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::framework::ControlCall;
 use crate::api::framework::control::find_organization;
-use crate::api::framework::route::{ID, Routes};
+use crate::api::framework::route::Routes;
 use crate::app::Shared;
 use crate::control::endpoint::Page;
 use crate::control::messages::{
@@ -23,7 +23,7 @@ use search::{Found, Search};
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox messages");
     r.control(control::LIST, list);
-    r.control(control::WAIT, wait).links(ID, "/_sandbox/messages/{");
+    r.control(control::WAIT, wait);
     r.control(control::MESSAGE, view::get);
     r.control(control::DELETE_ALL, delete_all);
     r.control(control::DELETE_ONE, delete);

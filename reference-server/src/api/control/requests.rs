@@ -5,18 +5,16 @@ use crate::api::framework::route::Routes;
 use crate::control::endpoint::Page;
 use crate::control::faults::find_operation;
 use crate::control::query::{Id, Position};
-use crate::control::requests::{
-    self as control, LoggedRequest, RecordedBody, RequestHandled, RequestQuery,
-};
+use crate::control::requests::{self as control, LoggedRequest, RequestHandled, RequestQuery};
 use crate::model::error::ApiError;
 use crate::model::redact::redact;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::store::emails::StoredEmail;
-use crate::store::request_log::{self, LoggedBody, RequestLog};
+use crate::store::request_log::RequestLog;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox requests");
-    r.control(control::LIST, list).links("$response.body#/data/0/id", "/_sandbox/requests/{");
+    r.control(control::LIST, list);
     r.control(control::REQUEST, get);
 }
 
@@ -31,15 +29,15 @@ pub(crate) async fn list(
     let wanted = wanted.map(|operation| (operation.service(), operation.name()));
     let statuses = status.as_deref().map(statuses).transpose()?;
     let all = call.data.app.requests.list(call.data.organization);
-    let matching = all.iter().map(|request| (request, &request.handled));
+    let matching = all.iter().map(|request| (request, &request.summary));
     let matching = matching.take(searched).filter(|(logged, request)| {
         let is_after = match after {
             Some(Position::Time(time)) => request.started_at > (*time).into(),
-            Some(Position::Id(id, _)) => request.id > *id,
+            Some(Position::Uuid(uuid)) => request.id.trim_start_matches("req_") > uuid.as_str(),
             None => true,
         };
         is_after
-            && cursor.as_ref().is_none_or(|Id(cursor, _)| request.id < *cursor)
+            && cursor.as_ref().is_none_or(|Id(cursor)| request.id < *cursor)
             && wanted.is_none_or(|(service, name)| {
                 request.operation == name && request.service == service.as_str()
             })
@@ -49,17 +47,29 @@ pub(crate) async fn list(
             && key.as_ref().is_none_or(|key| request.key.as_ref() == Some(key))
             && terms.as_ref().is_none_or(|terms| contains(logged, terms))
     });
-    let found = matching.take(limit.0 + 1).map(|(request, _)| LoggedRequest::from(&**request));
+    let found = matching.take(limit.0 + 1).map(|(request, _)| redacted(request));
     Ok(Page::of(found.collect(), limit.0, |last| last.summary.id.clone()))
 }
 
-fn contains(request: &request_log::LoggedRequest, terms: &Terms) -> bool {
-    let RequestHandled { id, service, operation, method, path, status, .. } = &request.handled;
-    let status = status.map(|status| status.to_string()).unwrap_or_default();
-    let bodies = [&request.request_body, &request.response_body].into_iter().flatten();
-    let bodies: Vec<_> = bodies.map(|body| RecordedBody::from(body).text).collect();
-    let texts = [id, service, operation, method, path, &status].into_iter().chain(&bodies);
-    terms.are_in(texts.map(String::as_str))
+fn contains(request: &LoggedRequest, terms: &Terms) -> bool {
+    let is_in = |request: &LoggedRequest| {
+        let RequestHandled { id, service, operation, method, path, status, .. } = &request.summary;
+        let status = status.map(|status| status.to_string()).unwrap_or_default();
+        let bodies = [&request.request_body, &request.response_body].into_iter().flatten();
+        let texts = [id, service, operation, method, path, &status].into_iter();
+        terms.are_in(texts.chain(bodies.map(|body| &body.text)).map(String::as_str))
+    };
+    // A secret is not found. Redacting takes longer than searching.
+    is_in(request) && is_in(&redacted(request))
+}
+
+/// The request without the secrets of its bodies.
+fn redacted(request: &LoggedRequest) -> LoggedRequest {
+    let mut request = request.clone();
+    for body in [&mut request.request_body, &mut request.response_body].into_iter().flatten() {
+        body.text = redact(&body.text);
+    }
+    request
 }
 
 /// Returns one request.
@@ -75,7 +85,7 @@ pub(super) fn of_email(log: &RequestLog, email: &StoredEmail) -> Option<LoggedRe
 
 fn find(log: &RequestLog, organization: i64, id: &str) -> Option<LoggedRequest> {
     let all = log.list(organization);
-    all.iter().find(|request| request.handled.id == id).map(|found| LoggedRequest::from(&**found))
+    all.iter().find(|request| request.summary.id == id).map(|found| redacted(found))
 }
 
 /// The statuses that a status, such as `202`, or a class, such as `4xx`, stands for.
@@ -86,24 +96,4 @@ fn statuses(text: &str) -> Result<std::ops::Range<u16>, ApiError> {
     let invalid =
         || ApiError::field("status", "must be a status such as 202, or a class such as 4xx");
     statuses.ok_or_else(invalid)
-}
-
-impl From<&request_log::LoggedRequest> for LoggedRequest {
-    fn from(request: &request_log::LoggedRequest) -> Self {
-        Self {
-            summary: request.handled.clone(),
-            request_body: request.request_body.as_ref().map(RecordedBody::from),
-            response_body: request.response_body.as_ref().map(RecordedBody::from),
-        }
-    }
-}
-
-impl From<&LoggedBody> for RecordedBody {
-    fn from(body: &LoggedBody) -> Self {
-        Self {
-            text: redact(&String::from_utf8_lossy(&body.start)),
-            size: body.size,
-            truncated: body.start.len() < body.size,
-        }
-    }
 }

@@ -68,7 +68,6 @@ pub(crate) fn reset_organization(
     organizations::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
-        context.faults.remove_organization(organization);
         context.requests.clear(Some(organization));
         for owner in owners {
             context.zone.withdraw(&owner, None);
@@ -91,7 +90,6 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.clock.restart();
-        context.faults.clear();
         context.requests.clear(None);
         context.zone.clear();
     });

@@ -18,7 +18,7 @@ use crate::store::templates;
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox templates");
     r.control(control::LIST, list);
-    r.control(control::PUT_TEMPLATE, put).links("$request.path.id", "/_sandbox/templates/{");
+    r.control(control::PUT_TEMPLATE, put);
     r.control(control::TEMPLATE, get);
     r.control(control::REMOVE, remove);
     r.control(control::RENDER, render);
@@ -26,10 +26,10 @@ pub(crate) fn routes(r: &mut Routes) {
 
 /// Lists one page of the templates, by ID.
 pub(crate) async fn list(
-    call: ControlCall<(), PageQuery<TemplateSummary>>,
+    call: ControlCall<(), PageQuery<String>>,
 ) -> Result<Page<TemplateSummary>, ApiError> {
     let limit = call.query.limit.0;
-    let cursor = call.query.cursor.map(|cursor| cursor.0).unwrap_or_default();
+    let cursor = call.query.cursor.unwrap_or_default();
     let found = call.data.read(move |reader, organization| {
         templates::list(reader, organization, &cursor, limit as i64 + 1)
     });

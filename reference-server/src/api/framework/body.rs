@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::input::{Input, object};
 use super::unknown;
-use crate::model::compatibility::{Compatibility, UnknownFields};
+use crate::model::compatibility::Compatibility;
 use crate::model::error::ApiError;
 use crate::runtime::heavy;
 
@@ -65,8 +65,7 @@ impl IgnoredBody {
 
 impl<T: JsonSchema + 'static> RequestBody for JsonBody<T> {
     fn new(compatibility: &Compatibility) -> Self {
-        let refuses_unknown = compatibility.unknown_fields == UnknownFields::Refused;
-        Self { refuses_unknown, of: PhantomData }
+        Self { refuses_unknown: compatibility.refuses_unknown_fields, of: PhantomData }
     }
 
     fn describe(generator: &mut SchemaGenerator) -> Described {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::body::Described;
-use super::input::{Input, is_name, object};
+use super::input::{Input, expected, is_name, object};
 use super::response::{ApiResponse, Json};
 use crate::app::Shared;
 use crate::control::endpoint::{Endpoint, Subject, is_nothing};
@@ -118,8 +118,7 @@ fn read_query<Q: DeserializeOwned>(input: &Input) -> Result<(Q, Option<String>),
     };
     let query = serde_path_to_error::deserialize(Value::Object(parameters)).map_err(|error| {
         let (parameter, text) = (error.path().to_string(), error.into_inner().to_string());
-        // What precedes "expected" quotes the value.
-        let known = text.split_once("expected ").map(|(_, known)| known.replace('`', ""));
+        let known = expected(&text);
         if text.starts_with("unknown field") {
             let known = known.map_or_else(String::new, |known| format!(", {known}"));
             let message = format!(

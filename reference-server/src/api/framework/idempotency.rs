@@ -7,7 +7,6 @@ use svc_sdk::Operation;
 
 use super::input::Input;
 use super::response::ApiResponse;
-use crate::model::compatibility::Idempotency;
 use crate::model::error::{ApiError, Code};
 use crate::store::Tx;
 use crate::store::idempotency::{self, Request};
@@ -26,9 +25,9 @@ impl IdempotencyKey {
         input: &Input,
         body: &[u8],
     ) -> Result<Option<Self>, ApiError> {
-        let honored = input.app.settings.compatibility.idempotency == Idempotency::Honored;
+        let ignored = input.app.settings.compatibility.ignores_idempotency_keys;
         let mut keys = input.parts.headers.get_all("idempotency-key").iter();
-        let Some(key) = keys.next().filter(|_| honored) else {
+        let Some(key) = keys.next().filter(|_| !ignored) else {
             return Ok(None);
         };
         if keys.next().is_some() {

@@ -215,23 +215,28 @@ fn invalid_field(path: String, error: &serde_json::Error) -> ApiError {
         let name = quoted(&text).unwrap_or_default();
         // The name is the client's; repeat it only if it can be a field's name.
         let field = if is_name(&name) { name } else { path };
-        let known = text.rsplit_once("expected ").map_or("", |(_, known)| known);
-        let known = known.split(" at line ").next().unwrap_or_default();
-        let known = known.trim_start_matches("one of ").replace('`', "");
+        let known = expected(&text).unwrap_or_default();
+        let known = known.trim_start_matches("one of ");
         return ApiError::field(field, format!("is not a field of this request; it has {known}"));
     }
     if text.starts_with("duplicate field") {
         return ApiError::field(quoted(&text).unwrap_or(path), "is given more than once");
     }
-    // Drop what precedes "expected": it quotes the value, which is user content.
-    let expected = text.rsplit_once("expected ").map_or("of another type", |(_, rest)| rest);
-    let expected = match expected.split(" at line ").next().unwrap_or(expected) {
+    let expected = expected(&text).unwrap_or_else(|| "of another type".to_owned());
+    let expected = match expected.as_str() {
         "a map" => "an object",
         "a sequence" => "a list",
         "i64" => "an integer",
         other => other,
     };
     ApiError::field(path, format!("must be {expected}"))
+}
+
+/// What serde expected, from the text of its error. What precedes it quotes the value, which is user
+/// content.
+pub(crate) fn expected(error: &str) -> Option<String> {
+    let (_, expected) = error.rsplit_once("expected ")?;
+    Some(expected.split(" at line ").next()?.replace('`', ""))
 }
 
 /// Whether a text can be the name of a field or of a query parameter.

@@ -9,7 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::model::compatibility::{Compatibility, CreateStatus, ErrorFormat, Wrapping};
+use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::{ApiError, Code, Details, ErrorObject};
 
 /// The response of a documented operation. It is small enough to be stored for an
@@ -68,43 +68,43 @@ pub(crate) struct AllResources;
 
 /// The status of a response, and whether its body is wrapped in `{"data": …}`.
 pub(crate) trait Shape: 'static {
-    fn select(compatibility: &Compatibility) -> (u16, Wrapping);
+    fn select(compatibility: &Compatibility) -> (u16, bool);
 }
 
 impl<const STATUS: u16> Shape for Fixed<STATUS> {
-    fn select(_: &Compatibility) -> (u16, Wrapping) {
-        (STATUS, Wrapping::Bare)
+    fn select(_: &Compatibility) -> (u16, bool) {
+        (STATUS, false)
     }
 }
 
 /// `docs/undocumented/README.md#resource-shape`
 impl Shape for OneResource {
-    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
-        (200, compatibility.resource_shape)
+    fn select(compatibility: &Compatibility) -> (u16, bool) {
+        (200, compatibility.wraps_resources)
     }
 }
 
 /// `docs/undocumented/README.md#create-status`
 impl<const STATUS: u16> Shape for NewResource<STATUS> {
-    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
-        let is_ok = compatibility.create_status == CreateStatus::Ok;
-        (if is_ok { 200 } else { STATUS }, compatibility.resource_shape)
+    fn select(compatibility: &Compatibility) -> (u16, bool) {
+        let status = if compatibility.creates_with_200 { 200 } else { STATUS };
+        (status, compatibility.wraps_resources)
     }
 }
 
 /// `docs/undocumented/README.md#list-shape`
 impl Shape for AllResources {
-    fn select(compatibility: &Compatibility) -> (u16, Wrapping) {
-        (200, compatibility.list_shape)
+    fn select(compatibility: &Compatibility) -> (u16, bool) {
+        (200, compatibility.wraps_lists)
     }
 }
 
 impl<S: Shape, T: Serialize> JsonReply<S, T> {
     pub(crate) fn new(compatibility: &Compatibility, value: &T) -> Result<Self, ApiError> {
-        let (status, wrapping) = S::select(compatibility);
-        let response = match wrapping {
-            Wrapping::Bare => ApiResponse::json(status, value),
-            Wrapping::Wrapped => ApiResponse::json(status, &Data { data: value }),
+        let (status, is_wrapped) = S::select(compatibility);
+        let response = match is_wrapped {
+            false => ApiResponse::json(status, value),
+            true => ApiResponse::json(status, &Data { data: value }),
         };
         response.map(Self::from)
     }
@@ -121,11 +121,11 @@ impl<S: Shape, T: JsonSchema + 'static> Reply for JsonReply<S, T> {
         compatibility: &Compatibility,
         generator: &mut SchemaGenerator,
     ) -> (StatusCode, Option<Schema>) {
-        let (status, wrapping) = S::select(compatibility);
+        let (status, is_wrapped) = S::select(compatibility);
         let schema = generator.subschema_for::<T>();
-        let schema = match wrapping {
-            Wrapping::Bare => schema,
-            Wrapping::Wrapped => schemars::json_schema!({
+        let schema = match is_wrapped {
+            false => schema,
+            true => schemars::json_schema!({
                 "type": "object",
                 "properties": {"data": schema},
                 "required": ["data"],

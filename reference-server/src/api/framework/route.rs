@@ -31,9 +31,6 @@ pub(crate) struct Route {
     /// Errors beyond those that follow from the operation, its parameters and its body.
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
-    /// The runtime expression of a value, and the beginning of the paths of the operations
-    /// that take it as their first path parameter.
-    pub(crate) links: Option<(&'static str, &'static str)>,
     /// Whether a request that is not a GET request may change something.
     pub(crate) changes: bool,
     pub(crate) body: DescribeBody,
@@ -193,7 +190,6 @@ impl Route {
             also_accepts: None,
             errors: &[],
             query: |_| Vec::new(),
-            links: None,
             changes: true,
             body,
             reply,
@@ -212,13 +208,6 @@ impl Route {
 
     pub(crate) fn query(&mut self, query: fn(&Compatibility) -> Vec<Value>) -> &mut Self {
         self.query = query;
-        self
-    }
-
-    /// Links to all other operations whose paths start with `paths`. `value` is the runtime
-    /// expression of their first path parameter.
-    pub(crate) fn links(&mut self, value: &'static str, paths: &'static str) -> &mut Self {
-        self.links = Some((value, paths));
         self
     }
 
@@ -269,6 +258,3 @@ impl Route {
         }
     }
 }
-
-/// The ID of the returned resource.
-pub(crate) const ID: &str = "$response.body#/id";

@@ -10,14 +10,14 @@ use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
 use crate::api::framework::body::Described;
-use crate::api::framework::route::{ID, Route, Target};
+use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
-use crate::model::compatibility::{ErrorFormat, Idempotency, Wrapping};
+use crate::model::compatibility::ErrorFormat;
 use crate::model::dns::RecordKind;
 use crate::model::error::Code;
 use crate::store::organizations::SANDBOX;
 
-pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Route]) -> Value {
+pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
     let compatibility = &document.settings.compatibility;
     let mut value = Map::new();
     let mut set = |name: &str, part: Value| value.insert(name.to_owned(), part);
@@ -40,7 +40,7 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
             set("description", description.into());
             codes.extend(required);
             parameters.extend(query);
-            if !operation.is_idempotent() && compatibility.idempotency == Idempotency::Honored {
+            if !operation.is_idempotent() && !compatibility.ignores_idempotency_keys {
                 parameters.push(idempotency_key());
                 codes.extend([Code::IdempotencyMismatch, Code::ValidationFailed]);
             }
@@ -86,10 +86,6 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route, routes: &[Rou
     let mut response = json!({"description": description, "headers": headers()});
     if let Some(schema) = schema {
         response["content"] = json!({route.produces: {"schema": schema}});
-    }
-    let links = links(route, routes, compatibility.resource_shape);
-    if !links.is_empty() {
-        response["links"] = links.into();
     }
     let mut responses = Map::new();
     responses.insert(status.as_str().to_owned(), response);
@@ -192,21 +188,4 @@ fn idempotency_key() -> Value {
                         response and has no further effect.",
         "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
     })
-}
-
-/// The links of a response to the operations that take a value of it.
-fn links(route: &Route, routes: &[Route], resource_shape: Wrapping) -> Map<String, Value> {
-    let Some((value, paths)) = route.links else { return Map::new() };
-    let is_wrapped = resource_shape == Wrapping::Wrapped
-        && value == ID
-        && matches!(route.target, Target::Documented(..));
-    let value = if is_wrapped { "$response.body#/data/id" } else { value };
-    let others = routes.iter().filter(|other| other.path().starts_with(paths));
-    let others = others.filter(|other| other.id() != route.id());
-    let link = |other: &Route| {
-        let parameter = names(other.path()).next().unwrap_or_default();
-        let link = json!({"operationId": other.id(), "parameters": {parameter: value}});
-        (other.id(), link)
-    };
-    others.map(link).collect()
 }

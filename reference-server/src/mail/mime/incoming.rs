@@ -2,21 +2,29 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use mail_parser::{
     Addr, Address, HeaderName, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::guard::{guarded, restored};
+use crate::model::schema;
 
-/// A received message with the fields of `email.received`
-/// (`docs/undocumented/services.md#delivery-payload`).
-#[derive(Default)]
+/// Content of a received message.
+//
+// `docs/undocumented/services.md#delivery-payload`
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Content")]
 pub(crate) struct Incoming {
-    pub(crate) from: Option<String>,
+    pub(crate) from: String,
     pub(crate) to: Vec<String>,
+    #[serde(skip)]
     pub(crate) cc: Vec<String>,
-    pub(crate) subject: Option<String>,
+    pub(crate) subject: String,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
     /// Decoded header fields. The values of a repeated field are joined by line breaks, which
@@ -26,12 +34,23 @@ pub(crate) struct Incoming {
 }
 
 /// A file attached to a received message.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ReceivedAttachment")]
 pub(crate) struct IncomingAttachment {
     pub(crate) filename: Option<String>,
     pub(crate) content_type: String,
     /// Without the angle brackets.
     pub(crate) content_id: Option<String>,
+    /// Size in bytes.
+    pub(crate) size: usize,
+    #[serde(serialize_with = "base64")]
+    #[schemars(with = "schema::Base64")]
     pub(crate) content: Vec<u8>,
+}
+
+fn base64<S: Serializer>(content: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD.encode(content))
 }
 
 impl Incoming {
@@ -56,14 +75,15 @@ impl Incoming {
                 filename: part.attachment_name().map(text),
                 content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
                 content_id: part.content_id().map(text),
+                size: part.contents().len(),
                 content: bytes(part.contents()),
             }
         };
         Some(Self {
-            from: mailboxes(message.from()).first().map(|from| text(from)),
+            from: mailboxes(message.from()).first().map(|from| text(from)).unwrap_or_default(),
             to: mailboxes(message.to()).iter().map(|to| text(to)).collect(),
             cc: mailboxes(message.cc()).iter().map(|cc| text(cc)).collect(),
-            subject: message.subject().map(text),
+            subject: message.subject().map(text).unwrap_or_default(),
             text: message.text_bodies().find_map(|part| match &part.body {
                 PartType::Text(body) => Some(text(body)),
                 _ => None,
@@ -138,9 +158,9 @@ mod tests {
             X-Empty:\r\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\r\nMessage-ID: <1@example.test>\r\n\
             Date: Tue, 14 Nov 2023 23:13:20 +0100\r\n\r\nHello\r\n";
         let message = Incoming::parse(source).expect("a message");
-        assert_eq!(message.from.as_deref(), Some("Zoë <zoe@example.test>"));
+        assert_eq!(message.from, "Zoë <zoe@example.test>");
         assert_eq!(message.to, ["a@x.test", "B <b@x.test>"]);
-        assert_eq!(message.subject.as_deref(), Some("Grüße"));
+        assert_eq!(message.subject, "Grüße");
         assert_eq!(message.text.as_deref(), Some("Hello\r\n"));
         assert_eq!(message.html, None);
         assert_eq!(message.headers["Date"], "Tue, 14 Nov 2023 23:13:20 +0100");
@@ -193,7 +213,7 @@ mod tests {
         let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(20_000);
         let encoded = {
             use base64::Engine as _;
-            let inner = base64::engine::general_purpose::STANDARD.encode(&nested);
+            let inner = STANDARD.encode(&nested);
             format!(
                 "Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n{inner}"
             )

@@ -13,7 +13,7 @@ pub(super) struct Search {
     /// The complete address of the recipient; case-insensitive.
     pub(super) to: Option<String>,
     pub(super) wanted: Wanted,
-    pub(super) after: Option<Position<MessageSummary>>,
+    pub(super) after: Option<Position>,
     /// Selects messages older than this one.
     pub(super) cursor: Option<String>,
     /// Selects messages newer than this one.
@@ -33,7 +33,7 @@ impl Search {
         from: Option<AddressParameter>,
         subject: Option<String>,
         search: Option<&str>,
-        after: Option<Position<MessageSummary>>,
+        after: Option<Position>,
     ) -> Self {
         let (from, subject) = (from.map(|from| from.0), subject.map(|text| text.to_lowercase()));
         let wanted = Wanted { from, subject, terms: search.map(Terms::new), elsewhere: false };
@@ -66,13 +66,11 @@ impl Search {
         organization: i64,
         count: usize,
     ) -> Result<Vec<MessageSummary>, ApiError> {
-        let oldest = match &self.after {
-            Some(Position::Id(id, _)) => id.as_str(),
-            _ => "",
-        };
-        let oldest = oldest.max(self.since.as_deref().unwrap_or_default());
+        let after = self.after.as_ref().and_then(|after| after.id("msg_"));
+        // `None` is before all.
+        let after = after.as_deref().max(self.since.as_deref()).unwrap_or_default();
         let before = self.cursor.as_deref().unwrap_or(messages::PAST_EVERY_ID);
-        let range = Range { after: oldest, before };
+        let range = Range { after, before };
         let mut found = Vec::new();
         let take = |message: MessageSummary| {
             // The server's clock never goes backwards, so all further messages are older.

@@ -26,7 +26,7 @@ impl MessageLinks {
     fn of(message: Option<&Incoming>, tracked: &Targets) -> Self {
         let html = message.and_then(|message| message.html.as_deref());
         let text = message.and_then(|message| message.text.as_deref());
-        let subject = message.and_then(|message| message.subject.as_deref());
+        let subject = message.map(|message| &*message.subject);
         Self { links: links::links(html, text, tracked), codes: codes(subject, html, text) }
     }
 }
@@ -181,13 +181,13 @@ impl Found {
         let parsed = parsed.unwrap_or_default();
         let (email_id, from, tags) = match self.email {
             Some((id, from, tags)) => (Some(id), from, Some(tags)),
-            None => (None, parsed.from.unwrap_or_default(), None),
+            None => (None, parsed.from, None),
         };
         let attachments = parsed.attachments.into_iter().map(|attachment| MessageAttachment {
             filename: attachment.filename,
             content_type: attachment.content_type,
             content_id: attachment.content_id,
-            size: attachment.content.len(),
+            size: attachment.size,
         });
         Message {
             id: self.id,
@@ -201,7 +201,7 @@ impl Found {
             size: source.len(),
             to: parsed.to,
             cc: parsed.cc,
-            subject: parsed.subject.unwrap_or_default(),
+            subject: parsed.subject,
             headers: parsed.headers,
             attachments: attachments.collect(),
             text: parsed.text,
