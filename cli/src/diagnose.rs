@@ -169,7 +169,7 @@ fn secrets(secret: &[u8], others: &[(&'static Mistake, &[u8])]) -> Vec<Candidate
 fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
     let mut bodies: Vec<Candidate<Cow<'_, [u8]>>> = vec![(None, body.into())];
     let mut add = |mistake, candidate: Cow<'_, [u8]>| {
-        bodies.push((Some(mistake), candidate.into_owned().into()))
+        bodies.push((Some(mistake), candidate.into_owned().into()));
     };
     if let Some(rest) = body.strip_suffix(b"\n") {
         add(&NEWLINE_ADDED, rest.strip_suffix(b"\r").unwrap_or(rest).into());
