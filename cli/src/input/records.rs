@@ -213,9 +213,12 @@ fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
     read_json(text).map_err(|problem| Failure::input(format!("not a JSON array: {problem}")))
 }
 
+/// A file, and [`END`].
+type WithEnd = Chain<Box<dyn BufRead + Send>, &'static [u8]>;
+
 /// The rows of a CSV file.
 struct Csv {
-    reader: csv::Reader<Take<Chain<Box<dyn BufRead + Send>, &'static [u8]>>>,
+    reader: csv::Reader<Take<WithEnd>>,
     delimiter: u8,
     /// Whether white space around values is removed.
     trims: bool,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueHint};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Operation::EmailsSendBatch;
 use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
@@ -63,7 +63,7 @@ impl Batch {
             false => Utc::now().with_timezone(&context.settings.env.zone),
         };
         let emails =
-            emails(values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
+            emails(&values, local_checks, &now).map_err(|failure| in_file(&self.file, failure))?;
         let client = context.email_client().await?;
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
@@ -81,11 +81,11 @@ impl Batch {
 
 /// The emails of the file, or the first problem, with its place.
 fn emails(
-    values: Vec<Value>,
+    values: &[Value],
     local_checks: bool,
     now: &DateTime<Zone>,
 ) -> Result<Vec<Email>, Failure> {
-    let emails = values.into_iter().enumerate().map(|(index, value)| {
+    let emails = values.iter().enumerate().map(|(index, value)| {
         email(value, local_checks, now).map_err(|(field, problem)| {
             let message = format!("email {index}: {field}: {problem}; nothing was sent");
             let mut failure = Failure::input(message);
@@ -98,15 +98,15 @@ fn emails(
 
 /// Reads one email. The error is a field and its problem, without the value.
 fn email(
-    value: Value,
+    value: &Value,
     local_checks: bool,
     now: &DateTime<Zone>,
 ) -> Result<Email, (String, String)> {
-    let read = |value| serde_json::from_value::<Email>(value);
-    let email = read(value.clone()).map_err(|_| {
+    let email = Email::deserialize(value).map_err(|_| {
         // The error does not name the field, and may quote the value. Read alone, each other field
         // is valid.
-        let is_bad = |(key, value): &(&String, &Value)| read(json!({ *key: value })).is_err();
+        let is_bad =
+            |(key, value): &(&String, &Value)| Email::deserialize(json!({ *key: value })).is_err();
         let field = value.as_object().and_then(|it| it.iter().find(is_bad)).map(|(key, _)| key);
         (field.map_or("email", String::as_str).to_owned(), "not a valid value".to_owned())
     })?;
@@ -239,7 +239,7 @@ mod tests {
     fn read(text: &str) -> Result<Vec<Email>, Failure> {
         let now = DateTime::parse_from_rfc3339("2026-11-21T10:30:00Z").expect("a time");
         let now = &now.with_timezone(&Zone::Local);
-        emails(parse(text.into(), Path::new("emails"))?, true, now)
+        emails(&parse(text.into(), Path::new("emails"))?, true, now)
     }
 
     #[test]

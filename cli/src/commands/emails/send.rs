@@ -126,7 +126,7 @@ impl Send {
             email.variables.extend(parse_variables(&context.json_text("--vars", vars)?)?);
         }
         email.variables.extend(pairs::object("--var", self.var)?);
-        for file in self.content.attach {
+        for file in &self.content.attach {
             email.attachments.push(attachment(context, file)?);
         }
         if let (Some(at), None) = (&email.scheduled_at, &self.content.at) {
@@ -220,7 +220,7 @@ pub(crate) fn parse_variables(text: &str) -> Result<serde_json::Map<String, Valu
         .map_err(|problem| Failure::input(format!("--vars is not a JSON object: {problem}")))
 }
 
-fn attachment(context: &Context, file: Attach) -> Result<Attachment, Failure> {
+fn attachment(context: &Context, file: &Attach) -> Result<Attachment, Failure> {
     let attachment = match &file.source {
         Source::File(path) => Attachment::from_path(context.settings.path(path))
             .map_err(|error| Failure::input(format!("--attach: {}: {error}", path.display())))?,
