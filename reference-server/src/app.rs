@@ -9,8 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
-
 use crate::app::metrics::Metrics;
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
@@ -48,10 +46,6 @@ pub(crate) struct App {
     pub(crate) engine: EngineHandle,
     /// The templates that are rendered or checked at the same time.
     pub(crate) templates: Limit,
-    /// The keys of new domains that are generated at the same time.
-    pub(crate) domain_keys: Limit,
-    /// The opens and clicks that may be recorded at the same time.
-    pub(crate) tracked: Semaphore,
     /// The newest requests to the documented operations.
     pub(crate) requests: RequestLog,
     /// By key ID.

@@ -31,16 +31,12 @@ fn services(r: &mut Routes) {
     r.documented(O::Me, me::get).doc("Get the organization and the scope of the API key");
 
     r.tag("Webhook endpoints");
-    r.documented(O::ExtractionWebhooksCreate, endpoints::create)
-        .doc("Register a webhook endpoint")
-        .errors(&[Code::Conflict]);
+    r.documented(O::ExtractionWebhooksCreate, endpoints::create).doc("Register a webhook endpoint");
     r.documented(O::ExtractionWebhooksList, endpoints::list).doc("List the webhook endpoints");
     r.documented(O::ExtractionWebhooksDelete, delete_webhook).doc("Remove a webhook endpoint");
 
     r.tag("Audiences");
-    r.documented(O::AudiencesCreate, audiences::create)
-        .doc("Create an audience")
-        .errors(&[Code::Conflict]);
+    r.documented(O::AudiencesCreate, audiences::create).doc("Create an audience");
     r.documented(O::AudiencesList, audiences::list).doc("List the audiences");
     r.documented(O::AudiencesGet, audiences::get).doc("Get an audience");
     r.documented(O::AudiencesDelete, audiences::delete).doc("Delete an audience");
@@ -74,9 +70,7 @@ fn services(r: &mut Routes) {
         .errors(&[Code::NotCancellable]);
 
     r.tag("Webhooks");
-    r.documented(O::WebhooksCreate, webhooks::create)
-        .doc("Create a webhook")
-        .errors(&[Code::Conflict]);
+    r.documented(O::WebhooksCreate, webhooks::create).doc("Create a webhook");
     r.documented(O::WebhooksList, webhooks::list).doc("List the webhooks");
     r.documented(O::WebhooksUpdate, webhooks::update).doc("Update a webhook");
     r.documented(O::WebhooksDelete, delete_webhook).doc("Delete a webhook");

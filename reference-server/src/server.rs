@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
@@ -312,7 +312,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
     let addresses = Addresses { http: addr, dns: dns.address(), smtp };
-    let processors = std::thread::available_parallelism().map_or(1, usize::from).max(2);
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
@@ -329,8 +328,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        domain_keys: Limit::new(processors),
-        tracked: Semaphore::new(MAX_TRACKED),
         addresses: OnceLock::from(addresses.clone()),
         control_token,
         settings,
@@ -353,8 +350,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
 
 /// Maximum number of templates that are rendered or checked at the same time.
 const MAX_TEMPLATES: usize = 8;
-/// Maximum number of opens and clicks that are recorded at the same time.
-const MAX_TRACKED: usize = 16;
 
 /// Raises the process's soft limit of open files to its hard limit, at most 65 536: every
 /// connection, delivery and reader takes a descriptor, and the usual soft limit is 1024.

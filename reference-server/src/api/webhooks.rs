@@ -112,10 +112,6 @@ pub(crate) fn check_url(service: Service, network: Network, text: &str) -> Resul
     target::check_url(network, &url).map_err(|refused| format!("is refused: {refused}"))
 }
 
-/// Maximum number of event names of a webhook, repeated ones included
-/// (`reference-server/LIMITS.md`).
-const MAX_EVENTS: usize = 100;
-
 /// Validates event names: at least one, all known. Duplicates are dropped.
 pub(crate) fn check_events(
     service: Service,
@@ -124,10 +120,6 @@ pub(crate) fn check_events(
 ) -> Vec<Event> {
     if names.is_empty() {
         problems.add("events", "must name at least one event");
-    }
-    if names.len() > MAX_EVENTS {
-        problems.add("events", format!("has {} names, at most {MAX_EVENTS}", names.len()));
-        return Vec::new();
     }
     let mut events = Vec::new();
     for (index, name) in names.iter().enumerate() {

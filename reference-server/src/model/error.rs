@@ -125,9 +125,6 @@ pub(crate) struct Details {
     /// The status of the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<&'static str>,
-    /// How many more fields are invalid than `fields` lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) omitted: Option<usize>,
     /// The limit that the request exceeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<usize>,
@@ -220,10 +217,7 @@ impl ApiError {
 /// Collects the invalid fields of a request, so that one response (422) lists all of
 /// them.
 #[derive(Debug, Default)]
-pub(crate) struct Problems {
-    listed: Vec<Problem>,
-    omitted: usize,
-}
+pub(crate) struct Problems(Vec<Problem>);
 
 /// Maximum number of invalid fields in an error
 /// (`docs/undocumented/README.md#size-limits`).
@@ -231,15 +225,13 @@ const MAX_PROBLEMS: usize = 100;
 
 impl Problems {
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        if self.listed.len() == MAX_PROBLEMS {
-            self.omitted += 1;
-            return;
+        if self.0.len() < MAX_PROBLEMS {
+            self.0.push(Problem { field: field.into(), message: message.into() });
         }
-        self.listed.push(Problem { field: field.into(), message: message.into() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.listed.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns an error if any field is invalid.
@@ -248,14 +240,11 @@ impl Problems {
     }
 
     pub(crate) fn into_error(self) -> ApiError {
-        let message = match self.listed.first() {
+        let message = match self.0.first() {
             Some(first) if first.field.is_empty() => first.message.clone(),
             Some(first) => format!("{}: {}", first.field, first.message),
             None => String::new(),
         };
-        ApiError::new(Code::ValidationFailed, message).with(|details| {
-            details.fields = self.listed;
-            details.omitted = (self.omitted > 0).then_some(self.omitted);
-        })
+        ApiError::new(Code::ValidationFailed, message).with(|details| details.fields = self.0)
     }
 }

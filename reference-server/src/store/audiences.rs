@@ -19,10 +19,6 @@ pub(crate) struct Audience {
     updated_at: Timestamp,
 }
 
-/// Maximum number of audiences of an organization: a list has all of them
-/// (`reference-server/LIMITS.md`).
-const MAX_AUDIENCES: usize = 10_000;
-
 /// Inserts an audience, by default with a new ID.
 pub(crate) fn insert(
     tx: &Tx<'_>,
@@ -30,7 +26,6 @@ pub(crate) fn insert(
     name: String,
     id: Option<String>,
 ) -> Result<Audience, ApiError> {
-    tx.limit("audience", organization, MAX_AUDIENCES)?;
     let id = id.unwrap_or_else(|| id::new(Prefix::Audience));
     let inserted = tx.execute(
         "INSERT INTO audience (id, organization, name, contacts, created_at, updated_at)

@@ -50,10 +50,6 @@ pub(crate) struct NewDomain<'a> {
     pub(crate) public_key: String,
 }
 
-/// Maximum number of domains of an organization: a list has all of them
-/// (`reference-server/LIMITS.md`).
-const MAX_DOMAINS: usize = 1_000;
-
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
 pub(crate) fn insert(
     tx: &Tx<'_>,
@@ -68,7 +64,6 @@ pub(crate) fn insert(
     if existing.is_some() {
         return Err(ApiError::new(Code::Conflict, "the organization already has this domain"));
     }
-    tx.limit("domain", organization, MAX_DOMAINS)?;
     let domain = Domain {
         id: id::new(Prefix::Domain),
         organization,

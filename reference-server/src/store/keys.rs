@@ -72,10 +72,6 @@ impl Keys {
     }
 }
 
-/// Maximum number of keys of an organization: all of them are in memory, and a list has all of
-/// them (`reference-server/LIMITS.md`).
-const MAX_KEYS: usize = 1_000;
-
 /// Stores a new key. It becomes valid when the transaction commits.
 pub(crate) fn create(
     tx: &mut Tx<'_>,
@@ -85,7 +81,6 @@ pub(crate) fn create(
     scopes: Vec<Scope>,
     mode: KeyMode,
 ) -> Result<control::Key, ApiError> {
-    tx.limit("api_key", organization, MAX_KEYS)?;
     let key = Key { id: id::new(Prefix::Key), organization, service, scopes };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     tx.execute(

@@ -15,31 +15,12 @@ pub(crate) struct Organization {
     pub(crate) balance_cents: i64,
 }
 
-/// Maximum number of organizations: a list has all of them
-/// (`reference-server/LIMITS.md`).
-const MAX_ORGANIZATIONS: i64 = 100_000;
-
-fn count(tx: &Tx<'_>) -> Result<i64, ApiError> {
-    Ok(tx.find("SELECT COUNT(*) FROM organization", [], |row| row.get(0))?.unwrap_or(0))
-}
-
 /// Inserts an organization. Without a name, its ID becomes its name.
 pub(crate) fn insert(
     tx: &Tx<'_>,
     name: Option<&str>,
     balance_cents: i64,
 ) -> Result<Organization, ApiError> {
-    let last = tx.find("SELECT MAX(number) FROM organization", [], |row| row.get(0))?;
-    let last: Option<i64> = last.flatten();
-    // Numbers are never used again, so there are at most as many organizations.
-    if last.is_some_and(|last| last >= MAX_ORGANIZATIONS) && count(tx)? >= MAX_ORGANIZATIONS {
-        let message = format!(
-            "the server can have at most {MAX_ORGANIZATIONS} organizations; reset the server to \
-             delete all of them"
-        );
-        return Err(ApiError::new(Code::Conflict, message)
-            .with(|details| details.limit = Some(MAX_ORGANIZATIONS as usize)));
-    }
     let id = id::new(Prefix::Organization);
     let name = name.unwrap_or(&id).to_owned();
     tx.execute(

@@ -117,23 +117,6 @@ impl<'a> Tx<'a> {
         self.reader().find(sql, params, read)
     }
 
-    /// Returns 409 if the organization has this many rows in a table.
-    pub(super) fn limit(
-        &self,
-        table: &str,
-        organization: i64,
-        limit: usize,
-    ) -> Result<(), ApiError> {
-        let sql = format!("SELECT COUNT(*) FROM {table} WHERE organization = ?1");
-        let count: Option<i64> = self.find(&sql, [organization], |row| row.get(0))?;
-        if count.is_none_or(|count| count < limit as i64) {
-            return Ok(());
-        }
-        let what = if table == "api_key" { "key" } else { table };
-        let message = format!("an organization can have at most {limit} {what}s");
-        Err(ApiError::new(Code::Conflict, message).with(|details| details.limit = Some(limit)))
-    }
-
     /// Tells the engine, after the commit, that this queue has work at `at`.
     pub(super) fn due(&mut self, queue: &Queue, at: Millis) {
         match self.effects.due.iter_mut().find(|(known, _)| known == queue) {

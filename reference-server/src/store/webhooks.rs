@@ -47,10 +47,6 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
     })
 }
 
-/// Maximum number of webhooks of an organization, of both services: each event is written
-/// once for each of them (`reference-server/LIMITS.md`).
-const MAX_WEBHOOKS: usize = 200;
-
 /// Inserts a new webhook with a random signing secret.
 pub(crate) fn insert(
     tx: &Tx<'_>,
@@ -59,7 +55,6 @@ pub(crate) fn insert(
     url: String,
     events: Vec<Event>,
 ) -> Result<Webhook, ApiError> {
-    tx.limit("webhook", organization, MAX_WEBHOOKS)?;
     let webhook = Webhook {
         id: id::new(Prefix::Webhook),
         organization,

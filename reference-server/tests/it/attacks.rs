@@ -5,7 +5,6 @@
 use std::time::{Duration, Instant};
 
 mod amplification;
-mod caps;
 mod deletions;
 mod dns;
 mod doors;

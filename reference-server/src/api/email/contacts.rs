@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
-use crate::model::error::{ApiError, Problems};
+use crate::model::error::ApiError;
 use crate::store::Reader;
 use crate::store::audiences;
 use crate::store::contacts::{self, Contact, NewContact};
@@ -57,9 +57,7 @@ pub(crate) async fn create(
     };
     let metadata = without_nulls(new.metadata.unwrap_or_default());
     let topics = new.topics.unwrap_or_default();
-    let mut problems = Problems::default();
-    check_sizes(&mut problems, new.name.as_deref(), &metadata, &topics)?;
-    problems.check()?;
+    check_size(new.name.as_deref(), &metadata, &topics)?;
     let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
         let new = NewContact { audience, email, name: new.name, metadata, topics };
@@ -68,33 +66,23 @@ pub(crate) async fn create(
     .await
 }
 
-/// Maximum size of the name, in bytes, and of `metadata` and `topics` as JSON: a page contains those
-/// of many contacts (`reference-server/LIMITS.md`).
-const MAX_NAME: usize = 1_000;
-const MAX_METADATA: usize = 64 << 10;
-const MAX_TOPICS: usize = 16 << 10;
+/// Maximum size of a contact, in bytes: a page contains many (`reference-server/LIMITS.md`).
+const MAX_SIZE: usize = 64 << 10;
 
-fn check_sizes(
-    problems: &mut Problems,
+/// Returns an error if a contact with these values would be too large.
+pub(crate) fn check_size(
     name: Option<&str>,
     metadata: &Map<String, Value>,
     topics: &[String],
 ) -> Result<(), ApiError> {
-    let size = name.map_or(0, str::len);
-    if size > MAX_NAME {
-        problems.add("name", format!("has {size} bytes, at most {MAX_NAME} are allowed"));
+    let json = serde_json::to_string(&(name, metadata, topics)).map_err(ApiError::internal)?;
+    if json.len() <= MAX_SIZE {
+        return Ok(());
     }
-    let json = |size: serde_json::Result<String>| size.map(|json| json.len());
-    let metadata = json(serde_json::to_string(metadata)).map_err(ApiError::internal)?;
-    let topics = json(serde_json::to_string(topics)).map_err(ApiError::internal)?;
-    for (field, size, max) in [("metadata", metadata, MAX_METADATA), ("topics", topics, MAX_TOPICS)]
-    {
-        if size > max {
-            let message = format!("has {size} bytes as JSON, at most {max} are allowed");
-            problems.add(field, message);
-        }
-    }
-    Ok(())
+    let size = json.len();
+    let message =
+        format!("has, with name and topics, {size} bytes as JSON; at most {MAX_SIZE} are allowed");
+    Err(ApiError::field("metadata", message))
 }
 
 pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
@@ -137,9 +125,8 @@ impl Update {
     /// Updates the contact and returns whether anything changed
     /// (`docs/undocumented/README.md#empty-updates`).
     fn apply(self, contact: &mut Contact) -> Result<bool, ApiError> {
-        let mut problems = Problems::default();
         if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
-            problems.add("email", "cannot be changed");
+            return Err(ApiError::field("email", "cannot be changed"));
         }
         let before = (
             contact.name.clone(),
@@ -165,8 +152,7 @@ impl Update {
         if let Some(subscribed) = self.subscribed {
             contact.subscribed = subscribed;
         }
-        check_sizes(&mut problems, contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        problems.check()?;
+        check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
         let after = (&contact.name, &contact.metadata, &contact.topics, contact.subscribed);
         Ok(after != (&before.0, &before.1, &before.2, before.3))
     }
@@ -181,17 +167,6 @@ pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
             Ok(NoContent)
         })
         .await
-}
-
-/// Returns an error if a contact with these values would be too large.
-pub(crate) fn check_contact(
-    name: Option<&str>,
-    metadata: Option<&Map<String, Value>>,
-    topics: Option<&[String]>,
-) -> Result<(), ApiError> {
-    let (mut problems, none) = (Problems::default(), Map::new());
-    check_sizes(&mut problems, name, metadata.unwrap_or(&none), topics.unwrap_or_default())?;
-    problems.check()
 }
 
 /// Removes keys with a null value.

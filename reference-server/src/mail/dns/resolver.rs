@@ -10,23 +10,18 @@ use tokio::time::timeout;
 
 use super::zone::{Data, Zone, is_reserved};
 use crate::net::name_servers::NameServers;
-use crate::runtime::limit::Limit;
 
 /// Looks up names without a cache.
 pub(crate) struct Resolver {
     zone: Arc<Zone>,
     network: NameServers,
-    /// Verifications of domains. The look-ups for received mail are as many as there are
-    /// connections that bring it.
-    pub(crate) verifications: Limit,
 }
 
 impl Resolver {
     /// Creates a resolver that asks `server` for names that are not reserved; without
     /// it, the system's name servers.
     pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
-        let verifications = Limit::new(MAX_VERIFICATIONS);
-        Self { zone, network: NameServers::new(server), verifications }
+        Self { zone, network: NameServers::new(server) }
     }
 
     /// Returns the TXT records of a name, the strings of each joined.
@@ -90,8 +85,6 @@ impl Resolver {
     }
 }
 
-/// Maximum number of verifications in progress. Each makes four look-ups at a time.
-const MAX_VERIFICATIONS: usize = 128;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn data(data: &RData) -> Option<Data> {

@@ -68,7 +68,6 @@ async fn an_error_for_every_item_of_a_long_list() {
     let refused = sandbox.call(SEND, &body).await;
     assert_eq!(refused.status, 422);
     assert_eq!(refused.body.matches(r#""field":"#).count(), 100);
-    assert!(refused.body.contains(r#""omitted":800"#), "the rest is counted");
 }
 
 #[tokio::test]
@@ -200,7 +199,7 @@ async fn a_webhook_with_thousands_of_unknown_events() {
     for (key, line) in [(KEY, "POST /api/v1/webhooks"), (EXTRACTION_KEY, "POST /v1/webhooks")] {
         let refused = sandbox.with_key(key, line, &body).await;
         assert_eq!(refused.status, 422, "{refused:?}");
-        assert!(refused.body.contains("has 200000 names, at most 100"), "{refused:?}");
+        assert_eq!(refused.body.matches(r#""field":"#).count(), 100, "{line}");
     }
 }
 
@@ -216,7 +215,7 @@ async fn large_values_and_many_rows_in_lists() {
     let update = format!("PATCH /api/v1/contacts/{contact}");
     let large = format!(r#"{{"k":"{}"}}"#, "x".repeat(70_000));
     let metadata = format!(r#"{{"email":"b@x.test","metadata":{large}}}"#);
-    let topics = format!(r#"{{"email":"b@x.test","topics":["{}"]}}"#, "x".repeat(20_000));
+    let topics = format!(r#"{{"email":"b@x.test","topics":["{}"]}}"#, "x".repeat(66_000));
     let headers: Vec<String> = (0..40_000).map(|n| format!(r#""x-{n}":"x""#)).collect();
     let fault = format!(r#"{{"status":503,"headers":{{{}}}}}"#, headers.join(","));
     let to: Vec<String> = (0..1_001).map(|n| format!(r#""r{n}@sandbox.test""#)).collect();
@@ -224,10 +223,13 @@ async fn large_values_and_many_rows_in_lists() {
     let (add, receive) = ("POST /_sandbox/faults", "POST /_sandbox/inbound");
     for (line, body, message) in [
         ("POST /api/v1/audiences", name.as_str(), "has 1001 bytes, at most 1000"),
-        (contacts.as_str(), &metadata, "has 70008 bytes as JSON, at most 65536"),
-        (&contacts, &topics, "has 20004 bytes as JSON, at most 16384"),
-        (&update, &name, "has 1001 bytes, at most 1000"),
-        (&update, &metadata.replace(r#""email":"b@x.test","#, ""), "has 70008 bytes as JSON"),
+        (
+            contacts.as_str(),
+            &metadata,
+            "has, with name and topics, 70018 bytes as JSON; at most 65536",
+        ),
+        (&contacts, &topics, "has, with name and topics, 66"),
+        (&update, &metadata.replace(r#""email":"b@x.test","#, ""), "bytes as JSON; at most 65536"),
         (add, &fault, "has more than 100 headers"),
         (receive, &inbound, "has 1001 recipients, at most 1000"),
     ] {
@@ -240,21 +242,12 @@ async fn large_values_and_many_rows_in_lists() {
     assert_eq!(sandbox.call(&update, &half("a")).await.status, 200);
     assert_eq!(sandbox.call(&update, &half("b")).await.status, 422);
 
-    for (what, count, line, body) in [
-        ("200 faults", 200, add, r#"{"status":503}"#),
-        (
-            "1000 keys",
-            998,
-            "POST /_sandbox/keys",
-            r#"{"service":"email","scopes":["emails:send"]}"#,
-        ),
-    ] {
-        for _ in 0..count {
-            assert_eq!(sandbox.control(line, body).await.status, 201);
-        }
-        let refused = sandbox.control(line, body).await;
-        assert_eq!((refused.status, refused.body.contains(what)), (409, true), "{refused:?}");
+    let body = r#"{"status":503}"#;
+    for _ in 0..200 {
+        assert_eq!(sandbox.control(add, body).await.status, 201);
     }
+    let refused = sandbox.control(add, body).await;
+    assert_eq!((refused.status, refused.body.contains("200 faults")), (409, true), "{refused:?}");
 }
 
 /// The bounds of the services hold for the control interface as well.

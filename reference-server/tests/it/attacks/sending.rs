@@ -209,17 +209,6 @@ async fn an_endpoint_that_reads_a_second_request_and_closes_the_connection() {
     assert_eq!(unanswered.load(Ordering::SeqCst), 1, "one attempt sends one request");
 }
 
-#[tokio::test]
-async fn more_webhooks_than_an_event_can_be_written_for() {
-    let sandbox = Sandbox::start().await;
-    let body = r#"{"url":"https://a.test/","events":["email.sent"]}"#;
-    for _ in 0..200 {
-        assert_eq!(sandbox.call("POST /api/v1/webhooks", body).await.status, 201);
-    }
-    let refused = sandbox.call("POST /api/v1/webhooks", body).await;
-    assert_eq!((refused.status, refused.between(r#""code":""#).as_str()), (409, "conflict"));
-}
-
 /// An endpoint that counts the requests, and responds, with 4 KiB that take room in the
 /// database, once it is told to.
 async fn gated_endpoint(requests: Arc<AtomicUsize>, gate: Arc<Semaphore>) -> String {

@@ -8,7 +8,7 @@ use svc_sdk::Service;
 
 use super::{check_name, verify_domain};
 use crate::api::control::templates::check;
-use crate::api::email::contacts::check_contact;
+use crate::api::email::contacts::check_size;
 use crate::api::webhooks::{check_events, check_url};
 use crate::app::App;
 use crate::control::keys::KeyService;
@@ -189,7 +189,6 @@ impl Seeding<'_, '_> {
         if let Err(error) = Address::parse(&seed.email) {
             return Err(ApiError::field("email", error.to_string()));
         }
-        check_contact(seed.name.as_deref(), seed.metadata.as_ref(), seed.topics.as_deref())?;
         let found = contacts::find_by_email(self.tx.reader(), audience, &seed.email)?;
         let mut contact = match found {
             Some(found) => found,
@@ -208,6 +207,7 @@ impl Seeding<'_, '_> {
         contact.metadata = seed.metadata.clone().unwrap_or(contact.metadata);
         contact.topics = seed.topics.clone().unwrap_or(contact.topics);
         contact.subscribed = seed.subscribed.unwrap_or(contact.subscribed);
+        check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
         contacts::update(self.tx, &mut contact)?;
         Ok(())
     }
