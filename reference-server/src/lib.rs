@@ -82,7 +82,7 @@ mod smtp;
 #[cfg(feature = "server")]
 mod store;
 
-pub use control::organizations::{Organization, OrganizationWebhook};
+pub use control::organizations::Organization;
 #[cfg(feature = "server")]
 pub use {
     control::seed_file::InvalidSeed,

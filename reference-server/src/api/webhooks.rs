@@ -8,13 +8,14 @@ use url::Url;
 
 use crate::api::framework::{ApiResponse, Call, NoContent};
 use crate::app::engine_handle::Command;
+use crate::control::webhooks::Webhook;
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
 use crate::net::target;
 use crate::store::deliveries;
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 
 /// Registers a webhook. `reply` makes the response, which contains the secret.
 pub(crate) async fn register<R>(
@@ -64,7 +65,7 @@ fn check_new(
     network: Network,
     url: Option<String>,
     events: Option<Vec<String>>,
-) -> Result<(String, Vec<Event>), ApiError> {
+) -> Result<(String, Vec<String>), ApiError> {
     let mut problems = Problems::default();
     match &url {
         None => problems.add("url", "is required"),
@@ -117,15 +118,15 @@ pub(crate) fn check_events(
     service: Service,
     names: &[String],
     problems: &mut Problems,
-) -> Vec<Event> {
+) -> Vec<String> {
     if names.is_empty() {
         problems.add("events", "must name at least one event");
     }
     let mut events = Vec::new();
     for (index, name) in names.iter().enumerate() {
         match Event::parse(service, name) {
-            Some(event) if events.contains(&event) => {}
-            Some(event) => events.push(event),
+            Some(_) if events.contains(name) => {}
+            Some(_) => events.push(name.clone()),
             None => problems.add(
                 format!("events[{index}]"),
                 format!(

@@ -8,6 +8,7 @@ use svc_sdk::{EmailClient, ExtractionClient};
 
 use super::client::{Client, Error, Request};
 use super::endpoint::{CREATED, Endpoint, GET, POST};
+use super::webhooks::Webhook;
 use crate::model::integer::{MAX_SAFE_INTEGER, integer};
 use crate::model::schema;
 
@@ -61,26 +62,6 @@ pub(crate) struct NewOrganizationWebhook {
     pub(crate) active: Option<bool>,
 }
 
-/// A webhook of a new organization. The `Debug` output omits the secret.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct OrganizationWebhook {
-    /// The ID, `whk_…`.
-    pub id: String,
-    /// Where it delivers.
-    pub url: String,
-    /// The events that it subscribes to.
-    pub events: Vec<String>,
-    /// The signing secret.
-    pub secret: String,
-}
-
-impl fmt::Debug for OrganizationWebhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OrganizationWebhook").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 /// A new organization with one API key for each service.
 ///
 /// An organization cannot see the resources of another, so tests that use one
@@ -102,7 +83,7 @@ pub struct Organization {
     /// A sending domain, published and verified.
     pub domain: String,
     /// The webhooks that it was created with.
-    pub webhooks: Vec<OrganizationWebhook>,
+    pub webhooks: Vec<Webhook>,
 }
 
 impl fmt::Debug for Organization {

@@ -16,13 +16,16 @@ pub(crate) const LIST: Endpoint<(), Vec<Webhook>> = Endpoint::new(
 );
 
 /// A webhook of either service. The `Debug` output omits the secret.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SandboxWebhook")]
 #[non_exhaustive]
 pub struct Webhook {
     /// The ID, `whk_…`.
     pub id: String,
+    #[cfg(feature = "server")]
+    #[serde(skip)]
+    pub(crate) organization: i64,
     /// `email` or `extraction`.
     #[schemars(extend("enum" = ["email", "extraction"]))]
     pub service: String,

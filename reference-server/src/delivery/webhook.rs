@@ -16,6 +16,7 @@ use svc_sdk::Service;
 use url::Url;
 
 use crate::app::App;
+use crate::control::webhooks::Webhook;
 use crate::model::error::{ApiError, Code};
 use crate::model::time::Millis;
 use crate::net::DESCRIPTOR_WAIT;
@@ -23,7 +24,7 @@ use crate::net::outbound::{self, AttemptError};
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
 use crate::store::deliveries::{self, Attempt, Pending, State};
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 
 /// The pause before each retry, in milliseconds after the previous attempt.
 pub(crate) fn schedule(service: Service) -> &'static [Millis] {

@@ -9,11 +9,12 @@ use super::keys::service_from;
 use crate::control::deliveries::DeliveryQuery;
 pub(crate) use crate::control::deliveries::{Attempt, Delivery, State};
 use crate::control::notifications::Notification;
+use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::job::{Due, Job, Queue};
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 use crate::store::{Reader, Tx};
 
 /// A delivery to insert.

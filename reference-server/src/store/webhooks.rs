@@ -2,44 +2,24 @@
 //! (`docs/undocumented/services.md#retry-schedule`).
 
 use std::collections::HashSet;
-use std::fmt;
 
 use svc_sdk::Service;
 
+use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
-use crate::store::keys::{random_hex, service_from};
+use crate::store::keys::random_hex;
 use crate::store::{Reader, Tx};
 
-#[derive(Clone)]
-pub(crate) struct Webhook {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
-    pub(crate) service: Service,
-    pub(crate) url: String,
-    pub(crate) events: Vec<Event>,
-    pub(crate) active: bool,
-    pub(crate) secret: String,
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Webhook> {
-    let service = service_from(&row.get::<_, String>(2)?);
     let events: String = row.get(4)?;
     Ok(Webhook {
         id: row.get(0)?,
         organization: row.get(1)?,
-        service,
+        service: row.get(2)?,
         url: row.get(3)?,
-        events: events.split(' ').filter_map(|name| Event::parse(service, name)).collect(),
+        events: events.split(' ').map(str::to_owned).collect(),
         active: row.get(5)?,
         secret: row.get(6)?,
         created_at: row.get(7)?,
@@ -53,18 +33,18 @@ pub(crate) fn insert(
     organization: i64,
     service: Service,
     url: String,
-    events: Vec<Event>,
+    events: Vec<String>,
 ) -> Result<Webhook, ApiError> {
     let webhook = Webhook {
         id: id::new(Prefix::Webhook),
         organization,
-        service,
+        service: service.to_string(),
         url,
         events,
         active: true,
         secret: format!("whsec_{}", random_hex::<32>()?),
-        created_at: tx.now,
-        updated_at: tx.now,
+        created_at: tx.now.into(),
+        updated_at: tx.now.into(),
     };
     tx.execute(
         "INSERT INTO webhook (id, organization, service, url, events, active, secret, created_at,
@@ -75,7 +55,7 @@ pub(crate) fn insert(
             organization,
             service.as_str(),
             &webhook.url,
-            event_names(&webhook.events),
+            webhook.events.join(" "),
             &webhook.secret,
             tx.now,
         ),
@@ -83,7 +63,9 @@ pub(crate) fn insert(
     Ok(webhook)
 }
 
-pub(crate) fn update(tx: &Tx<'_>, webhook: &Webhook) -> Result<(), ApiError> {
+/// Stores a changed webhook.
+pub(crate) fn update(tx: &Tx<'_>, webhook: &mut Webhook) -> Result<(), ApiError> {
+    webhook.updated_at = tx.now.into();
     tx.execute(
         "UPDATE webhook SET url = ?3, events = ?4, active = ?5, secret = ?6, updated_at = ?7
          WHERE organization = ?1 AND id = ?2",
@@ -91,10 +73,10 @@ pub(crate) fn update(tx: &Tx<'_>, webhook: &Webhook) -> Result<(), ApiError> {
             webhook.organization,
             &webhook.id,
             &webhook.url,
-            event_names(&webhook.events),
+            webhook.events.join(" "),
             webhook.active,
             &webhook.secret,
-            webhook.updated_at,
+            tx.now,
         ),
     )?;
     Ok(())
@@ -123,7 +105,8 @@ pub(crate) fn find(
     organization: i64,
     service: Service,
 ) -> Result<Webhook, ApiError> {
-    let found = get(reader, organization, id)?.filter(|webhook| webhook.service == service);
+    let found =
+        get(reader, organization, id)?.filter(|webhook| webhook.service == service.as_str());
     found.ok_or_else(|| ApiError::not_found("webhook"))
 }
 
@@ -157,7 +140,3 @@ pub(crate) fn ids(reader: Reader<'_>) -> Result<HashSet<String>, ApiError> {
 /// Reads all columns, in the order of the table.
 const SELECT: &str = "SELECT id, organization, service, url, events, active, secret, created_at,
     updated_at FROM webhook";
-
-fn event_names(events: &[Event]) -> String {
-    events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(" ")
-}

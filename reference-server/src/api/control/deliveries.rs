@@ -7,6 +7,7 @@ use crate::control::endpoint::Page;
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::store::Reader;
+use crate::store::keys::service_from;
 use crate::store::{deliveries, webhooks};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -80,7 +81,7 @@ pub(crate) async fn replay(call: ControlCall) -> Result<Delivery, ApiError> {
             Some(webhook) if !webhook.active => {
                 return conflict("the webhook of the delivery is inactive");
             }
-            Some(webhook) => webhook.service,
+            Some(webhook) => service_from(&webhook.service),
         };
         // Start after the last retry, so that no retry follows.
         let retry = webhook::schedule(service).len() as i64;

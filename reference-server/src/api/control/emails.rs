@@ -18,14 +18,16 @@ use crate::control::emails::{
 };
 use crate::control::endpoint::Page;
 use crate::control::query::{Id, Position};
+use crate::control::webhooks::Webhook;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
 use crate::model::terms::Terms;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::emails::{self, Range, StoredEmail, Wanted};
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
 pub(crate) fn routes(r: &mut Routes) {
@@ -129,16 +131,15 @@ fn missing(
 
 fn reason(webhook: &Webhook, email: &StoredEmail) -> String {
     let paused = if webhook.active { "" } else { "; it is paused" };
-    let subscribed = |name: &str| webhook.events.iter().any(|event| event.as_str() == name);
+    let subscribed = |name: &str| webhook.events.iter().any(|event| event == name);
     let events = email.history.iter().filter_map(|step| Some((step.event.as_deref()?, step.at)));
     let met: Vec<_> = events.filter(|(event, _)| subscribed(event)).collect();
     let names = met.iter().map(|(event, _)| *event).collect::<BTreeSet<_>>();
     let names = Vec::from_iter(names).join(", ");
     if met.is_empty() {
-        let events =
-            webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
+        let events = webhook.events.join(", ");
         format!("subscribes to {events}, which has not happened to this email{paused}")
-    } else if met.iter().all(|(_, at)| *at < webhook.created_at) {
+    } else if met.iter().all(|(_, at)| Timestamp::from(*at) < webhook.created_at) {
         format!("was created after {names} happened{paused}")
     } else if webhook.active {
         format!("was paused, or not subscribed, when {names} happened: it was changed since")

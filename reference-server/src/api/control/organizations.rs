@@ -12,25 +12,18 @@ use crate::api::framework::route::Routes;
 use crate::app::Shared;
 use crate::control::keys::KeyMode;
 use crate::control::organizations::{
-    self as control, NewOrganization, Organization, OrganizationSummary, OrganizationWebhook,
+    self as control, NewOrganization, Organization, OrganizationSummary,
 };
 use crate::model::error::{ApiError, Code};
 use crate::store::domains;
 use crate::store::keys::{self, random_hex};
 use crate::store::organizations::{self, SANDBOX};
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox organizations");
     r.control(control::CREATE, create).errors(&[Code::Conflict]);
     r.control(control::LIST, list);
-}
-
-impl From<Webhook> for OrganizationWebhook {
-    fn from(webhook: Webhook) -> Self {
-        let events = webhook.events.iter().map(|event| event.as_str().to_owned()).collect();
-        Self { id: webhook.id, url: webhook.url, events, secret: webhook.secret }
-    }
 }
 
 pub(crate) async fn create(call: ControlCall<NewOrganization>) -> Result<Organization, ApiError> {
@@ -71,8 +64,7 @@ pub(crate) async fn create_with_keys(
         let webhooks = [Service::Email, Service::Extraction]
             .map(|service| webhooks::list(tx.reader(), number, service));
         let [email, extraction] = webhooks;
-        let webhooks = email?.into_iter().chain(extraction?).map(OrganizationWebhook::from);
-        let webhooks = webhooks.collect();
+        let webhooks = email?.into_iter().chain(extraction?).collect();
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });
     created.await

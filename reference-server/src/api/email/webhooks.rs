@@ -15,6 +15,7 @@ use crate::api::framework::{
 };
 use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::app::Shared;
+use crate::control::webhooks::Webhook;
 use crate::delivery::payload;
 use crate::delivery::{emit, webhook};
 use crate::model::compatibility::Compatibility;
@@ -23,9 +24,10 @@ use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
+use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
 use crate::store::deliveries::{self, NewDelivery};
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateWebhook")]
@@ -58,26 +60,26 @@ pub(crate) struct WebhookJson<'a> {
     id: &'a str,
     url: &'a str,
     #[schemars(with = "schema::EmailEvents")]
-    events: Vec<&'static str>,
+    events: &'a [String],
     active: bool,
     /// Only in the response to the creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
     #[schemars(with = "schema::Time")]
-    created_at: String,
+    created_at: Timestamp,
     #[schemars(with = "schema::Time")]
-    updated_at: String,
+    updated_at: Timestamp,
 }
 
 fn view(webhook: &Webhook, signing_secret: bool) -> WebhookJson<'_> {
     WebhookJson {
         id: &webhook.id,
         url: &webhook.url,
-        events: webhook.events.iter().map(|event| event.as_str()).collect(),
+        events: &webhook.events,
         active: webhook.active,
         signing_secret: signing_secret.then_some(webhook.secret.as_str()),
-        created_at: time::rfc3339(webhook.created_at),
-        updated_at: time::rfc3339(webhook.updated_at),
+        created_at: webhook.created_at,
+        updated_at: webhook.updated_at,
     }
 }
 
@@ -125,8 +127,7 @@ pub(crate) async fn update(
             webhook.events = events.unwrap_or(webhook.events);
             webhook.active = update.active.unwrap_or(webhook.active);
             if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
-                webhook.updated_at = tx.now;
-                webhooks::update(tx, &webhook)?;
+                webhooks::update(tx, &mut webhook)?;
             }
             Resource::new(&app.settings.compatibility, &view(&webhook, false))
         })

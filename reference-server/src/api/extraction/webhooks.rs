@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::framework::{Call, Created, JsonBody, List};
 use crate::api::webhooks::{all, register};
+use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::schema;
-use crate::store::webhooks::Webhook;
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateWebhookEndpoint")]
@@ -30,7 +30,7 @@ pub(crate) struct WebhookJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
     #[schemars(with = "schema::ExtractionEvents")]
-    events: Vec<&'static str>,
+    events: &'a [String],
     #[schemars(extend("const" = "active"))]
     status: &'static str,
 }
@@ -40,7 +40,7 @@ fn view(webhook: &Webhook, secret: bool) -> WebhookJson<'_> {
         id: &webhook.id,
         url: &webhook.url,
         secret: secret.then_some(webhook.secret.as_str()),
-        events: webhook.events.iter().map(|event| event.as_str()).collect(),
+        events: &webhook.events,
         status: "active",
     }
 }

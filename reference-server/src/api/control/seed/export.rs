@@ -14,10 +14,11 @@ use crate::control::seed_file::{
     SeedAudience, SeedContact, SeedDomain, SeedFile, SeedKey, SeedOrganization, SeedTemplate,
 };
 use crate::control::server::SEED;
+use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
 use crate::model::scope::all_scopes;
 use crate::settings::Settings;
-use crate::store::webhooks::{self, Webhook};
+use crate::store::webhooks;
 use crate::store::{Reader, audiences, contacts, domains, keys, organizations, templates};
 
 /// Writes what the server has.
@@ -148,7 +149,7 @@ fn remove_nulls(value: &mut serde_json::Value) {
 fn export_webhook(webhook: Webhook) -> NewOrganizationWebhook {
     NewOrganizationWebhook {
         url: webhook.url,
-        events: webhook.events.iter().map(|event| event.as_str().to_owned()).collect(),
+        events: webhook.events,
         secret: Some(webhook.secret),
         active: Some(false).filter(|_| !webhook.active),
     }

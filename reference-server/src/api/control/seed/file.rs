@@ -234,7 +234,7 @@ impl Seeding<'_, '_> {
         webhook.events = events;
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
-        webhooks::update(self.tx, &webhook)?;
+        webhooks::update(self.tx, &mut webhook)?;
         Ok(())
     }
 }
