@@ -27,7 +27,7 @@ use crate::app::engine_handle::EngineHandle;
 use crate::app::metrics::Metrics;
 use crate::app::{App, Shared};
 use crate::engine;
-use crate::mail::dns::{Data, DnsServer, Resolver, Zone};
+use crate::mail::dns::{DnsServer, Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::{Addresses, reachable};
 use crate::model::error::ApiError;
@@ -409,10 +409,7 @@ async fn load(app: &Shared) -> Result<Vec<(Queue, Millis)>, StartError> {
             }
             deliveries::fail_interrupted(tx)?;
             context.has_faults.store(faults::exist(tx.reader())?, Ordering::SeqCst);
-            context.zone.clear();
-            for (owner, record) in dns_records::all(tx.reader())? {
-                context.zone.publish(&owner, record.kind, &record.name, Data::from(&record));
-            }
+            context.zone.set(&dns_records::all(tx.reader())?);
             jobs::queues(tx.reader())
         })
         .await;

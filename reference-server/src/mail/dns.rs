@@ -13,17 +13,31 @@ pub(crate) use dmarc::evaluate as evaluate_dmarc;
 pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
 pub(crate) use spf::evaluate as evaluate_spf;
-pub(crate) use zone::{Data, Zone, is_reserved};
+pub(crate) use zone::{Zone, is_reserved};
 
 /// A name server for tests that answers with one TXT record for one name.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::net::SocketAddr;
+    use std::sync::Arc;
 
     use hickory_proto::op::Message;
+    use hickory_proto::rr::RData;
     use hickory_proto::rr::rdata::TXT;
-    use hickory_proto::rr::{RData, Record};
     use tokio::net::UdpSocket;
+
+    use super::Zone;
+    use crate::model::dns::{Record, RecordKind};
+
+    /// A zone with these records, each with its name and its value.
+    pub(crate) fn zone(records: &[(RecordKind, &str, &str)]) -> Arc<Zone> {
+        let record = |(kind, name, value): &(RecordKind, &str, &str)| {
+            Record::new(*kind, (*name).to_owned(), (*value).to_owned(), Some(10))
+        };
+        let zone = Zone::new();
+        zone.set(&records.iter().map(record).collect::<Vec<_>>());
+        Arc::new(zone)
+    }
 
     /// Runs until the test's runtime ends.
     pub(crate) async fn serve(name: &'static str, text: &'static str) -> SocketAddr {
@@ -38,7 +52,7 @@ pub(crate) mod testing {
                 let queried = query.queries[0].name().clone();
                 if queried.to_ascii().trim_end_matches('.').eq_ignore_ascii_case(name) {
                     let text = RData::TXT(TXT::new(vec![text.to_owned()]));
-                    response.add_answer(Record::from_rdata(queried, 0, text));
+                    response.add_answer(hickory_proto::rr::Record::from_rdata(queried, 0, text));
                 }
                 let bytes = response.to_vec().expect("encodes");
                 socket.send_to(&bytes, peer).await.expect("sent");

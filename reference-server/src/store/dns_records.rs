@@ -31,37 +31,28 @@ pub(crate) fn delete(tx: &Tx<'_>, owner: &str, kind: Option<RecordKind>) -> Resu
     Ok(())
 }
 
-/// The domains of an organization that published records, by their id: those with this
-/// name or id, or all of them. A domain may have been deleted since.
+/// The domains of an organization that published records and have this name or ID, by their ID. A
+/// domain may have been deleted since.
 pub(crate) fn owners(
     tx: &Tx<'_>,
     organization: i64,
-    domain: Option<&str>,
+    domain: &str,
 ) -> Result<Vec<String>, ApiError> {
     let mut statement = tx.reader().statement(
         "SELECT DISTINCT owner FROM dns_record
-         WHERE organization = ?1 AND (?2 IS NULL OR domain = ?2 OR owner = ?2)",
+         WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)",
     )?;
     let rows = statement.query_map((organization, domain), |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// All records, each with its owner.
-pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<(String, Record)>, ApiError> {
-    let mut statement =
-        reader.statement("SELECT owner, kind, name, value, priority FROM dns_record")?;
-    let rows = statement.query_map([], |row| {
-        let kind: String = row.get(1)?;
-        let record = |kind| -> rusqlite::Result<Record> {
-            Ok(Record::new(kind, row.get(2)?, row.get(3)?, row.get(4)?))
-        };
-        Ok((row.get::<_, String>(0)?, kind.parse().ok().map(record).transpose()?))
-    })?;
-    let mut records = Vec::new();
-    for row in rows {
-        if let (owner, Some(record)) = row? {
-            records.push((owner, record));
-        }
-    }
-    Ok(records)
+/// All records.
+pub(crate) fn all(reader: Reader<'_>) -> Result<Vec<Record>, ApiError> {
+    let sql = "SELECT kind, name, value, priority FROM dns_record";
+    let records = reader.all(sql, [], |row| {
+        let kind = row.get_ref(0)?.as_str()?.parse().ok();
+        let record = |kind| Ok(Record::new(kind, row.get(1)?, row.get(2)?, row.get(3)?));
+        kind.map(record).transpose()
+    });
+    Ok(records?.into_iter().flatten().collect())
 }

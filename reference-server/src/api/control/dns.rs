@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Input};
 use crate::control::domains::{self as control, Publish, Published};
-use crate::mail::dns::{Data, Zone, is_reserved};
+use crate::mail::dns::{Zone, is_reserved};
 use crate::model::address::DomainName;
 use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
@@ -30,7 +30,8 @@ pub(crate) async fn publish(call: ControlCall<Publish>) -> Result<Published, Api
                            publish its records at its DNS provider";
             return Err(ApiError::field("domain", message));
         }
-        publish_records(tx, &app.zone, &domain, &kinds)?;
+        publish_records(tx, &domain, &kinds)?;
+        update_zone(tx, &app.zone)?;
         let published = |record: &Record| kinds.contains(&record.kind);
         Ok(Published { published: domain.records().into_iter().filter(published).collect() })
     });
@@ -48,35 +49,34 @@ pub(crate) async fn withdraw(call: ControlCall) -> Result<(), ApiError> {
     let domain = domain_param(&call.input);
     let withdrawn = call.data.write(move |tx, app, organization| {
         // Query the records directly: the domain itself may already be deleted.
-        let owners = dns_records::owners(tx, organization, Some(&domain))?;
+        let owners = dns_records::owners(tx, organization, &domain)?;
         if owners.is_empty() {
             domains::find_named(tx.reader(), &domain, organization)?;
         }
         for owner in owners {
             dns_records::delete(tx, &owner, kind)?;
-            let zone = Arc::clone(&app.zone);
-            tx.after_commit(move || zone.withdraw(&owner, kind));
         }
-        Ok(())
+        update_zone(tx, &app.zone)
     });
     withdrawn.await
 }
 
-/// Stores DNS records of a domain, and publishes them in the built-in zone.
+/// Stores DNS records of a domain. [`update_zone`] publishes them.
 pub(crate) fn publish_records(
-    tx: &mut Tx<'_>,
-    zone: &Arc<Zone>,
+    tx: &Tx<'_>,
     domain: &Domain,
     kinds: &[RecordKind],
 ) -> Result<(), ApiError> {
     for record in domain.records().into_iter().filter(|record| kinds.contains(&record.kind)) {
         dns_records::put(tx, domain, &record)?;
-        let (zone, owner) = (Arc::clone(zone), domain.id.clone());
-        tx.after_commit(move || {
-            zone.withdraw(&owner, Some(record.kind));
-            zone.publish(&owner, record.kind, &record.name, Data::from(&record));
-        });
     }
+    Ok(())
+}
+
+/// The built-in zone has the stored records, once the transaction commits.
+pub(crate) fn update_zone(tx: &mut Tx<'_>, zone: &Arc<Zone>) -> Result<(), ApiError> {
+    let (zone, records) = (Arc::clone(zone), dns_records::all(tx.reader())?);
+    tx.after_commit(move || zone.set(&records));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use svc_sdk::Service;
 
+use super::dns::update_zone;
 use super::seed::file::{Seeding, each};
 use super::seed::{check_name, insert_keys};
 use crate::api::framework::ControlCall;
@@ -59,6 +60,7 @@ pub(crate) async fn create_with_keys(
         let mut seeding = Seeding { tx, app, organization: number };
         seeding.domain(&domain, true).map_err(|error| error.within("domain"))?;
         each(&webhooks, "webhooks", |webhook| seeding.webhook(webhook))?;
+        update_zone(tx, &app.zone)?;
         let domain = domains::list(tx.reader(), number)?.into_iter().next();
         let domain = domain.map(|domain| domain.name).unwrap_or_default();
         let webhooks = [Service::Email, Service::Extraction]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use svc_sdk::Service;
 
-use crate::api::control::dns::publish_records;
+use crate::api::control::dns::{publish_records, update_zone};
 use crate::app::App;
 use crate::control::keys::KeyMode;
 use crate::control::notifications::{Notification, Reset, ResetReason};
@@ -20,7 +20,7 @@ use crate::model::scope::all_scopes;
 use crate::runtime::clock;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::organizations::{self, SANDBOX};
-use crate::store::{Tx, dns_records, keys};
+use crate::store::{Tx, keys};
 
 const DELETED: Notification = Notification::Reset(Reset { reason: ResetReason::Deleted });
 
@@ -41,7 +41,7 @@ fn create_keys_and_domain(
     let settings = &app.settings;
     let (email_key, extraction_key) = (&settings.email_key, &settings.extraction_key);
     insert_keys(tx, organization, email_key.expose(), extraction_key.expose())?;
-    seed_domain(tx, app, organization)
+    seed_domain(tx, organization)
 }
 
 /// Adds the seeded keys of this start to the seeded organization, if there is one without them.
@@ -64,21 +64,18 @@ pub(crate) fn reset_organization(
     app: &Arc<App>,
     organization: i64,
 ) -> Result<(), ApiError> {
-    let owners = dns_records::owners(tx, organization, None)?;
     organizations::delete_data(tx, organization)?;
     let context = Arc::clone(app);
     tx.after_commit(move || {
         context.requests.clear(Some(organization));
-        for owner in owners {
-            context.zone.withdraw(&owner, None);
-        }
     });
     tx.publish(Some(organization), || DELETED);
     let name = organizations::get(tx.reader(), organization)?.name;
     if name == SANDBOX && app.settings.seed {
         create_keys_and_domain(tx, app, organization)?;
     }
-    apply_file(tx, app, Some(&name))
+    apply_file(tx, app, Some(&name))?;
+    update_zone(tx, &app.zone)
 }
 
 /// Deletes all data of the server and creates the seed data again.
@@ -91,13 +88,13 @@ pub(crate) fn reset_server(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiErr
     tx.after_commit(move || {
         context.clock.restart();
         context.requests.clear(None);
-        context.zone.clear();
     });
     tx.publish(None, || DELETED);
     if app.settings.seed {
         create(tx, app)?;
     }
-    apply_file(tx, app, None)
+    apply_file(tx, app, None)?;
+    update_zone(tx, &app.zone)
 }
 
 /// Applies the seed file again, in which the start found no mistake.
@@ -110,7 +107,7 @@ fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(),
 }
 
 /// Creates the seeded domain: its records are published, and it is verified.
-fn seed_domain(tx: &mut Tx<'_>, app: &App, organization: i64) -> Result<(), ApiError> {
+fn seed_domain(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
     let key = SigningKey::from_pkcs8(SANDBOX_KEY).map_err(ApiError::internal)?;
     let new = NewDomain {
         name: DOMAIN,
@@ -119,11 +116,11 @@ fn seed_domain(tx: &mut Tx<'_>, app: &App, organization: i64) -> Result<(), ApiE
         public_key: key.record(),
     };
     let mut domain = domains::insert(tx, organization, new)?;
-    verify_domain(tx, app, &mut domain)
+    verify_domain(tx, &mut domain)
 }
 
-/// Publishes the records of a domain in the built-in zone, and marks it as verified.
-fn verify_domain(tx: &mut Tx<'_>, app: &App, domain: &mut Domain) -> Result<(), ApiError> {
+/// Stores the records of a domain, and marks it as verified.
+fn verify_domain(tx: &Tx<'_>, domain: &mut Domain) -> Result<(), ApiError> {
     let flags = Flags {
         mx_verified: true,
         spf_verified: true,
@@ -132,7 +129,7 @@ fn verify_domain(tx: &mut Tx<'_>, app: &App, domain: &mut Domain) -> Result<(), 
         verified: true,
     };
     domains::set_flags(tx, domain, flags)?;
-    publish_records(tx, &app.zone, domain, &RecordKind::ALL)
+    publish_records(tx, domain, &RecordKind::ALL)
 }
 
 /// Inserts a key of each service, with all scopes.

@@ -248,7 +248,7 @@ mod tests {
     use super::super::SANDBOX_KEY;
     use super::super::SigningKey;
     use super::*;
-    use crate::mail::dns::{Data, Zone};
+    use crate::mail::dns::{Zone, testing};
     use crate::model::dns::RecordKind;
 
     async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
@@ -260,9 +260,7 @@ mod tests {
         Subject: Hello\r\n there\r\n\r\nHi  you \r\n\r\n";
 
     fn resolver(record: &str, name: &str) -> Resolver {
-        let zone = Arc::new(Zone::new());
-        zone.publish("d", RecordKind::Dkim, name, Data::Txt(record.to_owned()));
-        Resolver::new(zone, None)
+        Resolver::new(testing::zone(&[(RecordKind::Dkim, name, record)]), None)
     }
 
     fn signed() -> (Resolver, String) {
@@ -343,8 +341,7 @@ mod tests {
             Fa3bT3FY5OsU7ZbnKELq+eXdp1Q1Dw==\r\n";
         let key = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
         // The domain is not a reserved one, so a test server answers for its record.
-        let server =
-            crate::mail::dns::testing::serve("brisbane._domainkey.football.example.com", key).await;
+        let server = testing::serve("brisbane._domainkey.football.example.com", key).await;
         let resolver = Resolver::new(Arc::new(Zone::new()), Some(server));
         let message = format!("{ED25519_FIELD}{BODY}");
         assert_eq!(verify(&resolver, message.as_bytes(), 0).await, DkimVerdict::Pass);

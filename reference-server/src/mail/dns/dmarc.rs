@@ -83,25 +83,19 @@ async fn policy_of(resolver: &Resolver, domain: &str) -> Result<Option<Policy>, 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::zone::{Data, Zone};
+    use super::super::testing;
     use super::*;
     use crate::model::dns::RecordKind;
 
     #[tokio::test]
     async fn a_domain_of_the_same_organization_is_aligned_unless_the_policy_is_strict() {
         use DmarcVerdict::{Fail, None, Pass};
-        let zone = Arc::new(Zone::new());
-        for (name, text) in [
-            ("shop.test", "v=DMARC1; p=reject"),
-            ("strict.test", "v=DMARC1; p=none; aspf=s; adkim=s"),
-            ("own.shop.test", "v=DMARC1; p=none; psd=n"),
-            ("registry.test", "v=DMARC1; p=none; psd=y"),
-        ] {
-            let (name, text) = (format!("_dmarc.{name}"), Data::Txt(text.to_owned()));
-            zone.publish(&name, RecordKind::Dmarc, &name, text);
-        }
+        let zone = testing::zone(&[
+            (RecordKind::Dmarc, "_dmarc.shop.test", "v=DMARC1; p=reject"),
+            (RecordKind::Dmarc, "_dmarc.strict.test", "v=DMARC1; p=none; aspf=s; adkim=s"),
+            (RecordKind::Dmarc, "_dmarc.own.shop.test", "v=DMARC1; p=none; psd=n"),
+            (RecordKind::Dmarc, "_dmarc.registry.test", "v=DMARC1; p=none; psd=y"),
+        ]);
         let resolver = Resolver::new(zone, Option::None);
         for (author, spf, dkim, verdict) in [
             ("shop.test", Some("shop.test"), "", Pass),

@@ -8,7 +8,7 @@ use hickory_proto::rr::{Name, RData, RecordType};
 use hickory_resolver::net::NetError;
 use tokio::time::timeout;
 
-use super::zone::{Data, Zone, is_reserved};
+use super::zone::{Zone, is_reserved};
 use crate::net::name_servers::NameServers;
 
 /// Looks up names without a cache.
@@ -30,7 +30,9 @@ impl Resolver {
         Ok(records
             .into_iter()
             .filter_map(|data| match data {
-                Data::Txt(text) => Some(text),
+                RData::TXT(text) => {
+                    Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned())
+                }
                 _ => None,
             })
             .collect())
@@ -42,7 +44,7 @@ impl Resolver {
         Ok(records
             .into_iter()
             .filter_map(|data| match data {
-                Data::Mx { preference, exchange } => Some((preference, exchange)),
+                RData::MX(mx) => Some((mx.preference, without_dot(&mx.exchange.to_ascii()))),
                 _ => None,
             })
             .collect())
@@ -59,15 +61,15 @@ impl Resolver {
         Ok(records
             .into_iter()
             .filter_map(|data| match data {
-                Data::A(address) if like.is_ipv4() => Some(IpAddr::V4(address)),
-                Data::Aaaa(address) if like.is_ipv6() => Some(IpAddr::V6(address)),
+                RData::A(address) if like.is_ipv4() => Some(IpAddr::V4(address.0)),
+                RData::AAAA(address) if like.is_ipv6() => Some(IpAddr::V6(address.0)),
                 _ => None,
             })
             .collect())
     }
 
     /// Returns the records of a name; none if the name or the record does not exist.
-    async fn lookup(&self, name: &str, kind: RecordType) -> Result<Vec<Data>, LookupError> {
+    async fn lookup(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, LookupError> {
         if is_reserved(name) {
             return Ok(self.zone.lookup(name).unwrap_or_default());
         }
@@ -81,26 +83,11 @@ impl Resolver {
             Err(NetError::Timeout) => return Err(LookupError::TimedOut),
             Err(_) => return Err(LookupError::Failed),
         };
-        Ok(response.answers().iter().filter_map(|record| data(&record.data)).collect())
+        Ok(response.answers().iter().map(|record| record.data.clone()).collect())
     }
 }
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
-
-fn data(data: &RData) -> Option<Data> {
-    Some(match data {
-        RData::A(address) => Data::A(address.0),
-        RData::AAAA(address) => Data::Aaaa(address.0),
-        RData::MX(mx) => {
-            Data::Mx { preference: mx.preference, exchange: without_dot(&mx.exchange.to_ascii()) }
-        }
-        RData::TXT(text) => {
-            let joined: Vec<u8> = text.txt_data.concat();
-            Data::Txt(String::from_utf8_lossy(&joined).into_owned())
-        }
-        _ => return None,
-    })
-}
 
 fn without_dot(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_owned()
@@ -127,8 +114,7 @@ mod tests {
 
     use super::super::DnsServer;
     use super::*;
-    use crate::model::dns::INBOUND_HOST;
-    use crate::model::dns::RecordKind;
+    use crate::model::dns::{INBOUND_HOST, Record, RecordKind};
 
     #[tokio::test]
     async fn reserved_names_are_looked_up_in_the_zone() {
@@ -137,7 +123,8 @@ mod tests {
         let resolver = Resolver::new(Arc::clone(&zone), "127.0.0.1:1".parse().ok());
         for domain in ["a.test", "a.example", "a.invalid", "a.localhost"] {
             assert_eq!(resolver.txt(domain).await, Ok(vec![]));
-            zone.publish("d", RecordKind::Spf, domain, Data::Txt(domain.into()));
+            let spf = Record::new(RecordKind::Spf, domain.to_owned(), domain.to_owned(), None);
+            zone.set(&[spf]);
             assert_eq!(resolver.txt(domain).await, Ok(vec![domain.into()]));
         }
         let like = Ipv4Addr::UNSPECIFIED.into();

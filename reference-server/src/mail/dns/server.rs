@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::rdata::{A, AAAA, MX, NS, SOA, TXT};
+use hickory_proto::rr::rdata::{NS, SOA};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::zone::{Data, RESERVED, Zone};
+use super::zone::{RESERVED, Zone, absolute};
 
 /// A running name server. It stops when it is dropped.
 pub(crate) struct DnsServer {
@@ -178,25 +178,16 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     if at_apex && is_wanted(RecordType::NS) {
         response.add_answer(Record::from_rdata(name.clone(), 0, RData::NS(NS(name_server()))));
     }
-    for data in found.iter().flatten().filter_map(rdata) {
+    for data in found.iter().flatten() {
         if is_wanted(data.record_type()) {
             // Repeat the name as queried: some clients compare its case.
-            response.add_answer(Record::from_rdata(name.clone(), 0, data));
+            response.add_answer(Record::from_rdata(name.clone(), 0, data.clone()));
         }
     }
     if response.answers.is_empty() {
         response.add_authority(soa(apex));
     }
     if found.is_some() { ResponseCode::NoError } else { ResponseCode::NXDomain }
-}
-
-fn rdata(data: &Data) -> Option<RData> {
-    Some(match data {
-        Data::A(address) => RData::A(A(*address)),
-        Data::Aaaa(address) => RData::AAAA(AAAA(*address)),
-        Data::Mx { preference, exchange } => RData::MX(MX::new(*preference, absolute(exchange)?)),
-        Data::Txt(text) => RData::TXT(TXT::from_bytes(text.as_bytes().chunks(255).collect())),
-    })
 }
 
 /// A negative TTL of zero: the record may be published at any moment.
@@ -208,12 +199,6 @@ fn soa(apex: &str) -> Record {
 
 fn name_server() -> Name {
     absolute("ns.localhost").unwrap_or_default()
-}
-
-fn absolute(name: &str) -> Option<Name> {
-    let mut name = Name::from_ascii(name).ok()?;
-    name.set_fqdn(true);
-    Some(name)
 }
 
 /// Responds to a malformed packet, if its id can be read.
@@ -229,24 +214,20 @@ fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing;
     use super::*;
     use crate::model::dns::RecordKind;
 
     fn zone() -> Arc<Zone> {
-        let zone = Zone::new();
-        zone.publish("d", RecordKind::Spf, "a.test", Data::Txt("v=spf1 -all".into()));
-        let mx = |n, host: &str| Data::Mx { preference: n, exchange: host.into() };
-        zone.publish("d", RecordKind::Mx, "a.test", mx(10, "inbound.sandbox.localhost"));
-        zone.publish("d", RecordKind::Dkim, "s1._domainkey.a.test", Data::Txt("k".repeat(400)));
-        for n in 0..10 {
-            zone.publish(
-                "d",
-                RecordKind::Spf,
-                "big.test",
-                Data::Txt(format!("{n}{}", "x".repeat(200))),
-            );
-        }
-        Arc::new(zone)
+        let (long, big) = ("k".repeat(400), "x".repeat(200));
+        let big: Vec<_> = (0..10).map(|n| format!("{n}{big}")).collect();
+        let mut records = vec![
+            (RecordKind::Spf, "a.test", "v=spf1 -all"),
+            (RecordKind::Mx, "a.test", "inbound.sandbox.localhost"),
+            (RecordKind::Dkim, "s1._domainkey.a.test", &long),
+        ];
+        records.extend(big.iter().map(|text| (RecordKind::Spf, "big.test", text.as_str())));
+        testing::zone(&records)
     }
 
     fn query(name: &str, kind: RecordType, edns: bool) -> Message {

@@ -288,21 +288,14 @@ fn is_within(address: IpAddr, network: IpAddr, prefix: Option<u32>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::Data;
-    use super::super::Zone;
+    use super::super::testing;
     use super::*;
     use crate::model::dns::RecordKind;
 
     fn resolver(policies: &[(&str, &str)]) -> Resolver {
-        let zone = Arc::new(Zone::new());
-        for (name, policy) in policies {
-            zone.publish(policy, RecordKind::Spf, name, Data::Txt((*policy).to_owned()));
-        }
-        let mx = Data::Mx { preference: 1, exchange: "mail.localhost".to_owned() };
-        zone.publish("mx", RecordKind::Mx, "a.test", mx);
-        Resolver::new(zone, None)
+        let policies = policies.iter().map(|(name, policy)| (RecordKind::Spf, *name, *policy));
+        let mx = (RecordKind::Mx, "a.test", "mail.localhost");
+        Resolver::new(testing::zone(&policies.chain([mx]).collect::<Vec<_>>()), None)
     }
 
     async fn evaluate_policies(policies: &[(&str, &str)], client: &str) -> SpfVerdict {
@@ -384,16 +377,11 @@ mod tests {
     #[tokio::test]
     async fn at_most_ten_exchangers_are_looked_up() {
         for (count, verdict) in [(10, SpfVerdict::Pass), (11, SpfVerdict::PermError)] {
-            let zone = Arc::new(Zone::new());
-            let policy = Data::Txt("v=spf1 mx:many.test -all".to_owned());
-            zone.publish("a", RecordKind::Spf, "a.test", policy);
-            let resolver = Resolver::new(Arc::clone(&zone), None);
-            for preference in 1..=count {
-                let exchange =
-                    if preference == 10 { "mail.localhost" } else { "nobody.test" }.to_owned();
-                let mx = Data::Mx { preference, exchange };
-                zone.publish(&format!("{preference}"), RecordKind::Mx, "many.test", mx);
-            }
+            let hosts: Vec<_> = (1..count).map(|n| format!("nobody{n}.test")).collect();
+            let mut records = vec![(RecordKind::Spf, "a.test", "v=spf1 mx:many.test -all")];
+            let hosts = hosts.iter().map(String::as_str).chain(["mail.localhost"]);
+            records.extend(hosts.map(|host| (RecordKind::Mx, "many.test", host)));
+            let resolver = Resolver::new(testing::zone(&records), None);
             let client = "127.0.0.1".parse().expect("an address");
             let verdict_found = evaluate(&resolver, client, "helo.test", "ada", "a.test").await;
             assert_eq!(verdict_found, verdict, "{count}");

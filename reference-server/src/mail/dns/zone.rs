@@ -1,10 +1,11 @@
 //! The built-in DNS zone for reserved names such as `*.test`, which no public zone
 //! contains.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock};
+
+use hickory_proto::rr::rdata::{MX, TXT};
+use hickory_proto::rr::{Name, RData};
 
 use crate::model::dns::{INBOUND_HOST, Record, RecordKind, spf_host};
 
@@ -18,145 +19,94 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| last.eq_ignore_ascii_case(reserved))
 }
 
-/// Data of a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Data {
-    Mx { preference: u16, exchange: String },
-    Txt(String),
-    A(Ipv4Addr),
-    Aaaa(Ipv6Addr),
-}
-
-impl From<&Record> for Data {
-    fn from(record: &Record) -> Self {
-        match record.kind {
-            RecordKind::Mx => Self::Mx {
-                preference: record.priority.unwrap_or_default(),
-                exchange: record.value.clone(),
-            },
-            RecordKind::Spf | RecordKind::Dkim | RecordKind::Dmarc => {
-                Self::Txt(record.value.clone())
-            }
-        }
-    }
-}
-
-/// Records published under the reserved names, in memory. The callers store the records
-/// and publish them again after a restart.
-pub(crate) struct Zone {
-    /// Keyed by the labels in reverse order, so that subdomains follow their parent.
-    names: RwLock<BTreeMap<String, Vec<Published>>>,
-}
-
-struct Published {
-    owner: String,
-    kind: Option<RecordKind>,
-    data: Data,
-}
+/// The records published under the reserved names, and that of the server itself. They are those of
+/// the table, each with its name in lower case and without the final dot.
+pub(crate) struct Zone(RwLock<Vec<(String, RData)>>);
 
 impl Zone {
-    /// Creates a zone that contains only the records of the server itself.
+    /// Creates a zone that contains only the record of the server itself.
     pub(crate) fn new() -> Self {
-        let zone = Self { names: RwLock::default() };
-        let senders = "v=spf1 ip4:127.0.0.0/8 ip6:::1 -all".to_owned();
-        zone.insert("", None, &spf_host(INBOUND_HOST), Data::Txt(senders));
-        zone
+        Self(RwLock::new(vec![own()]))
     }
 
-    /// Publishes a record for `owner`, a domain id. Two organizations may have the same
-    /// domain, and their records are independent of each other.
-    pub(crate) fn publish(&self, owner: &str, kind: RecordKind, name: &str, data: Data) {
-        self.insert(owner, Some(kind), name, data);
-    }
-
-    /// Withdraws the owner's records of this kind, or all of its records.
-    pub(crate) fn withdraw(&self, owner: &str, kind: Option<RecordKind>) {
-        self.write().retain(|_, published| {
-            published.retain(|p| {
-                p.kind.is_none() || p.owner != owner || (kind.is_some() && p.kind != kind)
-            });
-            !published.is_empty()
-        });
-    }
-
-    /// Withdraws all published records.
-    pub(crate) fn clear(&self) {
-        self.write().retain(|_, published| {
-            published.retain(|p| p.kind.is_none());
-            !published.is_empty()
-        });
+    /// Replaces the published records.
+    pub(crate) fn set(&self, published: &[Record]) {
+        let published =
+            published.iter().filter_map(|record| Some((normal(&record.name), rdata(record)?)));
+        let records = [own()].into_iter().chain(published).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
 
     /// Returns all records of a name without duplicates, or `None` if the name does not
     /// exist.
-    pub(crate) fn lookup(&self, name: &str) -> Option<Vec<Data>> {
-        let key = key(name);
-        let names = self.read();
-        let mut data: Vec<Data> = Vec::new();
-        let mut exists = RESERVED.contains(&key.as_str());
-        if let Some(published) = names.get(&key) {
-            exists = true;
-            for p in published {
-                if !data.contains(&p.data) {
-                    data.push(p.data.clone());
-                }
+    pub(crate) fn lookup(&self, name: &str) -> Option<Vec<RData>> {
+        let name = normal(name);
+        let records = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<RData> = Vec::new();
+        for (_, data) in records.iter().filter(|(owner, _)| *owner == name) {
+            if !found.contains(data) {
+                found.push(data.clone());
             }
         }
+        let below = format!(".{name}");
         // RFC 6761: every name under localhost resolves to the loopback addresses.
-        if key == "localhost" || key.starts_with("localhost.") {
-            exists = true;
-            data.push(Data::A(Ipv4Addr::LOCALHOST));
-            data.push(Data::Aaaa(Ipv6Addr::LOCALHOST));
+        if name == "localhost" || name.ends_with(".localhost") {
+            found.push(RData::A(Ipv4Addr::LOCALHOST.into()));
+            found.push(RData::AAAA(Ipv6Addr::LOCALHOST.into()));
         }
         // A name without records exists if it has subdomains.
-        let below = format!("{key}.");
-        exists = exists
-            || names.range(below.clone()..).next().is_some_and(|(k, _)| k.starts_with(&below));
-        exists.then_some(data)
-    }
-
-    fn insert(&self, owner: &str, kind: Option<RecordKind>, name: &str, data: Data) {
-        let published = Published { owner: owner.to_owned(), kind, data };
-        match self.write().entry(key(name)) {
-            Entry::Vacant(entry) => {
-                entry.insert(vec![published]);
-            }
-            Entry::Occupied(mut entry) => {
-                let entries = entry.get_mut();
-                if !entries.iter().any(|p| p.owner == owner && p.data == published.data) {
-                    entries.push(published);
-                }
-            }
-        }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Vec<Published>>> {
-        self.names.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Vec<Published>>> {
-        self.names.write().unwrap_or_else(PoisonError::into_inner)
+        let exists = !found.is_empty()
+            || RESERVED.contains(&name.as_str())
+            || records.iter().any(|(owner, _)| owner.ends_with(&below));
+        exists.then_some(found)
     }
 }
 
-fn key(name: &str) -> String {
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.rsplit('.').collect::<Vec<_>>().join(".")
+/// The policy of the addresses that the server sends from.
+fn own() -> (String, RData) {
+    let senders = "v=spf1 ip4:127.0.0.0/8 ip6:::1 -all".to_owned();
+    (spf_host(INBOUND_HOST), RData::TXT(TXT::new(vec![senders])))
+}
+
+fn rdata(record: &Record) -> Option<RData> {
+    Some(match record.kind {
+        RecordKind::Mx => {
+            let exchange = absolute(&record.value)?;
+            RData::MX(MX::new(record.priority.unwrap_or_default(), exchange))
+        }
+        RecordKind::Spf | RecordKind::Dkim | RecordKind::Dmarc => {
+            RData::TXT(TXT::from_bytes(record.value.as_bytes().chunks(255).collect()))
+        }
+    })
+}
+
+pub(super) fn absolute(name: &str) -> Option<Name> {
+    let mut name = Name::from_ascii(name).ok()?;
+    name.set_fqdn(true);
+    Some(name)
+}
+
+fn normal(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn txt(text: &str) -> Data {
-        Data::Txt(text.to_owned())
+    fn txt(text: &str) -> RData {
+        RData::TXT(TXT::new(vec![text.to_owned()]))
+    }
+
+    fn record(kind: RecordKind, name: &str, value: &str) -> Record {
+        Record::new(kind, name.to_owned(), value.to_owned(), None)
     }
 
     #[test]
     fn lookup_ignores_case_and_finds_empty_non_terminals() {
         let zone = Zone::new();
         assert_eq!(zone.lookup("a.test"), None);
-        zone.publish("d1", RecordKind::Dkim, "s1._domainkey.A.Test", txt("key"));
+        zone.set(&[record(RecordKind::Dkim, "s1._domainkey.A.Test", "key")]);
         assert_eq!(zone.lookup("S1._DomainKey.a.TEST."), Some(vec![txt("key")]));
         assert_eq!(zone.lookup("_domainkey.a.test"), Some(vec![]));
         assert_eq!(zone.lookup("a.test"), Some(vec![]));
@@ -166,31 +116,26 @@ mod tests {
     }
 
     #[test]
-    fn withdraw_removes_only_the_owners_records() {
+    fn the_same_record_of_two_owners_is_there_once() {
         let zone = Zone::new();
-        for owner in ["d1", "d2"] {
-            zone.publish(owner, RecordKind::Spf, "a.test", txt("v=spf1 -all"));
-            zone.publish(owner, RecordKind::Dmarc, "_dmarc.a.test", txt(owner));
-        }
-        assert_eq!(zone.lookup("a.test"), Some(vec![txt("v=spf1 -all")]));
-        zone.withdraw("d1", Some(RecordKind::Spf));
+        let spf = record(RecordKind::Spf, "a.test", "v=spf1 -all");
+        let dmarc = |value| record(RecordKind::Dmarc, "_dmarc.a.test", value);
+        zone.set(&[spf.clone(), spf, dmarc("d1"), dmarc("d2")]);
         assert_eq!(zone.lookup("a.test"), Some(vec![txt("v=spf1 -all")]));
         assert_eq!(zone.lookup("_dmarc.a.test"), Some(vec![txt("d1"), txt("d2")]));
-        zone.withdraw("d1", None);
-        assert_eq!(zone.lookup("_dmarc.a.test"), Some(vec![txt("d2")]));
-        zone.clear();
+        zone.set(&[]);
         assert_eq!(zone.lookup("a.test"), None);
     }
 
     #[test]
-    fn the_servers_own_records_cannot_be_withdrawn() {
+    fn the_servers_own_records_stay() {
         let zone = Zone::new();
-        zone.clear();
-        zone.withdraw("", None);
+        zone.set(&[]);
         let senders = txt("v=spf1 ip4:127.0.0.0/8 ip6:::1 -all");
         let found = zone.lookup("spf.inbound.sandbox.localhost").expect("records");
         assert!(found.contains(&senders), "{found:?}");
-        let loopback = [Data::A(Ipv4Addr::LOCALHOST), Data::Aaaa(Ipv6Addr::LOCALHOST)];
+        let loopback =
+            [RData::A(Ipv4Addr::LOCALHOST.into()), RData::AAAA(Ipv6Addr::LOCALHOST.into())];
         assert_eq!(zone.lookup(INBOUND_HOST).as_deref(), Some(&loopback[..]));
     }
 

@@ -147,7 +147,7 @@ impl Seeding<'_, '_> {
             Err(_) => insert_domain(self.tx, self.app, self.organization, &name)?,
         };
         if verified && !domain.flags.verified {
-            verify_domain(self.tx, self.app, &mut domain)?;
+            verify_domain(self.tx, &mut domain)?;
         }
         Ok(())
     }
