@@ -7,7 +7,7 @@ set -eu
 {
 name=svc-@VERSION@-x86_64-linux
 release=${RELEASE:-https://github.com/svc-tools/svc/releases/download/v@VERSION@}
-if [ "$(id -u)" = 0 ]; then prefix=${PREFIX:-/usr/local}; else prefix=${PREFIX:-$HOME/.local}; fi
+if [ "$(id -u)" = 0 ]; then prefix=${PREFIX:-/usr/local}; else prefix=${PREFIX:-${HOME:?set HOME or PREFIX}/.local}; fi
 
 fail() {
     echo "install.sh: $1" >&2
@@ -25,7 +25,7 @@ fetch() {
         elif command -v wget >/dev/null; then
             wget -q -O "$1" "$release/$1"
         else
-            fail "install curl or wget"
+            fail "install curl or wget, or download the files and set RELEASE to their folder"
         fi
         ;;
     *) cp "$release/$1" "$1" ;;
@@ -33,6 +33,7 @@ fetch() {
 }
 
 case $release in http*://* | /*) ;; *) release=$PWD/$release ;; esac
+case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -41,10 +42,10 @@ fetch "$name.tar.gz"
 grep " $name.tar.gz\$" SHA256SUMS | sha256sum -c --status ||
     fail "$name.tar.gz does not have the sum in SHA256SUMS: nothing was installed"
 tar -xzf "$name.tar.gz"
-mkdir -p "$prefix" || fail "cannot write to $prefix: set PREFIX"
-# A running svc keeps its file.
-rm -f "$prefix/bin/svc"
-cp -R "$name/bin" "$name/share" "$prefix" || fail "cannot write to $prefix: set PREFIX"
+mkdir -p "$prefix/bin" && [ -w "$prefix" ] || fail "cannot write to $prefix: set PREFIX"
+# A running svc keeps its file, and the old one stays until the new one is complete.
+cp -R "$name/share" "$prefix" && cp "$name/bin/svc" "$prefix/bin/svc.new" && mv -f "$prefix/bin/svc.new" "$prefix/bin/svc" ||
+    { rm -f "$prefix/bin/svc.new"; fail "cannot write to $prefix: set PREFIX"; }
 echo "installed $("$prefix/bin/svc" version) in $prefix/bin"
 case :$PATH: in
 *":$prefix/bin:"*) ;;

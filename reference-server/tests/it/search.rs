@@ -27,7 +27,7 @@ async fn sandbox() -> Sandbox {
     }
     let large = "x".repeat(2_000);
     let received = format!(
-        r#"{{"from":"Eve <eve@example.test>","to":"help@sandbox.test","subject":"Question","text":"Gr\u00f6\u00dfe? {large}"}}"#
+        r#"{{"from":"Eve <eve@example.test>","to":"help@sandbox.test","subject":"Question","text":"Gr\u00fc\u00dfe? {large}"}}"#
     );
     assert_eq!(sandbox.control("POST /_sandbox/inbound", &received).await.status, 202);
     sandbox.settle().await;
@@ -43,7 +43,7 @@ async fn messages_and_emails_are_found_by_any_part_of_them() {
         ("482913 invoice", "", ""),
         ("question eve", "Question", ""),
         // Its transfer encoding hides the text in the source.
-        ("gr%C3%B6%C3%9Fe?", "Question", ""),
+        ("gr%C3%BC%C3%9Fe?", "Question", ""),
         ("shop", "Welcome", "Invoice \u{dc}ber, Welcome"),
         ("msg_", "Question, Welcome", ""),
         // Only emails have names of recipients, tags, statuses and what did not arrive.
