@@ -29,7 +29,7 @@ export interface Messages {
   /** The newest message that fits, at once or when it arrives. The error tells what arrived instead. */
   wait(query?: MessageQuery & Timeout & { subject?: string | RegExp }): Promise<Mail>;
   /** The subjects of what arrived, the oldest first, once all that is due has happened. */
-  subjects(query?: MessageQuery & { subject?: string }): Promise<string[]>;
+  subjects(query?: MessageQuery & { subject?: string | RegExp }): Promise<string[]>;
 }
 
 export interface MessageQuery {
@@ -42,12 +42,17 @@ export interface MessageQuery {
 }
 
 export interface Timeout {
-  /** In milliseconds of real time; 4000 by default. */
+  /** In milliseconds of real time; 4000 by default, less than what vitest and jest give a test. */
   timeout?: number;
 }
 
 export interface Mail {
   id: string;
+  /** Of its email; null for a message that was received. */
+  emailId: string | null;
+  createdAt: string;
+  /** Of its email; null for a message that was received. */
+  tags: Record<string, string> | null;
   from: string;
   to: string[];
   cc: string[];
@@ -59,7 +64,8 @@ export interface Mail {
   html: string | null;
   headers: Record<string, string | string[]>;
   attachments: Attachment[];
-  links: { url: string; text: string | null }[];
+  /** `url` is where a link leads, and `tracked_url` the address in the message if clicks are tracked. */
+  links: { url: string; tracked_url: string | null; text: string | null }[];
   /** The first of `codes`. */
   code: string | undefined;
   /** The one-time codes, those with six digits first. */

@@ -17,29 +17,35 @@ const TIMEOUT = 4_000;
 const EMAIL_KEY = "mk_test_sandbox";
 const EXTRACTION_KEY = "sk_test_sandbox";
 
-exports.startSandbox = async () => {
+exports.startSandbox = fromCaller(async () => {
   const options = ["--addr", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--in-memory", "--until-stdin-closes"];
   // Of the variables of `serve`, only those that a whole test run may be started with.
   const isKept = ([name]) => !/^SVC_SANDBOX_(?!SEED$|SET$)/.test(name);
-  const child = spawn(findBinary(), ["--quiet", "sandbox", "serve", ...options], {
+  const binary = findBinary();
+  const child = spawn(binary, ["--quiet", "sandbox", "serve", ...options], {
     env: Object.fromEntries(Object.entries(process.env).filter(isKept)),
   });
   let log = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (log += text));
   const ended = once(child, "close");
-  const [ready] = await Promise.race([once(createInterface(child.stdout), "line"), ended]).catch((cause) => {
+  const [ready, signal] = await Promise.race([once(createInterface(child.stdout), "line"), ended]).catch((cause) => {
     throw new Error(`the sandbox did not start: ${cause.message}; set SVC to the path of svc`, { cause });
   });
-  if (typeof ready !== "string") throw new Error(`the sandbox did not start: ${log.trim()}`);
+  if (typeof ready !== "string") {
+    const problem = problemOf(log.trim()) || `${binary} exited with ${signal ?? ready}`;
+    throw new Error(`the sandbox did not start: ${problem}`);
+  }
+  if (!ready.startsWith("{")) throw new Error(`the sandbox did not start: ${binary} is not svc, it printed ${ready}`);
   child.stderr.removeAllListeners("data").on("data", (text) => process.stderr.write(text));
   // A sandbox that is not stopped does not keep the process running, and ends with it.
   [child, child.stdin, child.stdout, child.stderr].forEach((handle) => handle.unref());
   return new Sandbox(child, ended, JSON.parse(ready));
-};
+});
 
 class Sandbox {
   #child;
   #ended;
+  #isStopped = false;
   #receivers = [];
 
   constructor(child, ended, { http, smtp }) {
@@ -64,31 +70,34 @@ class Sandbox {
       SVC_SANDBOX_URL: http,
     };
     this.messages = {
-      wait: (query) => this.#wait(query),
-      subjects: async (query) => {
+      wait: fromCaller((wanted) => this.#wait(wanted)),
+      subjects: fromCaller(async (wanted) => {
+        const { query, subject } = parts(wanted);
         await this.settle();
-        return (await this.#list(query)).map(({ subject }) => subject).reverse();
-      },
+        const subjects = (await this.#list(query)).map((message) => message.subject);
+        return subjects.filter((text) => fits(text, subject)).reverse();
+      }),
     };
     this.clock = {
-      advance: async (duration) => void (await this.#call("POST", "/_sandbox/clock", { advance: duration })),
+      advance: fromCaller(async (duration) => void (await this.#call("POST", "/_sandbox/clock", { advance: duration }))),
     };
   }
 
-  async settle() {
-    await this.#call("POST", "/_sandbox/settle", {});
-  }
+  settle = fromCaller(async () => void (await this.#call("POST", "/_sandbox/settle", {})));
 
-  async fault(operation, { retryAfter, headers, ...fault }) {
+  fault = fromCaller(async (operation, options) => {
+    if (!options) throw new TypeError(`fault(${inspect(operation)}) needs what is to happen, such as { status: 429 }`);
+    let { retryAfter, headers, ...fault } = options;
     if (retryAfter !== undefined) headers = { ...headers, "retry-after": String(retryAfter) };
     const { id } = await this.#call("POST", "/_sandbox/faults", { operation, headers, ...fault });
     const path = `/_sandbox/faults/${id}`;
     const remove = async () => void (await this.#call("DELETE", path));
     const hits = async () => (await this.#call("GET", path)).hits.length;
     return { hits, remove, [Symbol.asyncDispose]: remove };
-  }
+  });
 
-  async webhook(events, { url } = {}) {
+  webhook = fromCaller(async (events, { url } = {}) => {
+    if (!Array.isArray(events)) throw new TypeError('webhook needs a list of events, such as ["email.bounced"]');
     const isExtraction = events.some((event) => event.startsWith("extraction."));
     const [path, key] = isExtraction ? ["/v1/webhooks", EXTRACTION_KEY] : ["/api/v1/webhooks", EMAIL_KEY];
     const subscribe = async (url) => {
@@ -96,15 +105,17 @@ class Sandbox {
       return webhook.signingSecret ?? webhook.secret;
     };
     if (url !== undefined) return { url, secret: await subscribe(String(url)) };
-    const receiver = new Receiver();
+    const receiver = new Receiver(events);
     this.#receivers.push(receiver);
     return receiver.start(subscribe);
-  }
+  });
 
   async stop() {
+    this.#isStopped = true;
     this.#receivers.forEach((receiver) => receiver.stop());
-    this.#child.ref();
-    this.#child.stdin.destroy();
+    const { stdin, stdout, stderr } = this.#child;
+    [this.#child, stdout, stderr].forEach((handle) => handle.ref());
+    stdin.destroy();
     await this.#ended;
   }
 
@@ -113,7 +124,7 @@ class Sandbox {
   }
 
   async #wait(wanted = {}) {
-    const { timeout = TIMEOUT, subject = "", ...query } = wanted;
+    const { query, subject, timeout } = parts(wanted);
     const end = Date.now() + timeout;
     for (let after; ; ) {
       const found = await this.#list({ ...query, after });
@@ -122,10 +133,31 @@ class Sandbox {
       after = found[0]?.id ?? after;
       const left = `${Math.max(end - Date.now(), 0)}ms`;
       const next = `/_sandbox/messages/wait?${parameters({ ...query, after, timeout: left })}`;
-      await this.#call("GET", next).catch((error) => {
-        throw new Error(`no message fits ${inspect(wanted)}: ${error.message}`, { cause: error });
+      await this.#call("GET", next).catch(async ({ message }) => {
+        throw new Error(`no message fits ${inspect(wanted)}: ${message}${await this.#missing().catch(() => "")}`);
       });
     }
+  }
+
+  /** The newest of what the application sent and no mailbox got. */
+  async #missing() {
+    const lists = ["requests", "emails"].map((list) => this.#call("GET", `/_sandbox/${list}`));
+    const [requests, emails] = await Promise.all(lists);
+    const refused = requests.data
+      .filter(({ method, status }) => method === "POST" && status >= 400)
+      .map(({ operation, status, responseBody }) => {
+        const [, code = ""] = /"code":"(\w+)"/.exec(responseBody?.text) ?? [];
+        return `${operation} ${status} ${code}`.trim();
+      });
+    const undelivered = emails.data
+      .filter(({ status }) => /^(queued|bounced|failed|cancel)/.test(status))
+      .map(({ subject, to, status, scheduledAt }) => {
+        const what = status === "queued" && scheduledAt ? `scheduled for ${scheduledAt}` : status;
+        return `${inspect(subject)} to ${to.join(", ")} (${what})`;
+      });
+    return Object.entries({ refused, "not delivered": undelivered })
+      .map(([what, list]) => (list.length ? `; ${what}: ${[...new Set(list)].slice(0, 3).join(", ")}` : ""))
+      .join("");
   }
 
   /** All that fit, the newest first. */
@@ -142,7 +174,7 @@ class Sandbox {
 
   #mail(message) {
     const attachments = message.attachments.map((attachment, index) => {
-      const fetchIt = () => fetch(`${this.url}/_sandbox/messages/${message.id}/attachments/${index + 1}`);
+      const fetchIt = () => this.#fetch(`/_sandbox/messages/${message.id}/attachments/${index + 1}`);
       return {
         ...attachment,
         bytes: async () => new Uint8Array(await (await fetchIt()).arrayBuffer()),
@@ -153,13 +185,14 @@ class Sandbox {
       const link = message.links.find((link) => fits(link.text ?? link.url, text));
       if (link) return new URL(link.url);
       const links = message.links.map(({ text, url }) => (text ? `${inspect(text)} ${url}` : url));
-      throw new Error(`no link fits ${inspect(text)} in ${inspect(message.subject)}, which has ${these(links)}`);
+      const has = links.join(", ") || "no links";
+      throw new Error(`no link fits ${inspect(text)} in ${inspect(message.subject)}, which has ${has}`);
     };
     return { ...message, attachments, code: message.codes[0], link };
   }
 
   async #call(method, path, body, key = EMAIL_KEY) {
-    const response = await fetch(this.url + path, {
+    const response = await this.#fetch(path, {
       method,
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -168,11 +201,21 @@ class Sandbox {
     if (response.ok) return text && JSON.parse(text);
     throw new Error(JSON.parse(text).error.message);
   }
+
+  #fetch(path, options) {
+    return fetch(this.url + path, options).catch(({ cause, message }) => {
+      const { exitCode, signalCode } = this.#child;
+      if (this.#isStopped) throw new Error("the sandbox has ended (it was stopped)");
+      const how = signalCode ?? exitCode;
+      if (how !== null) throw new Error(`the sandbox has ended (${how})`);
+      throw new Error(`the sandbox does not answer (${cause?.message ?? message})`);
+    });
+  }
 }
 
 /** Receives the deliveries of one webhook, and keeps those that the service signed. */
 class Receiver {
-  #deliveries = [];
+  #events;
   #arrived = [];
   #arrivals = new EventEmitter();
   #secret;
@@ -180,12 +223,16 @@ class Receiver {
     this.#receive(request, response).catch(() => response.destroy());
   });
 
+  constructor(events) {
+    this.#events = events;
+  }
+
   async start(subscribe) {
     await once(this.#server.listen(0, "127.0.0.1"), "listening");
     this.#server.unref();
     const url = `http://127.0.0.1:${this.#server.address().port}/`;
     this.#secret = subscribe(url);
-    return { url, secret: await this.#secret, next: (event, options) => this.#next(event, options) };
+    return { url, secret: await this.#secret, next: fromCaller((event, options) => this.#next(event, options)) };
   }
 
   stop() {
@@ -198,40 +245,79 @@ class Receiver {
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     if (isGenuine(await this.#secret, request.headers, body)) {
-      const delivery = JSON.parse(body.toString());
-      this.#deliveries.push(delivery);
-      this.#arrived.push(delivery.event);
+      this.#arrived.push({ delivery: JSON.parse(body.toString()), isReturned: false });
       response.writeHead(204).end();
     } else {
-      this.#arrived.push("a request whose signature does not match");
+      this.#arrived.push({});
       response.writeHead(401).end();
     }
     this.#arrivals.emit("arrival");
   }
 
   async #next(event, { timeout = TIMEOUT } = {}) {
+    if (event !== undefined && !this.#events.includes(event)) {
+      throw new Error(`this hook does not get ${event}: it has subscribed to ${this.#events.join(", ")}`);
+    }
+    const isNext = ({ delivery, isReturned }) =>
+      delivery && !isReturned && (event === undefined || delivery.event === event);
     const expiry = new AbortController();
     const timer = setTimeout(() => expiry.abort(), timeout);
     try {
       for (;;) {
-        const index = this.#deliveries.findIndex((delivery) => event === undefined || delivery.event === event);
-        if (index >= 0) return this.#deliveries.splice(index, 1)[0];
+        const arrived = this.#arrived.find(isNext);
+        if (arrived) {
+          arrived.isReturned = true;
+          return arrived.delivery;
+        }
         await once(this.#arrivals, "arrival", { signal: expiry.signal });
       }
-    } catch (cause) {
-      const what = event ?? "delivery";
-      throw new Error(`no ${what} arrived within ${timeout}ms; since the start came ${these(this.#arrived)}`, { cause });
+    } catch {
+      const all = this.#arrived.map(({ delivery, isReturned }) => {
+        if (!delivery) return "a request whose signature does not match";
+        const { event, data } = delivery;
+        return `${event}${data.recipient ? ` for ${data.recipient}` : ""}${isReturned ? " (returned already)" : ""}`;
+      });
+      const came = all.length ? `since the start came ${all.join(", ")}` : "nothing came";
+      throw new Error(`no ${event ?? "delivery"} arrived within ${timeout}ms; ${came}`);
     } finally {
       clearTimeout(timer);
     }
   }
 }
 
+/** The errors of a function begin where it is called: in the test. */
+function fromCaller(run) {
+  return function called(...given) {
+    const here = {};
+    Error.captureStackTrace(here, called);
+    return run(...given).catch((error) => {
+      error.stack = `${error.name}: ${error.message}${here.stack.slice(here.stack.indexOf("\n"))}`;
+      throw error;
+    });
+  };
+}
+
+/** A filter that is undefined by mistake would let every message pass. */
+function parts(wanted = {}) {
+  for (const [name, value] of Object.entries(wanted)) {
+    if (value === undefined) throw new TypeError(`${name} is undefined: give it a value or leave it out`);
+  }
+  const { subject = "", timeout = TIMEOUT, ...query } = wanted;
+  return { query, subject, timeout };
+}
+
+/** What the last line of a log says, if it is an error of svc; else the log. */
+function problemOf(log) {
+  try {
+    return JSON.parse(log.split("\n").at(-1)).error.message;
+  } catch {
+    return log;
+  }
+}
+
 /** Whether a text contains a string, in any case, or matches a regular expression. */
 const fits = (text, wanted) =>
   typeof wanted === "string" ? text.toLowerCase().includes(wanted.toLowerCase()) : text.search(wanted) >= 0;
-
-const these = (list) => list.join(", ") || "nothing";
 
 const parameters = (query) =>
   new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined)).toString();

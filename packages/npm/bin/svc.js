@@ -23,6 +23,9 @@ for (const signal of signals) {
   // A terminal sends Ctrl-C to both.
   process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
 }
+// npm starts this below a shell, which a signal ends without passing it on.
+const parent = process.ppid;
+if (process.env.npm_command) setInterval(() => process.ppid === parent || child.kill(), 500).unref();
 child.on("exit", (code, signal) => {
   if (!signal) process.exit(code);
   signals.forEach((name) => process.removeAllListeners(name));

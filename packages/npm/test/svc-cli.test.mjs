@@ -26,6 +26,10 @@ async function start(t) {
   return { sandbox, send };
 }
 
+const isGone = async (url) => {
+  while (await fetch(url).then(() => true, () => false));
+};
+
 const anchor = (path, text) => `<a href="https://shop.test${path}">${text}</a>`;
 
 test("a message has its links, its code and its attachments", async (t) => {
@@ -42,6 +46,8 @@ test("a message has its links, its code and its attachments", async (t) => {
   assert.equal(mail.link(/now$/).pathname, "/in");
   assert.equal(mail.link().pathname, "/help");
   assert.throws(() => mail.link("Delete"), /no link fits 'Delete' in 'Please sign in', which has 'Help' https:/);
+  const bare = await sandbox.messages.wait({ subject: "hello" });
+  assert.throws(() => bare.link("Confirm"), /no link fits 'Confirm' in 'Hello', which has no links/);
   assert.equal(mail.code, "482913");
   assert.equal(mail.attachments[0].filename, "a.txt");
   assert.equal(await mail.attachments[0].text(), "Grüße");
@@ -57,8 +63,43 @@ test("a wait is for what arrives later, and tells what arrived instead", async (
   await assert.rejects(sandbox.messages.wait({ to, subject: /other/, timeout: 0 }), (error) => {
     assert.match(error.message, /^no message fits \{ to: 'ada@example.test', subject: \/other\/, timeout: 0 \}/);
     assert.match(error.message, /the mailbox has "much later" to ada@example.test .*, "Hello" to/);
+    // It points into this file, at the wait.
+    assert.match(error.stack.split("\n").find((line) => /^ +at /.test(line)), /svc-cli\.test\.mjs/);
+    assert.equal(error.cause, undefined);
     return true;
   });
+});
+
+test("a wait tells what no mailbox got", async (t) => {
+  const { sandbox, send } = await start(t);
+  await send({ from: "shop@other.test" });
+  await send({ to: "bounced@example.test" });
+  await send({ scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
+  await sandbox.settle();
+  await assert.rejects(sandbox.messages.wait({ to, timeout: 0 }), ({ message }) => {
+    assert.match(message, /; refused: emails.send 403 domain_not_verified; not delivered: /);
+    assert.match(message, /: 'Hello' to ada@example.test \(scheduled for .*\), 'Hello' to bounced@example.test \(bounced\)$/);
+    return true;
+  });
+});
+
+test("what JavaScript lets pass is refused, and a subject may be a regular expression", async (t) => {
+  const { sandbox, send } = await start(t);
+  await send();
+  await send({ subject: "Other" });
+  assert.deepEqual(await sandbox.messages.subjects({ to, subject: /^hel/i }), ["Hello"]);
+  assert.deepEqual(await sandbox.messages.subjects({ subject: "OTHER" }), ["Other"]);
+  const forgotten = /^TypeError: to is undefined: give it a value/;
+  await assert.rejects(sandbox.messages.wait({ to: undefined }), forgotten);
+  await assert.rejects(sandbox.messages.subjects({ to: undefined }), forgotten);
+  await assert.rejects(sandbox.webhook("email.bounced"), /^TypeError: webhook needs a list of events/);
+  await assert.rejects(sandbox.fault("emails.send"), /^TypeError: fault\('emails.send'\) needs what is to happen/);
+});
+
+test("after its end, a sandbox says so", async (t) => {
+  const { sandbox } = await start(t);
+  await sandbox.stop();
+  await assert.rejects(sandbox.messages.wait({ to }), /: the sandbox has ended \(it was stopped\)$/);
 });
 
 test("a list has more than one page, the oldest first", async (t) => {
@@ -90,9 +131,13 @@ test("a hook verifies, and keeps what is not asked for yet", async (t) => {
   assert.deepEqual((await extraction.next("extraction.completed")).data, { total: 12 });
 
   await assert.rejects(hook.next("email.opened", { timeout: 0 }), (error) => {
-    assert.match(error.message, /^no email.opened arrived .* came email.sent, email.bounced, a request whose signature/);
+    assert.match(error.message, /^no email.opened arrived .*; since the start came email.sent for bounced@example.test/);
+    assert.match(error.message, /, email.bounced for bounced@example.test \(returned already\), a request whose signature/);
     return true;
   });
+  await assert.rejects(hook.next("email.failed"), /does not get email.failed: .* to email.sent, email.bounced, email.opened$/);
+  const idle = await sandbox.webhook(["email.failed"]);
+  await assert.rejects(idle.next(undefined, { timeout: 0 }), /^Error: no delivery arrived within 0ms; nothing came$/);
 });
 
 test("a fault affects requests until it is removed", async (t) => {
@@ -122,12 +167,20 @@ test("the settings of the machine's own sandbox have no effect, and problems are
   assert.equal((await send()).status, 202);
 
   process.env.SVC_SANDBOX_SEED = "no-such.toml";
-  await assert.rejects(startSandbox(), /the sandbox did not start: .*no-such.toml/);
+  await assert.rejects(startSandbox(), /the sandbox did not start: [^{]*no-such.toml[^}]*$/);
   delete process.env.SVC_SANDBOX_SEED;
   process.env.SVC = "/no/such/svc";
   await assert.rejects(startSandbox(), /the sandbox did not start: spawn .* set SVC to the path/);
+  process.env.SVC = "false";
+  await assert.rejects(startSandbox(), /the sandbox did not start: false exited with 1$/);
+  process.env.SVC = "echo";
+  await assert.rejects(startSandbox(), /the sandbox did not start: echo is not svc/);
   process.env.SVC = "";
   await assert.rejects(startSandbox(), /the package svc-cli-.* is not installed: .* set SVC to the path/);
+  const { arch } = process;
+  t.after(() => Object.defineProperty(process, "arch", { value: arch }));
+  Object.defineProperty(process, "arch", { value: "mips" });
+  await assert.rejects(startSandbox(), /there is no package for .*-mips: set SVC/);
 });
 
 test("the environment is that of `svc sandbox exec`", async (t) => {
@@ -143,9 +196,6 @@ test("the environment is that of `svc sandbox exec`", async (t) => {
 
 test("a sandbox ends with its process, even if that is killed", async () => {
   const script = 'import("svc-cli").then(({ startSandbox }) => startSandbox()).then((sb) => console.log(sb.url))';
-  const isGone = async (url) => {
-    while (await fetch(url).then(() => true, () => false));
-  };
   // The first process keeps itself running, the second one ends with its script.
   for (const ending of ["; setInterval(() => {}, 1000)", ""]) {
     const child = spawn(process.execPath, ["-e", script + ending], { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
@@ -171,6 +221,13 @@ test("the launcher passes arguments, streams, exit codes and signals", async () 
   await once(waiting.stdout, "data");
   waiting.kill("SIGTERM");
   assert.deepEqual(await once(waiting, "exit"), [9, null]);
+
+  // As npm starts it: below a shell, which does not pass signals on.
+  const serve = '"$0" --quiet sandbox serve --addr 127.0.0.1:0 --in-memory; exit';
+  const shell = spawn("sh", ["-c", serve, launcher], { env: { ...process.env, npm_command: "exec" } });
+  const [line] = await once(createInterface(shell.stdout), "line");
+  shell.kill("SIGTERM");
+  await isGone(JSON.parse(line).http);
 
   const { status: none, stderr: problem } = spawnSync(launcher, { encoding: "utf8", env: { ...process.env, SVC: "" } });
   assert.equal(none, 1);
