@@ -84,6 +84,10 @@ fn has_placeholder(email: &Email) -> bool {
 
 fn meant(name: &str) -> Option<&'static str> {
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
+    // Other services' names of the time: without it, the email would go out at once.
+    if ["sendat", "deliverat"].contains(&letters(name).as_str()) {
+        return Some("scheduledAt");
+    }
     let known = FIELDS.map(letters);
     let similar = nearest(&letters(name), known.iter().map(String::as_str))?;
     FIELDS.into_iter().find(|field| letters(field) == similar)
@@ -108,6 +112,8 @@ mod tests {
             ("scheduled_at", "scheduledAt"),
             ("ScheduledAt", "scheduledAt"),
             ("shceduledAt", "scheduledAt"),
+            ("sendAt", "scheduledAt"),
+            ("deliver_at", "scheduledAt"),
             ("attachment", "attachments"),
             ("template", "templateId"),
             ("template-id", "templateId"),
