@@ -374,7 +374,7 @@ def _svc() -> str:
         files = metadata.files("svc-cli") or []
     except metadata.PackageNotFoundError:
         files = []
-    installed = [os.fspath(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
+    installed = [str(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
     for program in [*installed, "svc"]:
         found = shutil.which(program)
         if found:
