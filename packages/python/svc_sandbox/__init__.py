@@ -6,22 +6,27 @@ Under pytest, the fixture `svc_sandbox` is one. Elsewhere: `with Sandbox() as sa
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import metadata
-from os import environ, fspath
 from typing import Any, Literal
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
+from weakref import WeakSet
 
 __all__ = ["Attachment", "Clock", "Fault", "Link", "Message", "Messages", "Sandbox", "SandboxError", "Webhook"]
 
 
 class SandboxError(AssertionError):
     """What the sandbox refused, or what did not happen in it."""
+
+    #: The status of the response, if there is one.
+    status: int | None = None
 
 
 class Sandbox:
@@ -34,8 +39,9 @@ class Sandbox:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Settings of another sandbox are not for this one.
-            env={name: value for name, value in environ.items() if not name.startswith("SVC_")},
+            env={name: value for name, value in os.environ.items() if not name.startswith("SVC_")},
         )
+        _OPEN.add(self)
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
@@ -71,19 +77,23 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Sandbox {self.url}>"
+
     def close(self) -> None:
         with self._process:
             self._process.kill()
 
-    def webhook(self, url: str, events: list[str]) -> Webhook:
+    def webhook(self, url: str, events: Sequence[str]) -> Webhook:
         """Subscribes `url` to events of one of the services."""
+        __tracebackhide__ = True
         extraction = any(event.startswith("extraction.") for event in events)
         path, key, secret = (
             ("/v1/webhooks", "EXTRACTION_KEY", "secret")
             if extraction
             else ("/api/v1/webhooks", "EMAIL_KEY", "signingSecret")
         )
-        webhook = self.call("POST", path, {"url": url, "events": events}, key=self.env[key])
+        webhook = self.call("POST", path, {"url": url, "events": list(events)}, key=self.env[key])
         return Webhook(webhook["id"], webhook[secret])
 
     def fault(
@@ -100,6 +110,7 @@ class Sandbox:
 
         As a context manager, it ends with the block.
         """
+        __tracebackhide__ = True
         fault = {
             "operation": operation,
             "status": status,
@@ -109,7 +120,7 @@ class Sandbox:
             "times": times,
         }
         given = {name: value for name, value in fault.items() if value is not None}
-        return Fault(self, self.call("POST", "/_sandbox/faults", given)["id"])
+        return Fault(self, operation, self.call("POST", "/_sandbox/faults", given)["id"])
 
     def settle(self) -> None:
         """Returns when all that is due has happened: mail, events and deliveries."""
@@ -135,12 +146,10 @@ class Sandbox:
                 return bytes(response.read())
         except HTTPError as error:
             with error:
-                text = error.read().decode(errors="replace")
-        try:
-            text = json.loads(text)["error"]["message"]
-        except (ValueError, LookupError, TypeError):
-            pass
-        raise SandboxError(f"{method} {path.partition('?')[0]}: {text}")
+                message = _message_of_error(error.read().decode(errors="replace"))
+                failure = SandboxError(f"{method} {path.partition('?')[0]}: {message}")
+                failure.status = error.code
+        raise failure
 
 
 class Messages:
@@ -152,23 +161,34 @@ class Messages:
     def wait(self, *, to: str | None = None, subject: str | None = None, timeout: float = 10) -> Message:
         """The first message to `to` with `subject` in its subject, now or within `timeout` seconds.
 
-        The error names what has arrived instead.
+        The error names what has arrived instead, and why mail has not.
         """
         __tracebackhide__ = True
         query = _query(to=to, subject=subject, timeout=_milliseconds(timeout))
-        found = self._sandbox.call("GET", f"/_sandbox/messages/wait?{query}")
+        try:
+            found = self._sandbox.call("GET", f"/_sandbox/messages/wait?{query}")
+        except SandboxError as error:
+            if error.status != 408:
+                raise
+            wanted = "no message" + (f" to {to}" if to else "") + (f' with "{subject}"' if subject else "")
+            instead = str(error).partition("; ")[2]
+            error.args = ("; ".join([f"{wanted} within {timeout:g} s", instead, *self._obstacles(to)]),)
+            raise
         return _message(self._sandbox, found)
 
     def all(self, *, to: str | None = None, subject: str | None = None) -> list[Message]:
         """What has arrived once all that is due has happened, the oldest first."""
+        __tracebackhide__ = True
         found = [self._sandbox.call("GET", f"/_sandbox/messages/{each['id']}") for each in self._list(to, subject)]
         return [_message(self._sandbox, each) for each in found]
 
     def subjects(self, *, to: str | None = None) -> list[str]:
         """The subjects of what has arrived once all that is due has happened, the oldest first."""
+        __tracebackhide__ = True
         return [each["subject"] for each in self._list(to)]
 
     def _list(self, to: str | None, subject: str | None = None) -> list[dict[str, Any]]:
+        __tracebackhide__ = True
         self._sandbox.settle()
         found: list[dict[str, Any]] = []
         cursor = None
@@ -179,6 +199,19 @@ class Messages:
             cursor = page["next"]
             if not cursor:
                 return found[::-1]
+
+    def _obstacles(self, to: str | None) -> Iterator[str]:
+        """The newest emails that have not arrived, and the newest request to send that was refused."""
+        __tracebackhide__ = True
+        emails = self._sandbox.call("GET", f"/_sandbox/emails?{_query(address=to)}")["data"]
+        for email in [each for each in emails if each["status"] in ("queued", "sending", "bounced", "failed")][:3]:
+            later = email["status"] == "queued" and email["scheduledAt"]
+            state = f"scheduled for {later}" if later else email["status"]
+            yield f'"{email["subject"]}" to {", ".join(email["to"])} is {state}'
+        requests = self._sandbox.call("GET", "/_sandbox/requests?status=4xx&limit=100")["data"]
+        for request in [each for each in requests if each["operation"].startswith("emails.send")][:1]:
+            body = request.get("responseBody") or {"text": "no body"}
+            yield f"{request['method']} {request['path']} got {request['status']}: {_message_of_error(body['text'])}"
 
 
 @dataclass(frozen=True)
@@ -201,12 +234,14 @@ class Message:
     @property
     def code(self) -> str:
         """The one-time code of the message."""
+        __tracebackhide__ = True
         if not self.codes:
             raise SandboxError(f'"{self.subject}" has no one-time code; its text is {self.text!r}')
         return self.codes[0]
 
     def link(self, text: str = "") -> Link:
         """The first link with `text`, in any case, in what it shows or in its URL."""
+        __tracebackhide__ = True
         for link in self.links:
             if text.lower() in f"{link.text} {link.url}".lower():
                 return link
@@ -246,35 +281,57 @@ class Clock:
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Moves the clock, and returns when what fell due has happened."""
+        __tracebackhide__ = True
         by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if by < timedelta():
+            raise ValueError(f"the clock never goes back: cannot advance it by {by.total_seconds():g} s")
         self._sandbox.call("POST", "/_sandbox/clock", {"advance": _milliseconds(by.total_seconds())})
 
 
 class Fault:
     """Requests that fail, or that failed."""
 
-    def __init__(self, sandbox: Sandbox, id: str) -> None:
+    def __init__(self, sandbox: Sandbox, operation: str, id: str) -> None:
         self._sandbox = sandbox
+        self._operation = operation
         self._path = f"/_sandbox/faults/{id}"
         self._hits: int | None = None
 
     @property
     def hits(self) -> int:
         """How many requests it has affected."""
+        __tracebackhide__ = True
         if self._hits is not None:
             return self._hits
         return len(self._sandbox.call("GET", self._path)["hits"])
+
+    def __repr__(self) -> str:
+        return f"<Fault {self._operation}>"
 
     def __enter__(self) -> Fault:
         return self
 
     def __exit__(self, *_: object) -> None:
+        __tracebackhide__ = True
         self._hits = self.hits
         self._sandbox.call("DELETE", self._path)
 
 
 #: Requests to this machine pass through no proxy.
 _DIRECT = build_opener(ProxyHandler({}))
+
+_OPEN: WeakSet[Sandbox] = WeakSet()
+
+
+def _let_go() -> None:
+    """A sandbox ends with the process that started it, not with the last of its forks."""
+    for sandbox in _OPEN:
+        assert sandbox._process.stdin
+        sandbox._process.stdin.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _message(sandbox: Sandbox, found: dict[str, Any]) -> Message:
@@ -296,6 +353,13 @@ def _message(sandbox: Sandbox, found: dict[str, Any]) -> Message:
     )
 
 
+def _message_of_error(body: str) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return body
+
+
 def _query(**parameters: str | None) -> str:
     return urlencode({name: value for name, value in parameters.items() if value is not None})
 
@@ -310,7 +374,7 @@ def _svc() -> str:
         files = metadata.files("svc-cli") or []
     except metadata.PackageNotFoundError:
         files = []
-    installed = [fspath(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
+    installed = [str(file.locate()) for file in files if file.stem == "svc" and file.parent.name in ("bin", "Scripts")]
     for program in [*installed, "svc"]:
         found = shutil.which(program)
         if found:

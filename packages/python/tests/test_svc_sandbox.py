@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import hashlib
 import hmac
 import signal
@@ -10,7 +12,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -83,10 +84,32 @@ def test_what_is_missing_is_said_beside_what_is_there(svc_sandbox: Sandbox) -> N
         mail.link("Confirm")
     with pytest.raises(SandboxError, match=r"no one-time code; its text is 'Help: https"):
         mail.code
-    with pytest.raises(SandboxError, match=rf'the mailbox has "Welcome" to {ADA}'):
-        svc_sandbox.messages.wait(to="bob@example.test", timeout=0.01)
     with pytest.raises(SandboxError, match="POST /api/v1/emails: the domain elsewhere.test"):
         send(svc_sandbox, **{"from": "hello@elsewhere.test"})
+    with pytest.raises(ValueError, match="never goes back: cannot advance it by -3600 s"):
+        svc_sandbox.clock.advance(hours=-1)
+
+
+def test_a_wait_in_vain_says_why(svc_sandbox: Sandbox) -> None:
+    def failure(to: str | None = None, subject: str | None = None) -> str:
+        with pytest.raises(SandboxError) as raised:
+            svc_sandbox.messages.wait(to=to, subject=subject, timeout=0.01)
+        return str(raised.value)
+
+    assert failure(ADA, "Hi") == f'no message to {ADA} with "Hi" within 0.01 s; the mailbox is empty'
+    assert failure().startswith("no message within 0.01 s; ")
+    send(svc_sandbox)
+    send(svc_sandbox, subject="Reminder", scheduledAt="2100-01-01T00:00:00Z")
+    send(svc_sandbox, to="bounced@example.test")
+    svc_sandbox.settle()
+    assert f'the mailbox has "Welcome" to {ADA} at ' in failure(ADA, "Hi")
+    assert failure(ADA, "Hi").endswith(f'; "Reminder" to {ADA} is scheduled for 2100-01-01T00:00:00.000Z')
+    assert failure("bounced@example.test").endswith('; "Welcome" to bounced@example.test is bounced')
+    with pytest.raises(SandboxError):
+        svc_sandbox.call("POST", "/api/v1/emails", {}, key="mk_test_unknown")
+    svc_sandbox.settle()
+    refused = "; POST /api/v1/emails got 401: the API key is unknown or was revoked"
+    assert failure("bob@example.test").endswith(refused)
 
 
 def test_the_clock_brings_what_is_scheduled(svc_sandbox: Sandbox) -> None:
@@ -156,16 +179,19 @@ def test_settings_of_the_machine_do_not_reach_a_sandbox(monkeypatch: pytest.Monk
         send(sandbox)
 
 
-def test_a_sandbox_ends_with_its_program() -> None:
-    program = "import svc_sandbox, time; print(svc_sandbox.Sandbox().url, flush=True); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+def test_a_sandbox_ends_with_its_program_though_a_fork_goes_on() -> None:
+    program = "import os, sys, svc_sandbox; s = svc_sandbox.Sandbox(); os.fork() and print(s.url, flush=True); input()"
+    # Both processes end with their standard input.
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         url = process.stdout.readline().strip()
         urlopen(f"{url}/readyz").close()
         process.send_signal(signal.SIGKILL)
-    with pytest.raises((URLError, OSError)):
-        while True:
-            urlopen(f"{url}/readyz").close()
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                urlopen(f"{url}/readyz").close()
 
 
 def test_a_sandbox_that_does_not_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

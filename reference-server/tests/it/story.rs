@@ -89,7 +89,7 @@ async fn a_story_says_why_a_webhook_got_nothing() {
         reasons.collect::<Vec<_>>()
     };
     sandbox.clock().freeze().await.unwrap();
-    let id = client.emails().send(&email("ada@example.test", "Hi")).await.unwrap().id;
+    let id = client.emails().send(email("ada@example.test", "Hi")).await.unwrap().id;
     server.until_idle().await;
     assert!(missing(&id).await.is_empty());
 
@@ -107,7 +107,7 @@ async fn a_story_says_why_a_webhook_got_nothing() {
         ]
     );
 
-    let id = client.emails().send(&email("grace@example.test", "Hi")).await.unwrap().id;
+    let id = client.emails().send(email("grace@example.test", "Hi")).await.unwrap().id;
     server.until_idle().await;
     assert_eq!(
         missing(&id).await,
