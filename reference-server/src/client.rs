@@ -32,7 +32,9 @@ pub use crate::control::client::{Client, Error, Request};
 pub use crate::control::clock::{Clock, ClockControl};
 pub use crate::control::deliveries::{Attempt, Deliveries, Delivery, State as DeliveryState};
 pub use crate::control::domains::{Audiences, Dns, Domains, Published};
-pub use crate::control::emails::{EmailChange, EmailEvent, EmailStory, EmailSummary, Emails};
+pub use crate::control::emails::{
+    EmailChange, EmailEvent, EmailStory, EmailSummary, Emails, MissingDelivery,
+};
 pub use crate::control::endpoint::Page;
 pub use crate::control::extractions::{Extraction, Extractions};
 pub use crate::control::faults::{DropPoint, Fault, FaultHit, Faults, NewFault};

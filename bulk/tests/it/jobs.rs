@@ -404,7 +404,8 @@ async fn the_guard_stops_a_job_at_a_row_that_it_refuses_and_at_its_limit() {
     assert_eq!((counts(error.totals()), server.sent()), (totals(2, 0, 0, 0), vec![vec![20, 21]]));
     // Requests that are no larger than the limit use it up.
     let limited = client(RecipientGuard::default().max_per_run(3));
-    let error = run(Job::new(&limited).request_size(3), &folder, 20..40).await.unwrap_err();
+    let error =
+        run(Job::new(&limited).concurrency(1).request_size(3), &folder, 20..40).await.unwrap_err();
     assert_eq!(counts(error.totals()), totals(5, 0, 0, 0));
     assert_eq!(server.sent()[1], [22, 23, 24]);
 }
