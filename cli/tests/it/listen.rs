@@ -367,6 +367,9 @@ fn a_webhook_that_cannot_be_removed_is_reported() {
     let error = run.error();
     assert_eq!((run.code, error["code"].clone()), (130, json!("webhook_not_deleted")), "{run:?}");
     assert_eq!(error["hint"], "delete it: svc webhooks delete whk_1 --yes");
+    let other =
+        "webhook whk_x (https://other.tunnel.example/svc-listen) is of another `svc listen`";
+    assert!(run.stderr.contains(other), "{run:?}");
     let requests = service.requests();
     assert!(requests[1].starts_with("DELETE /api/v1/webhooks/whk_0 "), "{requests:?}");
     let registration: Value = serde_json::from_str(body(&requests[2])).expect("JSON");

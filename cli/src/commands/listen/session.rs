@@ -100,10 +100,14 @@ async fn delete_left_behind(context: &Context, service: Service, url: &str) -> R
     };
     for (id, left) in all {
         let Some(left) = left.filter(|left| is_of_session(left)) else { continue };
+        let name = format!("webhook {} ({})", one_line(&id), one_line(&left));
         if left == url || is_refused(&left).await {
             delete(context, service, &id).await?;
-            let name = format!("webhook {} ({})", one_line(&id), one_line(&left));
             context.out.note(&format!("deleted {name} of a `svc listen` that was killed"));
+        } else if !parse_url(&left).is_some_and(|left| is_loopback(&left)) {
+            context
+                .out
+                .note(&format!("{name} is of another `svc listen`: delete it if that has ended"));
         }
     }
     Ok(())
