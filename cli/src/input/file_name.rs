@@ -5,11 +5,17 @@ use std::path::Path;
 use crate::command_line::shell_quoted;
 use crate::failure::Failure;
 
-/// Refuses the value of a `TEXT|@FILE|-` option that names an existing file, where `@` was probably
+/// What a single word ends with that is probably the name of a file, wherever that is.
+const EXTENSIONS: [&str; 5] = [".html", ".htm", ".txt", ".md", ".json"];
+
+/// Refuses the value of a `TEXT|@FILE|-` option that names a file, where `@` was probably
 /// forgotten: the recipients would get the name instead of the content. `command` is the command
 /// that takes a text too, to which the name itself can be given on standard input.
 pub fn refuse(command: Option<&str>, option: &str, value: &str, cwd: &Path) -> Result<(), Failure> {
-    if value.starts_with(['@', '-']) || !cwd.join(value).is_file() {
+    let is_word = !value.contains(char::is_whitespace) && !value.contains("://");
+    let lower = value.to_lowercase();
+    let has_extension = is_word && EXTENSIONS.iter().any(|extension| lower.ends_with(extension));
+    if value.starts_with(['@', '-']) || !(has_extension || cwd.join(value).is_file()) {
         return Ok(());
     }
     let file = format!("@{value}");
@@ -33,9 +39,19 @@ mod tests {
         std::fs::write(dir.path().join("a letter.html"), "x").expect("written");
         std::fs::write(dir.path().join("a.html"), "x").expect("written");
         let refused = |command, value| refuse(command, "--html", value, dir.path());
-        for text in ["", "-", "@a.html", "Hello.", "b.html", "a.html\n", "/start", "<p>Hi</p>"] {
+        for text in [
+            "",
+            "-",
+            "@a.html",
+            "Hello.",
+            "a.html\n",
+            "/start",
+            "<p>Hi</p>",
+            "https://a.test/b.html",
+        ] {
             assert!(refused(None, text).is_ok(), "{text}");
         }
+        assert!(refused(None, "elsewhere/B.HTML").is_err(), "it does not exist here");
         let hint = |command, value| {
             refused(command, value).expect_err("refused").details().hint.clone().unwrap_or_default()
         };
