@@ -39,14 +39,15 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 fetch SHA256SUMS
 fetch "$name.tar.gz"
-grep " $name.tar.gz\$" SHA256SUMS | sha256sum -c --status ||
+grep " $name.tar.gz\$" SHA256SUMS | sha256sum -c >/dev/null ||
     fail "$name.tar.gz does not have the sum in SHA256SUMS: nothing was installed"
 tar -xzf "$name.tar.gz"
+version=$("$name/bin/svc" version) || fail "svc does not run here, it needs glibc 2.17 or newer: nothing was installed"
 mkdir -p "$prefix/bin" && [ -w "$prefix" ] || fail "cannot write to $prefix: set PREFIX"
 # A running svc keeps its file, and the old one stays until the new one is complete.
 cp -R "$name/share" "$prefix" && cp "$name/bin/svc" "$prefix/bin/svc.new" && mv -f "$prefix/bin/svc.new" "$prefix/bin/svc" ||
     { rm -f "$prefix/bin/svc.new"; fail "cannot write to $prefix: set PREFIX"; }
-echo "installed $("$prefix/bin/svc" version) in $prefix/bin"
+echo "installed $version in $prefix/bin"
 case :$PATH: in
 *":$prefix/bin:"*) ;;
 *) echo "add it to the PATH: export PATH=\"$prefix/bin:\$PATH\"" ;;

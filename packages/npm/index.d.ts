@@ -62,7 +62,8 @@ export interface Mail {
   subject: string;
   text: string | null;
   html: string | null;
-  headers: Record<string, string | string[]>;
+  /** A field that is there several times has each of its values on a line. */
+  headers: Record<string, string>;
   attachments: Attachment[];
   /** `url` is where a link leads, and `tracked_url` the address in the message if clicks are tracked. */
   links: { url: string; tracked_url: string | null; text: string | null }[];

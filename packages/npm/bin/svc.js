@@ -19,9 +19,10 @@ try {
 const child = spawn(binary, process.argv.slice(2), { stdio: "inherit" });
 child.on("error", fail);
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
 for (const signal of signals) {
   // A terminal sends Ctrl-C to both.
-  process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
+  process.on(signal, () => (signal === "SIGINT" && hasTerminal) || child.kill(signal));
 }
 // npm starts this below a shell, which a signal ends without passing it on.
 const parent = process.ppid;
