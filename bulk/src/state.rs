@@ -69,8 +69,10 @@ pub(crate) struct Open {
     in_flight: bool,
     /// Why its rows have no outcome.
     cause: Option<String>,
-    /// Rows that were unknown before this request, too.
-    before: HashSet<u64>,
+    /// Rows that were unknown before this request, too: since when, and why.
+    before: HashMap<u64, (DateTime<Utc>, Option<String>)>,
+    /// Whether the request was not processed.
+    taken_back: bool,
     /// The number of rows in the request.
     sent: usize,
 }
@@ -88,11 +90,12 @@ impl JournalState {
         else {
             return self.outcomes.as_ref()?.get(&row).cloned();
         };
+        let (at, cause) = open.told(row);
         let (status, code) = match open.in_flight {
             true => ("in_flight", None),
-            false => ("unknown", Some(open.cause.as_deref().unwrap_or("interrupted"))),
+            false => ("unknown", Some(cause.as_deref().unwrap_or("interrupted"))),
         };
-        Some(RowState { status, at: open.at, id: None, why: RowRefusal::new(code, None) })
+        Some(RowState { status, at, id: None, why: RowRefusal::new(code, None) })
     }
 
     fn remember(
@@ -211,20 +214,22 @@ impl JournalState {
     }
 
     fn intend(&mut self, request: u64, at: DateTime<Utc>, key: Option<String>, rows: &[u64]) {
-        let (mut before, mut cause) = (HashSet::new(), None);
+        let mut before = HashMap::new();
         for row in rows {
             if self.resend.remove(row) {
                 self.perhaps_twice.insert(*row);
             }
             if let Some(earlier) = self.request_of.insert(*row, request) {
-                before.insert(*row);
-                cause = self.open.get(&earlier).and_then(|open| open.cause.clone()).or(cause);
+                let told = self.open.get(&earlier).map(|open| open.told(*row));
+                before.insert(*row, told.unwrap_or((at, None)));
                 self.close(earlier, &HashSet::from([*row]));
             }
         }
         self.next_request = self.next_request.max(request + 1);
         let (rows, sent) = (rows.to_vec(), rows.len());
-        self.open.insert(request, Open { rows, key, at, in_flight: true, cause, before, sent });
+        let (in_flight, cause, taken_back) = (true, None, false);
+        let open = Open { rows, key, at, in_flight, cause, before, taken_back, sent };
+        self.open.insert(request, open);
     }
 
     fn conclude(&mut self, request: u64, at: DateTime<Utc>, results: &[RowOutcome]) {
@@ -258,9 +263,9 @@ impl JournalState {
     /// A request was not processed. Rows that were unknown before it still are.
     fn take_back(&mut self, request: u64) {
         let Some(open) = self.open.get_mut(&request) else { return };
-        open.in_flight = false;
+        (open.in_flight, open.taken_back) = (false, true);
         open.key = None;
-        let kept = |row: &u64| open.before.contains(row);
+        let kept = |row: &u64| open.before.contains_key(row);
         let closed = open.rows.iter().copied().filter(|row| !kept(row)).collect::<HashSet<_>>();
         for row in &closed {
             self.request_of.remove(row);
@@ -299,6 +304,12 @@ impl JournalState {
 const PERHAPS_TWICE: &str = "perhaps sent twice: an earlier request has no known outcome";
 
 impl Open {
+    /// When a row was sent, and why it has no outcome.
+    fn told(&self, row: u64) -> (DateTime<Utc>, Option<String>) {
+        let earlier = self.before.get(&row).filter(|_| self.taken_back);
+        earlier.cloned().unwrap_or_else(|| (self.at, self.cause.clone()))
+    }
+
     fn is_repeatable(&self, now: DateTime<Utc>, life: TimeDelta) -> bool {
         let age = now - self.at;
         // A clock that was set back does not tell the age.
@@ -392,6 +403,30 @@ mod tests {
         let state = state.stopped();
         assert_eq!(state.row(6).and_then(|row| row.why.code).as_deref(), Some("interrupted"));
         assert_eq!(self::state(&entries).row(1), None, "not asked for");
+    }
+
+    #[test]
+    fn a_row_that_is_sent_again_has_the_cause_and_the_time_of_what_was_sent() {
+        let at = Utc::now();
+        let code = Some("http_503".to_owned());
+        let mut state = JournalState::with_rows();
+        for entry in [
+            intent(0, &[1], None),
+            JournalEntry::Unknown { request: 0, at, code: code.clone() },
+            JournalEntry::Reopened { rows: vec![1], at, code: None },
+        ] {
+            state.apply(&entry);
+        }
+        let first = state.row(1).expect("known").at;
+        state.apply(&intent(1, &[1, 2], None));
+        let not_sent = JournalEntry::NotSent { request: 1, at, code: None };
+        let killed = state.stopped();
+        let cause = |row: u64| killed.row(row).and_then(|row| row.why.code);
+        assert_eq!([1, 2].map(cause), [(); 2].map(|()| Some("interrupted".to_owned())));
+        let mut taken_back = killed;
+        taken_back.apply(&not_sent);
+        let row = taken_back.row(1).expect("known");
+        assert_eq!((row.at, row.why.code, taken_back.row(2)), (first, code, None));
     }
 
     #[test]

@@ -23,6 +23,21 @@ pub fn read_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String
     serde_json::from_str(text).map_err(|error| json_problem(&error))
 }
 
+/// The problem of a value with a whole number that is too large to be kept exactly.
+pub const LOSES_DIGITS: &str = "a number would lose digits; write it as a text, in quotes";
+
+/// Whether a whole number within a value has become an inexact one, such as a long order number.
+pub fn loses_digits(value: &Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => number
+            .as_f64()
+            .is_some_and(|number| number.fract() == 0.0 && number.abs() >= 9_007_199_254_740_992.0),
+        Value::Array(items) => items.iter().any(loses_digits),
+        Value::Object(fields) => fields.values().any(loses_digits),
+        _ => false,
+    }
+}
+
 /// A problem of one line of a file.
 pub fn on_line(problem: &str, line: impl std::fmt::Display) -> String {
     problem.replace(" at line 1 ", &format!(" at line {line} "))

@@ -159,7 +159,12 @@ pub fn me_fields(_: &mut SchemaGenerator) -> Schema {
 /// [`email`], within a type: an item of a batch, which need not have a status.
 pub fn batch_fields(_: &mut SchemaGenerator) -> Schema {
     let mut email = email();
-    email["properties"]["error"] = json!({"type": "object"});
+    let field = json!({"type": "object", "properties": {"field": string(), "message": string()}});
+    email["properties"]["error"] = json!({"type": "object", "properties": {
+        "code": nullable("string"),
+        "message": nullable("string"),
+        "fields": {"type": "array", "items": field},
+    }});
     email["properties"]["status"]["type"] = json!(["string", "null"]);
     Schema::try_from(email).unwrap_or_default()
 }

@@ -124,8 +124,7 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.all && !context.settings.dry_run {
-            let is_csv = context.out.format() == Format::Csv;
-            return all(context, &self.audience, self.page_size, is_csv).await;
+            return all(context, &self.audience, self.page_size, false).await;
         }
         let client = context.email_client().await?;
         let names = Names::Audience(&client);

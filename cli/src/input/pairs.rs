@@ -14,8 +14,12 @@ pub fn parse(text: &str) -> Result<Pair, String> {
         .ok_or_else(|| format!("`{text}` has no `=`: use key=text or key:=JSON"))?;
     let (key, value) = match key.strip_suffix(':') {
         Some(key) => {
-            let value = super::read_json(value)
-                .map_err(|problem| format!("the value of `{key}`: {problem}"))?;
+            let read =
+                super::read_json(value).and_then(|value| match super::loses_digits(&value) {
+                    true => Err(super::LOSES_DIGITS.to_owned()),
+                    false => Ok(value),
+                });
+            let value = read.map_err(|problem| format!("the value of `{key}`: {problem}"))?;
             (key, value)
         }
         None => (key, Value::from(value)),

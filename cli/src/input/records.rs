@@ -4,7 +4,7 @@
 //! that is not JSON. What concerns one record is its `problem`, and the other records are read.
 
 use std::collections::HashSet;
-use std::io::{BufRead, Chain, Read as _, Take};
+use std::io::{self, BufRead, Chain, Read, Take};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::content::in_file;
-use super::{on_line, read_json};
+use super::{LOSES_DIGITS, loses_digits, on_line, read_json};
 use crate::failure::Failure;
 
 /// The most bytes of a CSV record or a line of NDJSON.
@@ -197,7 +197,9 @@ fn record(number: u64, item: Item) -> Record {
     };
     let mut seen = HashSet::new();
     let twice = fields.iter().find(|(key, _)| !seen.insert(key));
-    let problem = twice.map(|(key, _)| format!("the key `{key}` is given twice"));
+    let twice = twice.map(|(key, _)| format!("the key `{key}` is given twice"));
+    let inexact = || fields.iter().find(|(_, value)| loses_digits(value));
+    let problem = twice.or_else(|| Some(format!("`{}`: {LOSES_DIGITS}", inexact()?.0)));
     Record { number, fields, problem }
 }
 
@@ -213,12 +215,50 @@ fn array(reader: Box<dyn BufRead + Send>) -> Result<Vec<Item>, Failure> {
     read_json(text).map_err(|problem| Failure::input(format!("not a JSON array: {problem}")))
 }
 
+/// Refuses text after a closing quote: the CSV reader would join it to the value, such as an address.
+struct Quotes<R> {
+    inner: R,
+    delimiter: u8,
+    line: u64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Start,
+    Value,
+    Quoted,
+    AfterQuote,
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        for byte in &buffer[..length] {
+            self.line += u64::from(*byte == b'\n');
+            let ends_value = *byte == b'\n' || *byte == self.delimiter;
+            self.place = match (self.place, *byte) {
+                (Place::Quoted, b'"') => Place::AfterQuote,
+                (Place::Start | Place::AfterQuote, b'"') | (Place::Quoted, _) => Place::Quoted,
+                _ if ends_value => Place::Start,
+                (Place::AfterQuote, b'\r') => Place::AfterQuote,
+                (Place::AfterQuote, _) => {
+                    let problem = format!("line {}: text follows a closing quote", self.line);
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+                }
+                _ => Place::Value,
+            };
+        }
+        Ok(length)
+    }
+}
+
 /// A file, and [`END`].
 type WithEnd = Chain<Box<dyn BufRead + Send>, &'static [u8]>;
 
 /// The rows of a CSV file.
 struct Csv {
-    reader: csv::Reader<Take<WithEnd>>,
+    reader: csv::Reader<Quotes<Take<WithEnd>>>,
     delimiter: u8,
     /// Whether white space around values is removed.
     trims: bool,
@@ -249,13 +289,14 @@ impl Csv {
             }
         };
         reader.consume(length);
+        let skipped = u64::from(length > 0);
+        let inner = reader.chain(END.as_bytes()).take(0);
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .terminator(csv::Terminator::Any(b'\n'))
             .flexible(true)
             .has_headers(false)
-            .from_reader(reader.chain(END.as_bytes()).take(0));
-        let skipped = u64::from(length > 0);
+            .from_reader(Quotes { inner, delimiter, line: 1 + skipped, place: Place::Start });
         let mut csv = Self { reader, delimiter, trims: true, skipped, continued: 0 };
         let header = csv.next(0)?.map(|row| row.values).unwrap_or_default();
         Ok((csv, header.into_iter().map(Arc::from).collect()))
@@ -264,12 +305,12 @@ impl Csv {
     /// The next row; `None` at the end of the file.
     fn next(&mut self, columns: usize) -> Result<Option<CsvRow>, Failure> {
         let mut record = csv::StringRecord::new();
-        self.reader.get_mut().set_limit(MAX_RECORD);
+        self.reader.get_mut().inner.set_limit(MAX_RECORD);
         let read = self.reader.read_record(&mut record);
         // Rows without anything are skipped, but counted.
         let last_line = self.reader.position().line() - 1;
         let continued = record.iter().map(|value| value.matches('\n').count() as u64).sum::<u64>();
-        let is_too_long = self.reader.get_ref().limit() == 0;
+        let is_too_long = self.reader.get_ref().inner.limit() == 0;
         let is_unclosed = record.as_slice().ends_with(END);
         let has_no_end = u64::from(is_too_long || is_unclosed);
         let line = last_line + self.skipped + has_no_end - continued;
@@ -282,6 +323,10 @@ impl Csv {
         match read.map_err(csv::Error::into_kind) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
+            Err(csv::ErrorKind::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                let hint = "end the value with the quote, or write a quote within it as \"\"";
+                return Err(Failure::input(error.to_string()).hint(hint));
+            }
             Err(csv::ErrorKind::Io(error)) => return Err(error.into()),
             Err(_) => return refused(NOT_UTF8, FROM_LATIN_1),
         }
@@ -338,7 +383,7 @@ mod tests {
     use super::*;
 
     fn read(content: &[u8]) -> Result<Vec<Record>, Failure> {
-        let reader = Box::new(std::io::Cursor::new(content.to_vec()));
+        let reader = Box::new(io::Cursor::new(content.to_vec()));
         let mut records = Records::new(reader, Path::new("people.csv"))?;
         std::iter::from_fn(|| records.next().transpose()).collect()
     }
@@ -373,6 +418,10 @@ mod tests {
         assert_eq!(shown(lines.as_bytes()), [(1, one.clone()), (3, other.clone())]);
         let array = format!("[{one},\n{other}]");
         assert_eq!(shown(array.as_bytes()), [(1, one), (2, other)]);
+        let long =
+            read(b"{\"order\":[12345678901234567890123]}\n{\"order\":1e3}\n").expect("a file");
+        let problem = "`order`: a number would lose digits; write it as a text, in quotes";
+        assert_eq!((long[0].problem.as_deref(), &long[1].problem), (Some(problem), &None));
         for odd in ["{\"a\":1,\"a\":2}\n7\n", "[{\"a\":1,\"a\":2},7]"] {
             let odd = read(odd.as_bytes()).expect("a file");
             let problems = odd.iter().map(|record| record.problem.as_deref());
@@ -390,8 +439,9 @@ mod tests {
             ("email,name\na@b.test,\"Ada".to_owned(), "line 2: a quote is never closed"),
             (
                 format!("email,name\na@b.test,\"Ada\n{many}c@b.test,\"Smith, J\"\n"),
-                "line 2: a value looks like",
+                "line 903: text follows a closing quote",
             ),
+            ("email,name\n\"a@b.test\"x,\n".to_owned(), "line 2: text follows a closing quote"),
             (format!("email,n\na@b.test,{}\n", "x".repeat(2 << 20)), "line 2: the row is longer"),
             ("email,name\na@b.test,A\rc@d.test,C\n".to_owned(), "line 2: a value looks like"),
             ("email\ra@b.test\rc@d.test\r".to_owned(), "line 1: a value looks like"),

@@ -638,6 +638,8 @@ fn sending_again_is_refused_and_names_the_job() {
     assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
     let me = home.run(&[&SEND[..], &["--yes", "--only-to", "me@example.test"]].concat());
     assert_eq!(me.code, 0, "{me:?}");
+    let report = home.run(&["bulk", "report", me.json()["job"].as_str().expect("an id")]);
+    assert!(report.stdout.contains(",me@example.test,accepted,"), "{report:?}");
     home.file("people.csv", people(0..10));
     let again = home.run(&[&SEND[..], &["--yes", "--again"]].concat());
     assert_eq!((again.code, again.json()["accepted"].as_u64()), (0, Some(10)), "{again:?}");

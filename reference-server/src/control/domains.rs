@@ -11,7 +11,7 @@ use crate::model::dns::{Record, RecordKind};
 
 pub(crate) const DOMAINS: Endpoint<(), Page<Domain>, PageQuery> =
     Endpoint::new(GET, "/_sandbox/domains", "List the sending domains");
-pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>, PageQuery> =
+pub(crate) const AUDIENCES: Endpoint<(), Page<Audience>, PageQuery<String>> =
     Endpoint::new(GET, "/_sandbox/audiences", "List the audiences");
 pub(crate) const CONTACTS: Endpoint<(), Page<Contact>, PageQuery> =
     Endpoint::new(GET, "/_sandbox/audiences/{id}/contacts", "List the contacts of an audience");

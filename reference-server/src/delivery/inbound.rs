@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
 use crate::delivery::emit::{Part, emit};
 use crate::mail::mime::Incoming;
-use crate::mail::preview::preview;
+use crate::mail::preview::{preview, words};
 use crate::model::address::Address;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
@@ -88,6 +88,9 @@ pub(crate) struct AuthenticatedMessage {
     source: NewBody,
 }
 
+/// How many characters of its words a search of received messages reads.
+const MAX_WORDS: usize = 4096;
+
 /// Parses a message.
 pub(crate) async fn parse(
     source: Vec<u8>,
@@ -104,7 +107,8 @@ pub(crate) async fn parse(
         let (from, subject, preview, attachments, text) =
             message.map_or_else(Default::default, |content| {
                 let preview = preview(content.html.as_deref(), content.text.as_deref());
-                let text = content.text.or(content.html).unwrap_or_default();
+                let words = words(content.html.as_deref(), content.text.as_deref(), MAX_WORDS);
+                let text = format!("{} {words}", content.to.join(" "));
                 (content.from, content.subject, preview, content.attachments.len(), text)
             });
         let (content, source) = (Part::new(json), NewBody::new(source));

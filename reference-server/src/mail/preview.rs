@@ -9,20 +9,25 @@ const MAX_READ: usize = 65_536;
 
 /// The first words of the text part, or those of the HTML part.
 pub(crate) fn preview(html: Option<&str>, text: Option<&str>) -> String {
+    words(html, text, LENGTH)
+}
+
+/// At most this many characters of the words of the text part, or of those of the HTML part.
+pub(crate) fn words(html: Option<&str>, text: Option<&str>, length: usize) -> String {
     match (text.filter(|text| !text.trim().is_empty()), html) {
-        (Some(text), _) => first_words(text),
+        (Some(text), _) => first_words(text, length),
         (None, Some(html)) => {
             // Words of different elements stay apart.
             let apart = start_of(html).replace('<', " <");
-            first_words(&html_to_text(&apart))
+            first_words(&html_to_text(&apart), length)
         }
         (None, None) => String::new(),
     }
 }
 
-fn first_words(text: &str) -> String {
+fn first_words(text: &str, length: usize) -> String {
     let words = start_of(text).split_whitespace().flat_map(|word| [" ", word]).skip(1);
-    words.flat_map(str::chars).take(LENGTH).collect()
+    words.flat_map(str::chars).take(length).collect()
 }
 
 fn start_of(text: &str) -> &str {

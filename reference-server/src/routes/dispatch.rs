@@ -165,14 +165,22 @@ async fn handle_documented(
 
 /// The fault that affects a request. While the disk is full, there is none.
 async fn trigger_fault(
-    app: &App,
+    app: &Shared,
     organization: i64,
     operation: Operation,
 ) -> Option<(String, NewFault)> {
     if !app.has_faults.load(Ordering::SeqCst) {
         return None;
     }
-    let fault = app.store.write_relaxed(move |tx| faults::trigger(tx, organization, operation));
+    let shared = Arc::clone(app);
+    let fault = app.store.write_relaxed(move |tx| {
+        let found = faults::trigger(tx, organization, operation)?;
+        if found.is_none() && !faults::exist(tx.reader())? {
+            let shared = Arc::clone(&shared);
+            tx.after_commit(move || shared.has_faults.store(false, Ordering::SeqCst));
+        }
+        Ok(found)
+    });
     fault.await.unwrap_or_else(|error| {
         tracing::warn!(message = error.message(), "cannot count the hit of a fault");
         None

@@ -89,9 +89,9 @@ pub(crate) fn list(reader: Reader<'_>, organization: i64) -> Result<Vec<Fault>, 
     })
 }
 
-/// Whether any organization has a fault.
+/// Whether any organization has a fault that is not used up.
 pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, ApiError> {
-    Ok(reader.find("SELECT 1 FROM fault LIMIT 1", [], |_| Ok(()))?.is_some())
+    Ok(reader.find("SELECT 1 FROM fault WHERE times > 0 LIMIT 1", [], |_| Ok(()))?.is_some())
 }
 
 /// Removes one fault of an organization, or all of them if `id` is `None`. Returns whether there was

@@ -54,7 +54,7 @@ pub(crate) struct NewIncoming<'a> {
     pub(crate) sender: &'a str,
     pub(crate) subject: &'a str,
     pub(crate) preview: &'a str,
-    /// The text, or the HTML of a message without one, to search.
+    /// Its words, to search.
     pub(crate) text: &'a str,
     pub(crate) attachments: usize,
     /// The results of its authentication, as JSON, if it was checked.
@@ -72,7 +72,7 @@ pub(crate) fn insert_incoming(
     tx.execute(
         "INSERT INTO message (organization, id, recipient, domain, created_at, authentication,
                               sender, subject, source, preview, attachments, text)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, substr(?12, 1, 4096))",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         (
             organization,
             new.id,

@@ -88,6 +88,15 @@ async fn a_server_comes_up_with_what_its_file_declares() {
         assert_eq!(contacts.matches("ada@example.test").count(), 1, "{contacts}");
         assert!(contacts.contains(r#""subscribed":false"#), "{contacts}");
         assert!(contacts.contains(r#"{"plan":"pro","seats":5}"#), "{contacts}");
+        // A page goes on after an ID of the file.
+        shop("POST /api/v1/audiences", r#"{"name":"Later"}"#).await;
+        let page = async |more: &str| {
+            let line = format!("GET /_sandbox/audiences?organization=Shop&limit=1{more}");
+            sandbox.control(&line, "").await
+        };
+        let next = page("").await.between(r#""next":""#);
+        let rest = page(&format!("&cursor={next}")).await;
+        assert_eq!(rest.status, 200, "{rest:?}");
         let webhooks = sandbox.call("GET /api/v1/webhooks", "").await.body;
         assert_eq!(webhooks.matches("http://127.0.0.1:9/hooks").count(), 1, "{webhooks}");
 

@@ -41,6 +41,13 @@ use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
 
+const ATTACH: &str = "Attachment, the same for all, at most 20; repeatable
+
+Format: PATH[;name=NAME][;type=MIME]. The name and type default to those of the path.";
+const AT: &str = "Send time: RFC 3339, +2h, 'tomorrow 9am'
+
+The default is now. `svc bulk cancel` cancels the emails that wait.";
+
 /// Send an email to every row of a file or contact of an audience
 ///
 /// The first line of a CSV file names the columns; NDJSON has an object per line. Every text may
@@ -69,7 +76,11 @@ Examples:
 #[command(mut_args(|it| match it.get_id().as_str() {
     "from" | "subject" => it.required(true),
     "reply_to" => it.num_args(1).hide_short_help(true),
-    "header" | "tag" | "attach" | "at" => it.hide_short_help(true),
+    "html" => it.help("HTML body: text, @file or -; values are escaped"),
+    "template" => it.help("Template id; its variables are the row's values"),
+    "header" | "tag" => it.hide_short_help(true),
+    "attach" => it.hide_short_help(true).long_help(ATTACH),
+    "at" => it.hide_short_help(true).long_help(AT),
     _ => it,
 }))]
 pub struct Send {

@@ -366,6 +366,7 @@ impl StoredJob {
             }
             each(row)
         };
+        let sent_to = |address: String| self.plan.only_to.clone().unwrap_or(address);
         match &self.place {
             Place::Here { folder, is_running, .. } => {
                 let statuses = FinalStatus::read(folder)?;
@@ -378,7 +379,7 @@ impl StoredJob {
                 for row in rows(folder)? {
                     let (number, PreparedRow(address, _)) = row?;
                     let Some(known) = state.row(number) else { continue };
-                    let mut row = Outcome::new(number, address, known);
+                    let mut row = Outcome::new(number, sent_to(address), known);
                     if let Some(known) = statuses.get(&number).filter(|_| row.status == "accepted")
                     {
                         row.status.clone_from(&known.status);
@@ -395,7 +396,7 @@ impl StoredJob {
                     let state = if lost.contains(&chunk) { state.stopped() } else { state };
                     for row in queue.rows::<PreparedRow>(&self.info.job, chunk).await? {
                         let Some(known) = state.row(row.number) else { continue };
-                        tell(Outcome::new(row.number, row.data.0, known))?;
+                        tell(Outcome::new(row.number, sent_to(row.data.0), known))?;
                     }
                 }
             }

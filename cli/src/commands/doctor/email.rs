@@ -74,10 +74,10 @@ fn examine_domains(context: &Context, domains: &List<Domain>, findings: &mut Fin
     }
     for domain in domains {
         let check = format!("domain {}", domain.name.as_deref().unwrap_or(&domain.id));
-        let records = context.svc(&format!("domains records {}", domain.id));
+        let verify = context.svc(&format!("domains verify {}", domain.id));
         match domain.is_verified() {
             true => findings.ok(&check, "verified"),
-            false => findings.problem(&check, "not verified", &records),
+            false => findings.problem(&check, "not verified", &verify),
         }
     }
 }

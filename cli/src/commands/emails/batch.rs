@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value, json};
 use svc_sdk::Operation::EmailsSendBatch;
-use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email};
+use svc_sdk::email::{BatchItem, BatchOutcome, BatchResponse, Email, Refusal};
 
 use super::fields::{self, has_content};
 use crate::command_spec::creates;
@@ -189,7 +189,16 @@ impl Item {
             BatchOutcome::Refused(_) => ItemResult::Refused,
             _ => ItemResult::Unknown,
         };
-        Self { index: item.index, result, fields: fields_beside(&["index", "result"], item) }
+        let mut fields = fields_beside(&["index", "result"], item);
+        if let BatchOutcome::Refused(Refusal { fields: problems, .. }) = &item.outcome
+            && !problems.is_empty()
+            && let Some(Value::Object(error)) = fields.get_mut("error")
+        {
+            let problems = problems.iter();
+            let problems = problems.map(|it| json!({"field": it.field, "message": it.message}));
+            error.insert("fields".to_owned(), problems.collect());
+        }
+        Self { index: item.index, result, fields }
     }
 }
 

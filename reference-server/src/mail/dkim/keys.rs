@@ -2,6 +2,7 @@
 
 use rsa::RsaPrivateKey;
 use rsa::pkcs8::EncodePrivateKey as _;
+use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::SANDBOX_KEY;
@@ -11,9 +12,11 @@ pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
 
 /// Returns a new RSA-2048 key.
 ///
-/// Generating one takes 200 to 450 ms of CPU time, so it happens on a blocking thread, and the
-/// caller bounds how many are generated at the same time.
+/// Generating one takes 200 to 450 ms of CPU time, so it happens on a blocking thread, two at
+/// the same time: large messages are worked on by the same threads.
 pub(crate) async fn new_key() -> Result<StoredKey, KeyGenerationFailed> {
+    static FREE: Semaphore = Semaphore::const_new(2);
+    let _permit = FREE.acquire().await;
     tokio::task::spawn_blocking(generate_key).await.map_err(|_| KeyGenerationFailed)?
 }
 

@@ -157,10 +157,14 @@ impl ImportReport {
             Some(end) if !is_unknown => {
                 let hint = end.details().hint.iter().map(|hint| format!("{hint}\n"));
                 let hint = hint.collect::<String>();
-                let (tried, again) = (self.0.len(), context.typed_again());
+                let (tried, mut again) = (self.0.len(), context.typed_again());
+                match again.contains("--existing") {
+                    true => again = again.replace("skip", "update"),
+                    false => again.push_str(" --existing update"),
+                }
                 return Err(end.hint(format!(
-                    "{hint}{tried} of {total} rows were tried; go on with --existing update, \
-                     which also completes contacts that were only created:\n{again}"
+                    "{hint}{tried} of {total} rows were tried; go on, which also completes \
+                     contacts that were only created:\n{again}"
                 )));
             }
             // It must not suggest that no row was processed.

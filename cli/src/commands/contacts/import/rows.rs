@@ -11,7 +11,7 @@ use crate::input::columns::ColumnOptions;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed, compact};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::{Record, Records};
-use crate::input::{email, read_json};
+use crate::input::{LOSES_DIGITS, email, loses_digits, read_json};
 
 /// One contact of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -272,6 +272,9 @@ impl ImportRow {
 
     /// Adds an entry. Another value of the same key is an error, because one would be lost.
     fn metadata(&mut self, key: String, value: Value) -> Result<(), String> {
+        if loses_digits(&value) {
+            return Err(format!("`{key}`: {LOSES_DIGITS}"));
+        }
         match self.metadata.get(&key) {
             Some(other) if *other != value => {
                 Err(format!("`metadata` and a column have different values for `{key}`"))

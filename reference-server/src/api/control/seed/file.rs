@@ -231,10 +231,13 @@ impl Seeding<'_, '_> {
                 webhooks::insert(self.tx, self.organization, service, url, Vec::new())?
             }
         };
+        let before = webhook.clone();
         webhook.events = events;
         webhook.active = seed.active.unwrap_or(true);
         webhook.secret = seed.secret.clone().unwrap_or(webhook.secret);
-        webhooks::update(self.tx, &mut webhook)?;
+        if webhook != before {
+            webhooks::update(self.tx, &mut webhook)?;
+        }
         Ok(())
     }
 }
