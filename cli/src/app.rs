@@ -99,24 +99,10 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     let env = &Env::of(&process);
     let Process { stdin, stdout, stderr, terminals, .. } = process;
     let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
-    let mut args = args.to_vec();
-    let (cli, spec) = loop {
-        match parse(&args) {
-            Ok(parsed) => break parsed,
-            Err(error) => {
-                let printer = early_printer(&args, env, &streams);
-                match usage::ask(&error, command, &args, &printer) {
-                    Ok(None) => return report_clap_error(&error, &printer),
-                    Ok(Some(completed)) => args = completed,
-                    Err(failure) => {
-                        printer.failure(&failure);
-                        return exit::code(failure.kind());
-                    }
-                }
-            }
-        }
+    let (cli, spec) = match parse(args) {
+        Ok(parsed) => parsed,
+        Err(error) => return report_clap_error(&error, &early_printer(args, env, &streams)),
     };
-    let args = args.as_slice();
     let (settings, printer) = match prepare(&cli.global, env, &streams) {
         Ok(prepared) => prepared,
         Err(failure) => {

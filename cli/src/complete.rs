@@ -21,7 +21,6 @@ use crate::input::duration;
 use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
 use crate::process::Process;
 use crate::recorded::Records;
-use crate::sent::SentEmails;
 use crate::settings::{Env, GlobalFlags, Settings};
 
 /// The environment variable that requests candidates and names the shell.
@@ -42,7 +41,7 @@ pub enum Values {
     /// A domain's id or name.
     DomainOrName,
     DomainName,
-    /// Emails sent from this machine. The service has no list of emails.
+    /// Those of the sandbox, with `--sandbox`. The service has no list of emails.
     Email,
     /// Deliveries that `svc listen` recorded.
     Record,
@@ -118,10 +117,7 @@ impl Values {
                 let jobs = jobs.flatten().filter(has_journal);
                 plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             }
-            Self::Email => {
-                let context = context()?;
-                SentEmails::of(&context.settings).newest(&context.out)
-            }
+            Self::Email => return Self::SandboxEmail.find().filter(|_| uses_sandbox()),
             values => service::fetch(&context()?, values, timeout()),
         })
     }
@@ -185,6 +181,10 @@ fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
     let mut flags = GlobalFlags::found_in(&words());
     change(&mut flags);
     Settings::resolve(&flags, &Env::of(&Process::current())).ok()
+}
+
+fn uses_sandbox() -> bool {
+    settings(|_| ()).is_some_and(|settings| settings.sandbox)
 }
 
 /// A context that prints nothing.

@@ -51,16 +51,6 @@ const SECRET_DECODED: Mistake = Mistake::new(
     "the secret was decoded from hex or Base64 on one side only",
     "use the secret exactly as the service returned it, on both sides",
 );
-pub const OLD_SECRET: Mistake = Mistake::new(
-    "old_secret",
-    "the delivery was signed with a previous secret",
-    "accept the old secret too until the rotation is complete",
-);
-pub const OTHER_SCHEME_SECRET: Mistake = Mistake::new(
-    "other_scheme_secret",
-    "the delivery was signed with the other service's secret",
-    "use the secret of this webhook: each webhook has its own",
-);
 const NEWLINE_ADDED: Mistake = Mistake::new(
     "newline_added",
     "a newline was appended to the body",
@@ -100,17 +90,15 @@ const MAX_DECOMPRESSED: u64 = 64 * 1024 * 1024;
 type Candidate<T> = (Option<&'static Mistake>, T);
 
 /// The mistakes that together explain a mismatch: at most one each of the header, the secret and
-/// the body, which are exactly those of the receiver. Empty if no known mistakes do. The deliveries
-/// may have been signed with one of `others`, which are mistakes as well.
+/// the body, which are exactly those of the receiver. Empty if no known mistakes do.
 pub fn diagnose(
     service: Service,
     header: &[u8],
     body: &[u8],
     secret: &[u8],
-    others: &[(&'static Mistake, &[u8])],
 ) -> Vec<&'static Mistake> {
     let headers = headers(service, header);
-    let secrets = secrets(secret, others);
+    let secrets = secrets(secret);
     for (body_mistake, body) in bodies(body) {
         for (secret_mistake, key) in &secrets {
             let tag = tag(key, &body);
@@ -145,9 +133,8 @@ fn headers(service: Service, header: &[u8]) -> Vec<Candidate<Vec<u8>>> {
 }
 
 /// The keys that the sender may have signed with.
-fn secrets(secret: &[u8], others: &[(&'static Mistake, &[u8])]) -> Vec<Candidate<Vec<u8>>> {
+fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
     let mut keys = vec![(None, secret.to_vec())];
-    keys.extend(others.iter().map(|(mistake, other)| (Some(*mistake), other.to_vec())));
     for quote in [b"\"", b"'"] {
         let inner = secret.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         keys.extend(inner.map(|inner| (Some(&SECRET_QUOTED), inner.to_vec())));

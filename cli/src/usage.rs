@@ -2,10 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-pub use self::ask::ask;
 use crate::failure::Failure;
-
-mod ask;
 
 /// Words of other programs, and what they are here: the command or group (empty: any), the words, and
 /// the hint. clap itself suggests what is only misspelled.
@@ -125,7 +122,7 @@ const KEY_ON_COMMAND_LINE: &str = "a key is read from a hidden prompt, standard 
     was it a key? replace it: others on this machine could read it, and it is in the shell's history";
 
 /// The words of the command in a usage line: `sandbox clock` in `Usage: svc sandbox clock <COMMAND>`.
-pub fn path(usage: &str) -> String {
+fn path(usage: &str) -> String {
     let words = usage.trim_start_matches("Usage: svc").split_whitespace();
     let words = words.take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
     words.collect::<Vec<_>>().join(" ")

@@ -4,46 +4,114 @@ pub mod import;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use serde_json::json;
-use svc_sdk::EmailClient;
+use serde_json::{Value, json};
 use svc_sdk::Operation::{
     AudiencesList, ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate,
 };
-use svc_sdk::email::{ContactUpdate, NewContact};
+use svc_sdk::email::{Audience, Contact, ContactUpdate, NewContact};
+use svc_sdk::{Call, Deleted, EmailClient, Operation};
 
 use self::import::rows::EXPORT_HEADER;
 use crate::command_line::shell_quoted;
-use crate::command_spec::{changes, creates, reads, removes};
+use crate::command_spec::{changes, creates, reads};
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::input::{pairs, switch};
-use crate::names::{Names, Target};
-use crate::output::{Column, Format, Items, Show, View};
-use crate::output_schema::{contact, list, of};
-use crate::{names, output};
-
-/// Table columns of a contact.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::text("EMAIL", "/email"),
-    Column::text("NAME", "/name"),
-    Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
-    Column::text("TOPICS", "/topics").droppable(),
-    Column::text("METADATA", "/metadata").droppable(),
-]);
+use crate::output::{self, Column, Format, Items, Show, View};
+use crate::output_schema::{contact, list};
+use crate::resource::{self, Delete, Found, Get, Names, Resource, Target, is_named};
 
 group! {
     pub enum Command {
         Create(Create),
         List(List),
-        Get(Get),
+        Get(Get<Contact>),
         Update(Update),
-        Delete(Delete),
+        Delete(Delete<Contact>),
         Import(import::Import),
         Export(Export),
     }
+}
+
+impl Resource for Contact {
+    type Client = EmailClient;
+    type Within = Within;
+    const GROUP: &'static str = "contacts";
+    const NOUN: &'static str = "contact";
+    const NAMED_BY: &'static str = "address";
+    const SAMPLES: [&'static str; 2] = ["con_019a", "ada@example.org"];
+    const CREATE: &'static str = "create AUDIENCE EMAIL";
+    const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
+    const DELETES: &'static [Operation] = &[ContactsDelete];
+    const COMPLETED: Values = Values::Contact;
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::text("EMAIL", "/email"),
+        Column::text("NAME", "/name"),
+        Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
+        Column::text("TOPICS", "/topics").droppable(),
+        Column::text("METADATA", "/metadata").droppable(),
+    ]);
+    const IS_IN_ONE_LIST: bool = false;
+
+    async fn client(context: &Context) -> Result<EmailClient, Failure> {
+        context.email_client().await
+    }
+
+    fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
+        client.contacts().delete(id)
+    }
+
+    fn schema() -> Value {
+        contact()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.email)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains('@')
+    }
+
+    fn is_same_name(one: &str, other: &str) -> bool {
+        one.eq_ignore_ascii_case(other)
+    }
+
+    /// Searches the audience, or all of them.
+    async fn search(
+        names: &Names<'_, Self>,
+        text: Option<&str>,
+        is_preview: bool,
+    ) -> Result<Vec<Found<Self>>, Failure> {
+        let audiences = Names::<Audience>::new(names.context, names.client);
+        let audiences = match &names.within.audience {
+            Some(audience) if !is_preview => vec![audiences.existing(audience).await?],
+            _ => Audience::search(&audiences, None, is_preview).await?,
+        };
+        let mut found = Vec::new();
+        for Target { id, name } in audiences.iter().map(Found::target) {
+            let place = format!("in {}", name.as_ref().unwrap_or(&id));
+            let read = contact_pages::for_each(names.client, &id, None, |item| {
+                if text.is_none_or(|text| is_named(&item, text)) {
+                    found.push(Found { item, place: place.clone() });
+                }
+                Ok(())
+            });
+            read.await?;
+        }
+        Ok(found)
+    }
+}
+
+/// Where to look for a contact.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Within {
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
 }
 
 /// Add a contact to an audience
@@ -89,9 +157,9 @@ impl Create {
         let call = async |id: &str| {
             context.call(client.contacts().create(id, contact.clone()), "creating").await
         };
-        let names = Names::Audience(&client);
-        if let Some(contact) = names::with_id(context, names, &self.audience, call).await? {
-            context.out.one(&contact, VIEW)?;
+        let names = Names::<Audience>::new(context, &client);
+        if let Some(contact) = names.with_id(&self.audience, call).await? {
+            context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
     }
@@ -127,7 +195,7 @@ impl List {
             return all(context, &self.audience, self.page_size, false).await;
         }
         let client = context.email_client().await?;
-        let names = Names::Audience(&client);
+        let names = Names::<Audience>::new(context, &client);
         let list = async |audience: &str| {
             let mut call = client.contacts().list(audience);
             if let Some(page) = self.page {
@@ -138,13 +206,13 @@ impl List {
             }
             context.call(call, "reading").await
         };
-        let list = names::with_id(context, names, &self.audience, list).await?;
+        let list = names.with_id(&self.audience, list).await?;
         let Some(list) = list else { return Ok(()) };
         let none = match self.page {
             Some(page) => format!("no contacts on page {page} of this audience"),
             None => NONE.to_owned(),
         };
-        context.out.list(&list, VIEW, &none)?;
+        context.out.list(&list, Contact::VIEW, &none)?;
         if let (Some(page), Some(pages)) = (list.page, list.total_pages)
             && pages > 1
         {
@@ -194,50 +262,12 @@ async fn all(
     let client = context.email_client().await?;
     let mut items = Items::new(&context.out, &EXPORT_HEADER);
     items.are_lines &= is_csv;
-    names::each_contact(context, &client, audience, size, |contact| items.push(&contact)).await?;
+    resource::each_contact(context, &client, audience, size, |contact| items.push(&contact))
+        .await?;
     match items.are_lines {
         true => items.finish(),
         false if context.out.format() == Format::Ndjson => Ok(()),
-        false => context.out.list(&items.document, VIEW, NONE),
-    }
-}
-
-/// A contact, by its id or address.
-#[derive(Args, Debug)]
-struct ContactOption {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
-}
-
-impl ContactOption {
-    fn names<'a>(&'a self, client: &'a EmailClient) -> Names<'a> {
-        Names::Contact { client, audience: self.audience.as_deref() }
-    }
-}
-
-/// Show a contact
-///
-/// The service has no operation that reads one: it is searched in the audience, or in all of them.
-#[derive(Args, Debug)]
-#[command(add = reads(&[ContactsList, AudiencesList], contact))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts get con_019a
-  svc contacts get ada@example.org")]
-pub struct Get {
-    #[command(flatten)]
-    contact: ContactOption,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = self.contact.names(&client);
-        names::show(context, names, &self.contact.id, VIEW).await
+        false => context.out.list(&items.document, Contact::VIEW, NONE),
     }
 }
 
@@ -250,8 +280,11 @@ Examples:
   svc contacts update con_019a --meta plan=free --meta seats:=null
   svc contacts update ada@example.org --no-topics")]
 pub struct Update {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
     #[command(flatten)]
-    contact: ContactOption,
+    within: Within,
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -285,34 +318,12 @@ impl Update {
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = self.contact.names(&client);
         let call =
             async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
-        if let Some(contact) = names::with_id(context, names, &self.contact.id, call).await? {
-            context.out.one(&contact, VIEW)?;
+        let names = Names::<Contact> { context, client: &client, within: self.within };
+        if let Some(contact) = names.with_id(&self.id, call).await? {
+            context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
-    }
-}
-
-/// Delete a contact
-#[derive(Args, Debug)]
-#[command(add = removes(&[ContactsDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts delete con_019a
-  svc contacts delete ada@example.org --audience Newsletter --yes")]
-pub struct Delete {
-    #[command(flatten)]
-    contact: ContactOption,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = self.contact.names(&client);
-        let question = |target: &Target| format!("Delete contact {target}?");
-        let delete = |id: &str| client.contacts().delete(id);
-        names::delete(context, names, &self.contact.id, question, delete).await
     }
 }

@@ -10,12 +10,11 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::switch;
-use crate::names::Names;
+use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{webhook, webhook_test};
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
 use crate::urls::check_url;
-use crate::{names, output};
 
 group! {
     pub enum Command {
@@ -30,9 +29,9 @@ group! {
 
 impl Resource for Webhook {
     type Client = EmailClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "webhooks";
     const NOUN: &'static str = "webhook";
-    const TITLE: &'static str = "Webhook";
     const NAMED_BY: &'static str = "URL";
     const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
     const CREATE: &'static str = "create URL --event email.delivered";
@@ -51,12 +50,8 @@ impl Resource for Webhook {
         context.email_client().await
     }
 
-    fn names(client: &EmailClient) -> Names<'_> {
-        Names::Webhook(client)
-    }
-
-    fn list(client: &EmailClient) -> Call<List<Self>> {
-        client.webhooks().list()
+    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
+        Some(client.webhooks().list())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -65,6 +60,14 @@ impl Resource for Webhook {
 
     fn schema() -> Value {
         webhook()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.url)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains("://")
     }
 }
 
@@ -146,8 +149,8 @@ impl Update {
         let client = context.email_client().await?;
         let call =
             async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
-        let names = Names::Webhook(&client);
-        if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
+        let names = Names::<Webhook>::new(context, &client);
+        if let Some(webhook) = names.with_id(&self.id, call).await? {
             context.out.one(&webhook, Webhook::VIEW)?;
         }
         Ok(())
@@ -179,10 +182,8 @@ impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
-        let names = Names::Webhook(&client);
-        let Some(test) = names::with_id(context, names, &self.id, call).await? else {
-            return Ok(());
-        };
+        let names = Names::<Webhook>::new(context, &client);
+        let Some(test) = names.with_id(&self.id, call).await? else { return Ok(()) };
         context.out.one(&test, TEST)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),

@@ -12,9 +12,7 @@ use svc_sdk::Operation::EmailsCancel;
 
 use super::outcomes::FinalStatus;
 use super::plan::hash_of;
-use super::store::{
-    self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
-};
+use super::store::{self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -58,7 +56,7 @@ impl List {
 
 /// Show how far a job is
 ///
-/// Of a job in Redis, that of all workers together, and of each.
+/// Of a job in Redis, that of all workers together.
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
@@ -83,12 +81,7 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
         let reason = reason.map_or("no reason given", String::as_str);
         context.out.note(&format!("paused, because the service refuses every email: {reason}"));
     }
-    let summary = job.summary();
-    context.out.one(&summary, VIEW)?;
-    match summary.workers.filter(|_| context.out.is_table()) {
-        Some(workers) => context.out.list(&workers, WORKERS, "no workers yet"),
-        None => Ok(()),
-    }
+    context.out.one(&job.summary(), VIEW)
 }
 
 /// Let the sender of a job wait

@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
-use crate::names;
+use crate::resource;
 use crate::stop::StopSignal;
 
 mod report;
@@ -116,10 +116,11 @@ impl Import {
         let audience = match context.settings.dry_run {
             true => self.audience.clone(),
             false => {
-                let read = names::each_contact(context, &client, &self.audience, None, |contact| {
-                    Known::add(&mut known, contact);
-                    Ok(())
-                });
+                let read =
+                    resource::each_contact(context, &client, &self.audience, None, |contact| {
+                        Known::add(&mut known, contact);
+                        Ok(())
+                    });
                 context.unless_stopped(&mut stop, read).await?
             }
         };

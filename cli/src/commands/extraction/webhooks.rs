@@ -9,11 +9,10 @@ use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::names::Names;
 use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::extraction_webhook;
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 use crate::urls::check_url;
 
 group! {
@@ -27,9 +26,9 @@ group! {
 
 impl Resource for Webhook {
     type Client = ExtractionClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "extraction webhooks";
     const NOUN: &'static str = "webhook";
-    const TITLE: &'static str = "Webhook";
     const NAMED_BY: &'static str = "URL";
     const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
     const CREATE: &'static str = "create URL --event extraction.completed";
@@ -48,12 +47,8 @@ impl Resource for Webhook {
         context.extraction_client().await
     }
 
-    fn names(client: &ExtractionClient) -> Names<'_> {
-        Names::ExtractionWebhook(client)
-    }
-
-    fn list(client: &ExtractionClient) -> Call<List<Self>> {
-        client.webhooks().list()
+    fn list(client: &ExtractionClient) -> Option<Call<List<Self>>> {
+        Some(client.webhooks().list())
     }
 
     fn delete(client: &ExtractionClient, id: &str) -> Call<Deleted> {
@@ -62,6 +57,14 @@ impl Resource for Webhook {
 
     fn schema() -> Value {
         extraction_webhook()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.url)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains("://")
     }
 }
 

@@ -121,7 +121,6 @@ const IDS: &[(&str, &str)] = &[
     ("example.test spf", "domains create example.test"),
     ("dns publish example.test", "domains create example.test"),
     ("Newsletter", "audiences create Newsletter"),
-    ("--yes --audience Newsletter", "contacts create Newsletter ada@example.org"),
     ("--template welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     (
         "$job",
@@ -132,6 +131,7 @@ const IDS: &[(&str, &str)] = &[
     ("contacts get ada@example.org", "contacts create Newsletter ada@example.org"),
     ("contacts update ada@example.org", "audiences create Newsletter"),
     ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
+    ("contacts delete ada@example.org", "audiences create Newsletter"),
     ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
     (
         "extraction webhooks delete https://example.com/hooks",
@@ -155,7 +155,6 @@ const IDS: &[(&str, &str)] = &[
 /// Files that examples use, besides those of every scene.
 const FILES: &[(&str, &str)] = &[
     ("q3.pdf", "%PDF-1.7"),
-    ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_before\n"),
     ("mapped.csv", "E-Mail Address,name\nada@example.test,Ada\n"),
     (
@@ -168,7 +167,6 @@ const FILES: &[(&str, &str)] = &[
     ("news.txt", "Hello"),
     ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
     ("variables.json", r#"{"name":"Ada"}"#),
-    ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_1a2b\n"),
     (
         "data/svc/deliveries/rec_019a0b1c.json",
