@@ -103,11 +103,7 @@ impl Values {
             Self::Record => {
                 let context = context()?;
                 let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).ok()?;
-                let about = |event: Option<String>, at: &str| {
-                    let at = context.out.local_time(at);
-                    format!("{} {at}", event.unwrap_or_default())
-                };
-                newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
+                newest.into_iter().map(|it| (it.id, it.event.unwrap_or_default())).collect()
             }
             Self::Job => {
                 let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;
@@ -149,23 +145,6 @@ pub fn sender() -> ArgValueCompleter {
         let typed = current.to_string_lossy().into_owned();
         let senders = senders.filter(|(sender, _)| sender.starts_with(&typed));
         senders.filter_map(|(sender, about)| candidate(&sender, &about)).collect()
-    })
-}
-
-/// Completes the words of a command path, as `svc help` and `svc schema` take them.
-pub fn command_words(tree: fn() -> clap::Command) -> ArgValueCandidates {
-    ArgValueCandidates::new(move || {
-        let words = words();
-        let start = words.iter().position(|word| word == "schema" || word == "help");
-        let typed =
-            words.iter().skip(start.map_or(0, |at| at + 1)).filter_map(|word| word.to_str());
-        let (tree, mut typed) = (tree(), typed.filter(|word| !word.starts_with('-')));
-        let mut level = &tree;
-        while let Some(below) = typed.next().and_then(|word| level.find_subcommand(word)) {
-            level = below;
-        }
-        let names = level.get_subcommands().map(clap::Command::get_name);
-        names.map(CompletionCandidate::new).collect()
     })
 }
 

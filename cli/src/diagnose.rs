@@ -5,7 +5,7 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -71,19 +71,11 @@ const BASE64_BODY: Mistake = Mistake::new(
     "the body is still encoded as Base64",
     "decode it first (AWS Lambda: when `isBase64Encoded` is true)",
 );
-const COMPRESSED_BODY: Mistake = Mistake::new(
-    "compressed_body",
-    "the body is still compressed, and the sender signed it uncompressed",
-    "decompress the body before verifying it",
-);
 const RESERIALIZED: Mistake = Mistake::new(
     "reserialized",
     "the body was parsed as JSON and serialized again",
     "verify the received bytes, then parse them",
 );
-
-/// Maximum size of a decompressed body, in bytes.
-const MAX_DECOMPRESSED: u64 = 64 * 1024 * 1024;
 
 /// A value that the sender may have used, and the mistake that turned it into the received one.
 /// `None` if it is the received one.
@@ -173,22 +165,12 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
     if let Ok(decoded) = STANDARD.decode(body.trim_ascii()) {
         add(&BASE64_BODY, decoded.into());
     }
-    let gzip = read_all(flate2::read::GzDecoder::new(body));
-    if let Ok(decompressed) = gzip.or_else(|_| read_all(flate2::read::ZlibDecoder::new(body))) {
-        add(&COMPRESSED_BODY, decompressed.into());
-    }
     if let Ok(value) = serde_json::from_slice::<Value>(body) {
         for layout in [value.to_string(), spaced(&value), format!("{value:#}")] {
             add(&RESERIALIZED, layout.into_bytes().into());
         }
     }
     bodies
-}
-
-fn read_all(decoder: impl Read) -> io::Result<Vec<u8>> {
-    let mut decompressed = Vec::new();
-    decoder.take(MAX_DECOMPRESSED).read_to_end(&mut decompressed)?;
-    Ok(decompressed)
 }
 
 /// JSON as Python writes it by default: with a space after each comma and colon.

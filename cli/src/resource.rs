@@ -5,15 +5,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde::Serialize;
 use serde_json::Value;
-use svc_sdk::email::{Audience, Contact};
-use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
+use svc_sdk::{Call, Deleted, List, Operation};
 
 use crate::command_spec::{reads, removes};
-use crate::complete::Values;
 use crate::confirm::confirm;
-use crate::contact_pages;
 use crate::context::{self, Context};
 use crate::failure::{Failure, Kind};
 use crate::output::{View, one_line};
@@ -44,7 +42,8 @@ pub trait Resource: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
     /// The operation that reads one. Without it, one is read through the list.
     const GETS: &'static [Operation] = Self::LISTS;
     const DELETES: &'static [Operation];
-    const COMPLETED: Values;
+    /// Completes an id or a name.
+    const COMPLETED: fn() -> ArgValueCandidates;
     const VIEW: View;
     /// Whether one list has all of them. Otherwise, a search takes long.
     const IS_IN_ONE_LIST: bool = true;
@@ -247,29 +246,6 @@ fn ambiguous<R: Resource>(text: &str, found: &[Found<R>]) -> Failure {
     Failure::input(format!("{count} {noun}s have the {name} `{text}`")).code(AMBIGUOUS).hint(hint)
 }
 
-/// Calls `each` for every contact of the audience that a text is the id or the name of. Returns its
-/// id.
-pub async fn each_contact(
-    context: &Context,
-    client: &EmailClient,
-    audience: &str,
-    page_size: Option<u64>,
-    mut each: impl FnMut(Contact) -> Result<(), Failure>,
-) -> Result<String, Failure> {
-    let progress = context.out.progress("reading the audience");
-    let mut count = 0_u64;
-    let read = async |id: &str| {
-        contact_pages::for_each(client, id, page_size, |contact| {
-            count += 1;
-            progress.set_text(format!("reading the audience: {count} contacts"));
-            each(contact)
-        })
-        .await?;
-        Ok(id.to_owned())
-    };
-    Names::<Audience>::new(context, client).with_id(audience, read).await
-}
-
 fn schema_of_list<R: Resource>() -> Value {
     output_schema::list(R::schema)
 }
@@ -318,7 +294,7 @@ impl<R: Resource> ListAll<R> {
 #[command(about = format!("Show {}", one::<R>()), add = reads(R::GETS, R::schema))]
 #[command(after_long_help = examples::<R>(&R::SAMPLES.map(|sample| format!("get {sample}"))))]
 pub struct Get<R: Resource> {
-    #[arg(help = id_help::<R>(), add = R::COMPLETED.candidates())]
+    #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]
     id: String,
     #[command(flatten)]
     within: R::Within,
@@ -354,7 +330,7 @@ impl<R: Resource> Get<R> {
     format!("delete {} --yes", R::SAMPLES[1]),
 ]))]
 pub struct Delete<R: Resource> {
-    #[arg(help = id_help::<R>(), add = R::COMPLETED.candidates())]
+    #[arg(help = id_help::<R>(), add = (R::COMPLETED)())]
     id: String,
     #[command(flatten)]
     within: R::Within,

@@ -1,6 +1,7 @@
 //! The `svc audiences` commands: contact lists.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Audience;
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
@@ -34,7 +35,7 @@ impl Resource for Audience {
     const LISTS: &'static [Operation] = &[Operation::AudiencesList];
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
-    const COMPLETED: Values = Values::Audience;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),

@@ -4,6 +4,7 @@ pub mod import;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::Operation::{
     AudiencesList, ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate,
@@ -12,7 +13,6 @@ use svc_sdk::email::{Audience, Contact, ContactUpdate, NewContact};
 use svc_sdk::{Call, Deleted, EmailClient, Operation};
 
 use self::import::rows::EXPORT_HEADER;
-use crate::command_line::shell_quoted;
 use crate::command_spec::{changes, creates, reads};
 use crate::complete::Values;
 use crate::contact_pages;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::input::{pairs, switch};
 use crate::output::{self, Column, Format, Items, Show, View};
 use crate::output_schema::{contact, list};
-use crate::resource::{self, Delete, Found, Get, Names, Resource, Target, is_named};
+use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
 
 group! {
     pub enum Command {
@@ -31,7 +31,6 @@ group! {
         Update(Update),
         Delete(Delete<Contact>),
         Import(import::Import),
-        Export(Export),
     }
 }
 
@@ -45,7 +44,7 @@ impl Resource for Contact {
     const CREATE: &'static str = "create AUDIENCE EMAIL";
     const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
     const DELETES: &'static [Operation] = &[ContactsDelete];
-    const COMPLETED: Values = Values::Contact;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Contact.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("EMAIL", "/email"),
@@ -128,31 +127,34 @@ pub struct Create {
     audience: String,
     /// Email address of the contact
     email: String,
+    #[command(flatten)]
+    fields: Fields,
+}
+
+/// What a contact has beside its address.
+#[derive(Args, Debug)]
+struct Fields {
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Metadata entry; repeatable
     ///
-    /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. In an update, the value null removes the entry.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
     /// Topic the contact is subscribed to; repeatable
+    ///
+    /// An update replaces the whole list.
     #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     topic: Vec<String>,
 }
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.audience.contains('@') && !self.email.contains('@') {
-            let (audience, email) = (shell_quoted(&self.email), shell_quoted(&self.audience));
-            return Err(Failure::usage(format!("EMAIL: {audience} is not an email address")).hint(
-                format!("the audience comes first: svc contacts create {audience} {email}"),
-            ));
-        }
         let mut contact = NewContact::new(self.email);
-        contact.name = self.name;
-        contact.metadata = pairs::object("--meta", self.meta)?;
-        contact.topics = self.topic;
+        contact.name = self.fields.name;
+        contact.metadata = pairs::object("--meta", self.fields.meta)?;
+        contact.topics = self.fields.topic;
         let client = context.email_client().await?;
         let call = async |id: &str| {
             context.call(client.contacts().create(id, contact.clone()), "creating").await
@@ -173,7 +175,7 @@ const NONE: &str = "no contacts in this audience";
 #[command(after_long_help = "\
 Examples:
   svc contacts list aud_019a --page 2 --page-size 50
-  svc contacts list aud_019a --all -o ndjson")]
+  svc contacts list aud_019a --all -o csv > people.csv")]
 pub struct List {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -184,7 +186,10 @@ pub struct List {
     /// Contacts per page [default: the service's; 100 with --all]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
-    /// Fetch every page; NDJSON is written page by page
+    /// Fetch every page; NDJSON and CSV are written page by page
+    ///
+    /// `svc contacts import` reads both. CSV has the documented fields, and does not tell an empty name
+    /// from none; NDJSON has every field.
     #[arg(long)]
     all: bool,
 }
@@ -192,7 +197,7 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.all && !context.settings.dry_run {
-            return all(context, &self.audience, self.page_size, false).await;
+            return all(context, &self.audience, self.page_size).await;
         }
         let client = context.email_client().await?;
         let names = Names::<Audience>::new(context, &client);
@@ -222,47 +227,12 @@ impl List {
     }
 }
 
-/// Export all contacts of an audience as CSV or NDJSON
-///
-/// As `svc contacts list --all`, but CSV unless another --output is given. Contacts are written page
-/// by page as they arrive. `svc contacts import` reads both formats. CSV has the documented fields,
-/// and does not tell an empty name from none; NDJSON has every field.
-#[derive(Args, Debug)]
-#[command(add = reads(&[ContactsList], || list(contact)))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts export aud_019a > people.csv
-  svc contacts export aud_019a -o ndjson | jq -r .email")]
-pub struct Export {
-    /// Audience id or name
-    #[arg(add = Values::Audience.candidates())]
-    audience: String,
-    /// Contacts per page [default: 100]
-    #[arg(long, value_name = "N")]
-    page_size: Option<u64>,
-}
-
-impl Export {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self { audience, page_size } = self;
-        match context.settings.dry_run {
-            true => List { audience, page: None, page_size, all: true }.run(context).await,
-            false => all(context, &audience, page_size, true).await,
-        }
-    }
-}
-
 /// Writes all contacts as they arrive, or as a table or another document.
-async fn all(
-    context: &Context,
-    audience: &str,
-    size: Option<u64>,
-    is_csv: bool,
-) -> Result<(), Failure> {
+async fn all(context: &Context, audience: &str, size: Option<u64>) -> Result<(), Failure> {
     let client = context.email_client().await?;
     let mut items = Items::new(&context.out, &EXPORT_HEADER);
-    items.are_lines &= is_csv;
-    resource::each_contact(context, &client, audience, size, |contact| items.push(&contact))
+    items.are_lines &= context.out.format() == Format::Csv;
+    contact_pages::of_audience(context, &client, audience, size, |contact| items.push(&contact))
         .await?;
     match items.are_lines {
         true => items.finish(),
@@ -285,17 +255,8 @@ pub struct Update {
     id: String,
     #[command(flatten)]
     within: Within,
-    /// Display name
-    #[arg(long, value_name = "TEXT")]
-    name: Option<String>,
-    /// Metadata entry; repeatable
-    ///
-    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. The value null removes the entry.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
-    meta: Vec<pairs::Pair>,
-    /// New list of topics; repeatable
-    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
-    topic: Vec<String>,
+    #[command(flatten)]
+    fields: Fields,
     /// Remove all topics
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
@@ -307,11 +268,10 @@ pub struct Update {
 impl Update {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut update = ContactUpdate::default();
-        update.name = self.name.map(Some);
-        update.metadata = pairs::object("--meta", self.meta)?;
-        if self.no_topics || !self.topic.is_empty() {
-            update.topics = Some(self.topic);
-        }
+        let Fields { name, meta, topic } = self.fields;
+        update.name = name.map(Some);
+        update.metadata = pairs::object("--meta", meta)?;
+        update.topics = (self.no_topics || !topic.is_empty()).then_some(topic);
         update.subscribed = self.subscribed;
         if output::to_value(&update) == json!({}) {
             return Err(Failure::usage("nothing to update")

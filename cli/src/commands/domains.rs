@@ -4,6 +4,7 @@ pub mod records;
 pub mod verify;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Domain;
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
@@ -39,7 +40,7 @@ impl Resource for Domain {
     const DELETED_WITH_IT: &'static str = " and every mailbox under it";
     const LISTS: &'static [Operation] = &[Operation::DomainsList];
     const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
-    const COMPLETED: Values = Values::DomainOrName;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::DomainOrName.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),

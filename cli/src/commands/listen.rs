@@ -387,9 +387,7 @@ impl Listen {
         };
         let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        let about = report.about().map(|about| format!("\n          {}", one_line(&about)));
-        let after = format!("{}{}", one_line(&outcome), about.unwrap_or_default());
-        context.out.http_event(&before, report.status, &after, report)
+        context.out.http_event(&before, report.status, &one_line(&outcome), report)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The `svc webhooks` commands: endpoints for email events.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
-use crate::context::Context;
+use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
 use crate::input::switch;
 use crate::output;
@@ -37,7 +38,7 @@ impl Resource for Webhook {
     const CREATE: &'static str = "create URL --event email.delivered";
     const LISTS: &'static [Operation] = &[Operation::WebhooksList];
     const DELETES: &'static [Operation] = &[Operation::WebhooksDelete];
-    const COMPLETED: Values = Values::Webhook;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Webhook.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("ACTIVE", "/active", Show::Flag),
@@ -157,13 +158,6 @@ impl Update {
     }
 }
 
-/// Table columns of a test.
-const TEST: View = View(&[
-    Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
-    Column::new("DURATION MS", "/durationMs", Show::Number),
-    Column::prose("ERROR", "/error"),
-]);
-
 /// Send a test event to a webhook
 ///
 /// The service sends the event. The exit code is 10 if the endpoint's response is not 2xx.
@@ -184,7 +178,7 @@ impl Test {
         let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
         let names = Names::<Webhook>::new(context, &client);
         let Some(test) = names.with_id(&self.id, call).await? else { return Ok(()) };
-        context.out.one(&test, TEST)?;
+        context.out.one(&test, PLAIN)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),
             Some(status) => Err(Failure::check(format!(

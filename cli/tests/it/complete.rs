@@ -187,11 +187,6 @@ fn completes_static_values_without_a_service() {
     assert_eq!(values(&["listen", "--route", "email.b"]), ["email.bounced="]);
     assert_eq!(values(&["sandbox", "keys", "create", "--scope", "emails:"]).len(), 2);
     assert_eq!(values(&["sandbox", "faults", "add", "--operation", "emails.c"]), ["emails.cancel"]);
-    assert_eq!(values(&["schema", "ema"]), ["emails"]);
-    assert_eq!(values(&["schema", "emails", ""]), ["send", "batch", "get", "cancel"]);
-    assert_eq!(values(&["schema", "extraction", "webhooks", "c"]), ["create"]);
-    assert_eq!(values(&["help", "ema"]), ["emails"]);
-    assert_eq!(values(&["help", "emails", "s"]), ["send"]);
     assert_eq!(values(&["completions", "fi"]), ["fish"]);
     assert!(values(&["api", "GET", "/api/v1/aud"]).contains(&"/api/v1/audiences".to_owned()));
     home.file("mail.html", "<p>");

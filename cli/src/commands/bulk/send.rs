@@ -26,6 +26,7 @@ use crate::commands::bulk::store::JobSummary;
 use crate::commands::emails::content::Content;
 use crate::complete::Values;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::dns::is_same_domain;
 use crate::dry_run;
@@ -37,7 +38,7 @@ use crate::input::people::PeopleFile;
 use crate::input::records::Records;
 use crate::output::one_line;
 use crate::output_schema::of;
-use crate::resource::{self, Names};
+use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
@@ -380,7 +381,7 @@ impl Send {
             false => audience.clone(),
         };
         let mut count = 0_u64;
-        let read = resource::each_contact(context, client, &audience, None, |contact| {
+        let read = contact_pages::of_audience(context, client, &audience, None, |contact| {
             count += 1;
             people.add_contact(count, contact)
         });

@@ -26,8 +26,8 @@ const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
     Column::prose("WHY", "/why"),
-    Column::new("FOUND", "/found", Show::Truncated),
-    Column::new("EXPECTED", "/expected", Show::Truncated),
+    Column::text("FOUND", "/found"),
+    Column::text("EXPECTED", "/expected"),
 ]);
 
 /// Verify a domain: the service looks up its DNS records

@@ -80,13 +80,10 @@ impl Send {
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
-        let accepted = match context.call(call, "sending").await {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => return Ok(()),
-            Err(failure) => {
-                return Err(advice::for_sender(failure, context, &client, &email.from).await);
-            }
-        };
+        let accepted = context.call(call, "sending").await;
+        let accepted =
+            accepted.map_err(|failure| advice::for_sender(failure, context, &email.from))?;
+        let Some(accepted) = accepted else { return Ok(()) };
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;

@@ -1,6 +1,7 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
 use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation};
@@ -34,7 +35,7 @@ impl Resource for Webhook {
     const CREATE: &'static str = "create URL --event extraction.completed";
     const LISTS: &'static [Operation] = &[Operation::ExtractionWebhooksList];
     const DELETES: &'static [Operation] = &[Operation::ExtractionWebhooksDelete];
-    const COMPLETED: Values = Values::ExtractionWebhook;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::ExtractionWebhook.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("STATUS", "/status", Show::Status),

@@ -42,14 +42,9 @@ Examples:
     },
     /// List the templates
     #[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates list")]
     List {
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Show a template
     #[command(add = reads(&[], of::<Template>).of_sandbox())]
@@ -116,9 +111,9 @@ impl Command {
                 let request = |client: &Client| client.templates().put(&id, &template);
                 organization.show(context, PLAIN, request).await
             }
-            Self::List { paging, organization } => {
+            Self::List { paging } => {
                 let request = |client: &Client| client.templates().list();
-                organization.pages(context, &paging, LIST, "no templates", request).await
+                paging.pages(context, LIST, "no templates", request).await
             }
             Self::Get { id, organization } => {
                 organization.show(context, PLAIN, |client| client.templates().get(&id)).await
@@ -130,7 +125,7 @@ impl Command {
                 };
                 variables.extend(pairs::object("--var", var)?);
                 let request = |client: &Client| client.templates().render(&id, variables);
-                organization.show(context, RENDERED, request).await
+                organization.show(context, PLAIN, request).await
             }
             Self::Delete { id, organization } => {
                 let question = format!("Delete template {id}?");
@@ -148,11 +143,4 @@ const LIST: View = View(&[
     Column::new("HTML", "/hasHtml", Show::Flag),
     Column::new("TEXT", "/hasText", Show::Flag),
     Column::new("UPDATED", "/updatedAt", Show::Time),
-]);
-
-/// Table columns of a rendered template.
-const RENDERED: View = View(&[
-    Column::text("SUBJECT", "/subject"),
-    Column::text("TEXT", "/text"),
-    Column::text("HTML", "/html"),
 ]);

@@ -121,6 +121,7 @@ const IDS: &[(&str, &str)] = &[
     ("example.test spf", "domains create example.test"),
     ("dns publish example.test", "domains create example.test"),
     ("Newsletter", "audiences create Newsletter"),
+    ("--yes --audience Newsletter", "contacts create Newsletter ada@example.org"),
     ("--template welcome", "sandbox templates put welcome --subject Hi --text Hello"),
     (
         "$job",
