@@ -1,28 +1,17 @@
 //! Hints: the next step for failures that the services and the SDK report.
 
-use svc_sdk::{EmailClient, Operation, Outcome, Scope};
+use svc_sdk::{Operation, Outcome, Scope};
 
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::{Details, Failure, Kind};
 use crate::output::OUTPUT_FAILED;
 
-/// Says what an unverified sender's domain needs: to be added, or only to be verified.
-pub async fn for_sender(
-    mut failure: Failure,
-    context: &Context,
-    client: &EmailClient,
-    sender: &str,
-) -> Failure {
+/// Says what an unverified sender's domain needs.
+pub fn for_sender(mut failure: Failure, context: &Context, sender: &str) -> Failure {
     let domain = sender.trim_end_matches('>').rsplit('@').next().unwrap_or_default();
     if failure.details().code.as_deref() == Some("domain_not_verified") && !domain.is_empty() {
-        // The key may lack the scope for it.
-        let list = context.run(client.domains().list()).await.ok();
-        let is_known = list.map(|list| {
-            let mut names = list.iter().filter_map(|known| known.name.as_deref());
-            names.any(|name| name.eq_ignore_ascii_case(domain))
-        });
-        failure.details_mut().hint = Some(verify(context, domain, is_known));
+        failure.details_mut().hint = Some(verify(context, domain));
     }
     failure
 }
@@ -58,7 +47,7 @@ fn hint(details: &Details, context: &Context) -> Option<String> {
         Kind::NotFound => return list_existing(details, context),
         Kind::Refused if details.status == Some(409) => return show_conflicting(context),
         Kind::Refused if details.code.as_deref() == Some("domain_not_verified") => {
-            verify(context, "NAME", None)
+            verify(context, "NAME")
         }
         Kind::Refused if details.fields.iter().any(|(field, _)| field.starts_with("scope")) => {
             scopes()
@@ -163,21 +152,15 @@ fn show_conflicting(context: &Context) -> Option<String> {
     Some(format!("see the current state: {}", context.svc(&list)))
 }
 
-/// The steps to verify a domain. `is_known` says whether it was added before, if that is known.
-fn verify(context: &Context, domain: &str, is_known: Option<bool>) -> String {
+/// The steps to verify the domain of a sender.
+fn verify(context: &Context, domain: &str) -> String {
     let create = context.svc(&format!("domains create {domain}"));
     let publish = match context.settings.sandbox && is_reserved(domain) {
         true => context.svc(&format!("sandbox dns publish {domain}")),
         false => context.svc(&format!("domains records {domain}")),
     };
     let verify = context.svc(&format!("domains verify {domain} --wait"));
-    match is_known {
-        Some(true) => format!("publish its DNS records: {publish}\nthen verify it: {verify}"),
-        Some(false) => format!(
-            "add the domain: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
-        ),
-        None => format!(
-            "add the domain, if it is new: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
-        ),
-    }
+    format!(
+        "add the domain, if it is new: {create}\npublish its DNS records: {publish}\nthen verify it: {verify}"
+    )
 }

@@ -10,7 +10,7 @@ use crate::advice;
 use crate::command_spec::{self, CommandSpec};
 use crate::command_tree;
 use crate::commands::{Command, SECTIONS};
-use crate::complete::{self, Values, command_words};
+use crate::complete::{self, Values};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
@@ -46,9 +46,7 @@ struct Cli {
 pub fn command() -> clap::Command {
     let tree = Cli::command().mut_args(|option| option.global(true).hide_short_help(true));
     let tree = tree.mut_arg("profile", |it| it.add(Values::Profile.candidates()));
-    let with_words = |it: clap::Command| it.mut_arg("command", |it| it.add(command_words(command)));
-    let tree = tree.mut_subcommand("help", with_words).mut_subcommand("schema", with_words);
-    with_sections(command_tree::complete(tree))
+    with_sections(command_tree::complete(tree, "svc"))
 }
 
 /// Adds the sections to the help of `svc` itself: names in the short help, and descriptions in the
@@ -99,24 +97,10 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
     let env = &Env::of(&process);
     let Process { stdin, stdout, stderr, terminals, .. } = process;
     let streams = Streams::new(stdin, stdout, stderr, terminals, env.get("TERM") == Some("dumb"));
-    let mut args = args.to_vec();
-    let (cli, spec) = loop {
-        match parse(&args) {
-            Ok(parsed) => break parsed,
-            Err(error) => {
-                let printer = early_printer(&args, env, &streams);
-                match usage::ask(&error, command, &args, &printer) {
-                    Ok(None) => return report_clap_error(&error, &printer),
-                    Ok(Some(completed)) => args = completed,
-                    Err(failure) => {
-                        printer.failure(&failure);
-                        return exit::code(failure.kind());
-                    }
-                }
-            }
-        }
+    let (cli, spec) = match parse(args) {
+        Ok(parsed) => parsed,
+        Err(error) => return report_clap_error(&error, &early_printer(args, env, &streams)),
     };
-    let args = args.as_slice();
     let (settings, printer) = match prepare(&cli.global, env, &streams) {
         Ok(prepared) => prepared,
         Err(failure) => {

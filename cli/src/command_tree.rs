@@ -35,9 +35,10 @@ macro_rules! group {
     };
 }
 
-/// Adds to a command, and to all below it, `--help`, the scope that it needs, and the hidden names
-/// that users of other programs type: `ls`, `rm`, `show`.
-pub fn complete(command: Command) -> Command {
+/// Adds to a command, which is called as `path`, and to all below it, `--help`, an example if it has
+/// none, the scope that it needs, and the hidden names that users of other programs type: `ls`, `rm`,
+/// `show`.
+pub fn complete(command: Command, path: &str) -> Command {
     let help = Arg::new("help")
         .short('h')
         .long("help")
@@ -51,17 +52,20 @@ pub fn complete(command: Command) -> Command {
     let command = match command.get::<CommandSpec>().map(CommandSpec::scope) {
         Some(scope) => {
             let examples = command.get_after_long_help().map(ToString::to_string);
-            command.after_long_help(format!("{}\n\nScope: {scope}", examples.unwrap_or_default()))
+            let examples = examples.unwrap_or_else(|| format!("Examples:\n  {path}"));
+            command.after_long_help(format!("{examples}\n\nScope: {scope}"))
         }
         None => command,
     };
     let has_show = command.find_subcommand("show").is_some();
     command.mut_subcommands(|command| {
-        complete(match command.get_name() {
+        let path = format!("{path} {}", command.get_name());
+        let command = match command.get_name() {
             "list" => command.alias("ls"),
             "delete" | "remove" => command.alias("rm"),
             "get" if !has_show => command.alias("show"),
             _ => command,
-        })
+        };
+        complete(command, &path)
     })
 }

@@ -23,7 +23,6 @@ pub mod sign;
 pub mod trigger;
 pub mod verify;
 pub mod version;
-pub mod watch;
 pub mod webhooks;
 pub mod whoami;
 
@@ -70,7 +69,7 @@ group! {
         /// Show settings and where they come from
         #[command(subcommand)]
         Config(config::Command),
-        Watch(watch::Watch),
+        Watch(sandbox::follow::Watch),
         Listen(Box<listen::Listen>),
         Replay(replay::Replay),
         Trigger(trigger::Trigger),

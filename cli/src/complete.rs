@@ -21,7 +21,6 @@ use crate::input::duration;
 use crate::output::{ColorChoice, Format, Look, Printer, Streams, one_line};
 use crate::process::Process;
 use crate::recorded::Records;
-use crate::sent::SentEmails;
 use crate::settings::{Env, GlobalFlags, Settings};
 
 /// The environment variable that requests candidates and names the shell.
@@ -42,7 +41,7 @@ pub enum Values {
     /// A domain's id or name.
     DomainOrName,
     DomainName,
-    /// Emails sent from this machine. The service has no list of emails.
+    /// Those of the sandbox, with `--sandbox`. The service has no list of emails.
     Email,
     /// Deliveries that `svc listen` recorded.
     Record,
@@ -104,11 +103,7 @@ impl Values {
             Self::Record => {
                 let context = context()?;
                 let newest = Records::in_dir(&context.settings.data_dir).newest(SHOWN).ok()?;
-                let about = |event: Option<String>, at: &str| {
-                    let at = context.out.local_time(at);
-                    format!("{} {at}", event.unwrap_or_default())
-                };
-                newest.into_iter().map(|r| (r.id, about(r.event, &r.received_at))).collect()
+                newest.into_iter().map(|it| (it.id, it.event.unwrap_or_default())).collect()
             }
             Self::Job => {
                 let jobs = std::fs::read_dir(settings(|_| ())?.state_dir.join("bulk")).ok()?;
@@ -118,10 +113,7 @@ impl Values {
                 let jobs = jobs.flatten().filter(has_journal);
                 plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             }
-            Self::Email => {
-                let context = context()?;
-                SentEmails::of(&context.settings).newest(&context.out)
-            }
+            Self::Email => return Self::SandboxEmail.find().filter(|_| uses_sandbox()),
             values => service::fetch(&context()?, values, timeout()),
         })
     }
@@ -156,23 +148,6 @@ pub fn sender() -> ArgValueCompleter {
     })
 }
 
-/// Completes the words of a command path, as `svc help` and `svc schema` take them.
-pub fn command_words(tree: fn() -> clap::Command) -> ArgValueCandidates {
-    ArgValueCandidates::new(move || {
-        let words = words();
-        let start = words.iter().position(|word| word == "schema" || word == "help");
-        let typed =
-            words.iter().skip(start.map_or(0, |at| at + 1)).filter_map(|word| word.to_str());
-        let (tree, mut typed) = (tree(), typed.filter(|word| !word.starts_with('-')));
-        let mut level = &tree;
-        while let Some(below) = typed.next().and_then(|word| level.find_subcommand(word)) {
-            level = below;
-        }
-        let names = level.get_subcommands().map(clap::Command::get_name);
-        names.map(CompletionCandidate::new).collect()
-    })
-}
-
 /// A value and its description.
 type Found = (String, String);
 
@@ -185,6 +160,10 @@ fn settings(change: impl FnOnce(&mut GlobalFlags)) -> Option<Settings> {
     let mut flags = GlobalFlags::found_in(&words());
     change(&mut flags);
     Settings::resolve(&flags, &Env::of(&Process::current())).ok()
+}
+
+fn uses_sandbox() -> bool {
+    settings(|_| ()).is_some_and(|settings| settings.sandbox)
 }
 
 /// A context that prints nothing.

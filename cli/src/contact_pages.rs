@@ -4,14 +4,39 @@ use std::cell::Cell;
 use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
-use svc_sdk::email::Contact;
+use svc_sdk::email::{Audience, Contact};
 use svc_sdk::{EmailClient, Error, ErrorKind};
 
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::resource::Names;
 
 /// Contacts per page. The service's maximum is not documented; a service that refuses this size is
 /// asked for pages of its default size.
 const LARGEST: u64 = 100;
+
+/// Calls `each` for every contact of the audience that a text is the id or the name of. Returns its
+/// id.
+pub async fn of_audience(
+    context: &Context,
+    client: &EmailClient,
+    audience: &str,
+    page_size: Option<u64>,
+    mut each: impl FnMut(Contact) -> Result<(), Failure>,
+) -> Result<String, Failure> {
+    let progress = context.out.progress("reading the audience");
+    let mut count = 0_u64;
+    let read = async |id: &str| {
+        for_each(client, id, page_size, |contact| {
+            count += 1;
+            progress.set_text(format!("reading the audience: {count} contacts"));
+            each(contact)
+        })
+        .await?;
+        Ok(id.to_owned())
+    };
+    Names::<Audience>::new(context, client).with_id(audience, read).await
+}
 
 /// Calls `each` for every contact, in the order of the pages.
 pub async fn for_each(

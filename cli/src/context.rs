@@ -1,6 +1,5 @@
 //! The context of a command: settings, output, SDK clients, the sandbox.
 
-mod text;
 mod trace;
 
 use std::cell::Cell;
@@ -19,6 +18,7 @@ use crate::dry_run::Requests;
 use crate::exit;
 use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
+use crate::input::file_name;
 use crate::output::{Format, Printer, View};
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
@@ -491,6 +491,18 @@ impl Context {
         std::fs::read(self.settings.path(path)).map(Some).map_err(|error| {
             Failure::input(format!("{}: {}: {error}", bundle.source, path.display()))
         })
+    }
+
+    /// The text of an option's `TEXT|@FILE|-` value. A file name without `@` is refused.
+    pub fn text(&self, option: &str, value: &str) -> Result<String, Failure> {
+        file_name::refuse(Some(&self.command.path), option, value, &self.settings.env.cwd)?;
+        self.inputs.text(&self.out, option, value)
+    }
+
+    /// As [`text`](Self::text), for an option that takes JSON.
+    pub fn json_text(&self, option: &str, value: &str) -> Result<String, Failure> {
+        file_name::refuse(None, option, value, &self.settings.env.cwd)?;
+        self.inputs.text(&self.out, option, value)
     }
 
     fn with_options<T>(&self, call: Call<T>) -> Call<T> {

@@ -37,6 +37,8 @@ pub struct Paging {
     /// Fetch every page
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    organization: OfOrganization,
 }
 
 impl OfOrganization {
@@ -87,42 +89,6 @@ impl OfOrganization {
         }
     }
 
-    /// Prints one page of a list, or all of them.
-    pub async fn pages<T: Serialize>(
-        &self,
-        context: &Context,
-        paging: &Paging,
-        view: View,
-        none: &str,
-        request: impl Fn(&Client) -> Request<Page<T>>,
-    ) -> Result<(), Failure> {
-        let client = self.client(context).await?;
-        let request = || request(&client).given(paging.limit, Request::<Page<T>>::limit);
-        let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
-            return Ok(());
-        };
-        let streams = context.out.format() == Format::Ndjson;
-        while paging.all
-            && let Some(cursor) = next.take()
-        {
-            if streams {
-                context.out.list(&items, view, none)?;
-                items.clear();
-            }
-            let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
-            next = page.next.filter(|after| *after != cursor);
-            items.extend(page.data);
-        }
-        context.out.list(&items, view, none)?;
-        if items.is_empty() && !streams {
-            note_own_sandbox(context).await;
-        }
-        if next.is_some() {
-            context.out.note("there are more pages; use --all to list every page");
-        }
-        Ok(())
-    }
-
     /// Prints `sentence` for people, and the response as JSON for programs.
     pub async fn done<T: Serialize>(
         &self,
@@ -168,6 +134,43 @@ impl OfOrganization {
     /// The name or the id of the organization, if it is given.
     pub fn name(&self) -> Option<&str> {
         self.organization.as_deref()
+    }
+}
+
+impl Paging {
+    /// Prints one page of a list, or all of them.
+    pub async fn pages<T: Serialize>(
+        &self,
+        context: &Context,
+        view: View,
+        none: &str,
+        request: impl Fn(&Client) -> Request<Page<T>>,
+    ) -> Result<(), Failure> {
+        let client = self.organization.client(context).await?;
+        let request = || request(&client).given(self.limit, Request::<Page<T>>::limit);
+        let Some(Page { data: mut items, mut next, .. }) = send(context, request()).await? else {
+            return Ok(());
+        };
+        let streams = context.out.format() == Format::Ndjson;
+        while self.all
+            && let Some(cursor) = next.take()
+        {
+            if streams {
+                context.out.list(&items, view, none)?;
+                items.clear();
+            }
+            let Some(page) = send(context, request().cursor(&cursor)).await? else { return Ok(()) };
+            next = page.next.filter(|after| *after != cursor);
+            items.extend(page.data);
+        }
+        context.out.list(&items, view, none)?;
+        if items.is_empty() && !streams {
+            note_own_sandbox(context).await;
+        }
+        if next.is_some() {
+            context.out.note("there are more pages; use --all to list every page");
+        }
+        Ok(())
     }
 }
 

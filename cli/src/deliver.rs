@@ -63,12 +63,8 @@ impl Delivery {
         let mut headers = serde_json::Map::new();
         for name in self.headers.keys() {
             let values = self.headers.get_all(name).iter();
-            let mut values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into());
-            let value = match (values.next(), values.next()) {
-                (Some(first), Some(second)) => [first, second].into_iter().chain(values).collect(),
-                (first, _) => first.unwrap_or_default(),
-            };
-            headers.insert(name.to_string(), value);
+            let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
+            headers.insert(name.to_string(), values.collect::<Vec<_>>().join(", ").into());
         }
         let body = serde_json::from_slice::<Value>(&self.body)
             .unwrap_or_else(|_| json!({"base64": STANDARD.encode(&self.body)}));

@@ -5,7 +5,7 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -51,16 +51,6 @@ const SECRET_DECODED: Mistake = Mistake::new(
     "the secret was decoded from hex or Base64 on one side only",
     "use the secret exactly as the service returned it, on both sides",
 );
-pub const OLD_SECRET: Mistake = Mistake::new(
-    "old_secret",
-    "the delivery was signed with a previous secret",
-    "accept the old secret too until the rotation is complete",
-);
-pub const OTHER_SCHEME_SECRET: Mistake = Mistake::new(
-    "other_scheme_secret",
-    "the delivery was signed with the other service's secret",
-    "use the secret of this webhook: each webhook has its own",
-);
 const NEWLINE_ADDED: Mistake = Mistake::new(
     "newline_added",
     "a newline was appended to the body",
@@ -81,36 +71,26 @@ const BASE64_BODY: Mistake = Mistake::new(
     "the body is still encoded as Base64",
     "decode it first (AWS Lambda: when `isBase64Encoded` is true)",
 );
-const COMPRESSED_BODY: Mistake = Mistake::new(
-    "compressed_body",
-    "the body is still compressed, and the sender signed it uncompressed",
-    "decompress the body before verifying it",
-);
 const RESERIALIZED: Mistake = Mistake::new(
     "reserialized",
     "the body was parsed as JSON and serialized again",
     "verify the received bytes, then parse them",
 );
 
-/// Maximum size of a decompressed body, in bytes.
-const MAX_DECOMPRESSED: u64 = 64 * 1024 * 1024;
-
 /// A value that the sender may have used, and the mistake that turned it into the received one.
 /// `None` if it is the received one.
 type Candidate<T> = (Option<&'static Mistake>, T);
 
 /// The mistakes that together explain a mismatch: at most one each of the header, the secret and
-/// the body, which are exactly those of the receiver. Empty if no known mistakes do. The deliveries
-/// may have been signed with one of `others`, which are mistakes as well.
+/// the body, which are exactly those of the receiver. Empty if no known mistakes do.
 pub fn diagnose(
     service: Service,
     header: &[u8],
     body: &[u8],
     secret: &[u8],
-    others: &[(&'static Mistake, &[u8])],
 ) -> Vec<&'static Mistake> {
     let headers = headers(service, header);
-    let secrets = secrets(secret, others);
+    let secrets = secrets(secret);
     for (body_mistake, body) in bodies(body) {
         for (secret_mistake, key) in &secrets {
             let tag = tag(key, &body);
@@ -145,9 +125,8 @@ fn headers(service: Service, header: &[u8]) -> Vec<Candidate<Vec<u8>>> {
 }
 
 /// The keys that the sender may have signed with.
-fn secrets(secret: &[u8], others: &[(&'static Mistake, &[u8])]) -> Vec<Candidate<Vec<u8>>> {
+fn secrets(secret: &[u8]) -> Vec<Candidate<Vec<u8>>> {
     let mut keys = vec![(None, secret.to_vec())];
-    keys.extend(others.iter().map(|(mistake, other)| (Some(*mistake), other.to_vec())));
     for quote in [b"\"", b"'"] {
         let inner = secret.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         keys.extend(inner.map(|inner| (Some(&SECRET_QUOTED), inner.to_vec())));
@@ -186,22 +165,12 @@ fn bodies(body: &[u8]) -> Vec<Candidate<Cow<'_, [u8]>>> {
     if let Ok(decoded) = STANDARD.decode(body.trim_ascii()) {
         add(&BASE64_BODY, decoded.into());
     }
-    let gzip = read_all(flate2::read::GzDecoder::new(body));
-    if let Ok(decompressed) = gzip.or_else(|_| read_all(flate2::read::ZlibDecoder::new(body))) {
-        add(&COMPRESSED_BODY, decompressed.into());
-    }
     if let Ok(value) = serde_json::from_slice::<Value>(body) {
         for layout in [value.to_string(), spaced(&value), format!("{value:#}")] {
             add(&RESERIALIZED, layout.into_bytes().into());
         }
     }
     bodies
-}
-
-fn read_all(decoder: impl Read) -> io::Result<Vec<u8>> {
-    let mut decompressed = Vec::new();
-    decoder.take(MAX_DECOMPRESSED).read_to_end(&mut decompressed)?;
-    Ok(decompressed)
 }
 
 /// JSON as Python writes it by default: with a space after each comma and colon.

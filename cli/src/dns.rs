@@ -120,6 +120,12 @@ pub fn is_reserved(name: &str) -> bool {
     ["test", "example", "invalid", "localhost"].iter().any(|own| own.eq_ignore_ascii_case(last))
 }
 
+/// Whether two names of domains are the same: DNS ignores case, and a dot at the end.
+pub fn is_same_domain(one: &str, other: &str) -> bool {
+    let without_dot = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    without_dot(one) == without_dot(other)
+}
+
 /// Why a response does not tell whether the record exists. An empty referral to other servers,
 /// for example, does not mean that the record is missing.
 fn refusal(response: &Message, must_be_authoritative: bool) -> Option<String> {

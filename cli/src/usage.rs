@@ -2,10 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-pub use self::ask::ask;
 use crate::failure::Failure;
-
-mod ask;
 
 /// Words of other programs, and what they are here: the command or group (empty: any), the words, and
 /// the hint. clap itself suggests what is only misspelled.
@@ -30,30 +27,21 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         "to write to a file, redirect the output: svc … > FILE",
     ),
     ("", &["--query", "--filter"], "did you mean --jq <FILTER>?"),
-    ("", &["--debug", "--trace"], "did you mean --verbose?"),
     ("", &["--env", "--environment", "--region"], "did you mean --profile <NAME>?"),
     (
         "",
         &["-k", "--insecure"],
         "certificates are always checked; to trust others: --ca-bundle <PATH>",
     ),
-    ("", &["--follow", "--watch"], "did you mean --wait?"),
     ("", &["--force", "--confirm"], "did you mean --yes?"),
     (
         "emails",
         &["list", "ls"],
         "the service does not list emails; one email: svc emails get ID\nthose of the sandbox: svc sandbox emails list",
     ),
-    ("emails", &["delete", "remove"], "did you mean svc emails cancel? it stops a scheduled email"),
     ("profiles", &["add", "create"], "svc login creates a profile: svc login --profile NAME"),
     ("", &["add", "new"], "did you mean create?"),
     ("", &["remove", "destroy", "delete"], "did you mean delete or remove?"),
-    ("", &["edit", "set"], "did you mean update?"),
-    (
-        "",
-        &["status"],
-        "the setup: svc doctor; the sandbox: svc sandbox status; a job: svc bulk status",
-    ),
     ("", &["logs", "events", "tail"], "webhook deliveries as they arrive: svc listen"),
     ("", &["configure", "init", "auth"], "did you mean svc login?"),
     ("", &["start", "dev", "server"], "did you mean svc sandbox serve?"),
@@ -125,7 +113,7 @@ const KEY_ON_COMMAND_LINE: &str = "a key is read from a hidden prompt, standard 
     was it a key? replace it: others on this machine could read it, and it is in the shell's history";
 
 /// The words of the command in a usage line: `sandbox clock` in `Usage: svc sandbox clock <COMMAND>`.
-pub fn path(usage: &str) -> String {
+fn path(usage: &str) -> String {
     let words = usage.trim_start_matches("Usage: svc").split_whitespace();
     let words = words.take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
     words.collect::<Vec<_>>().join(" ")

@@ -39,7 +39,7 @@ async fn all_workers_share_the_rate_and_obey_pause_resume_and_cancel() {
 
     let paused = job.svc(&["bulk", "pause", &id]).await;
     assert_eq!(paused["state"], "paused");
-    assert_eq!(paused["workers"].as_array().expect("workers").len(), 2, "{paused}");
+    assert_eq!(job.queue.status(&id).await.expect("a status").workers.len(), 2);
     // What was in flight is completed, and then nothing more for two requests' time.
     let totals = async || job.queue.status(&id).await.expect("a status").totals;
     let mut before = totals().await;
@@ -90,7 +90,6 @@ async fn requests_in_flight_of_a_killed_worker_are_unknown_when_its_lease_has_en
     let start = &id[..id.len() - 6];
     let same = job.svc(&["bulk", "status", start, "--queue", &job.redis.url()]).await;
     assert_eq!(same["job"], id.as_str(), "{same}");
-    assert_eq!(status["workers"][0]["state"], "silent");
     assert_eq!(job.unknown(&id).await.len(), 200);
     let jobs = job.svc(&["bulk", "list"]).await;
     assert_eq!([&jobs[0]["state"], &jobs[0]["unknown"]], [&json!("cancelled"), &json!(200)]);

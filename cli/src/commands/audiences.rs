@@ -1,6 +1,7 @@
 //! The `svc audiences` commands: contact lists.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Audience;
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
@@ -9,10 +10,9 @@ use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::names::Names;
 use crate::output::{Column, Show, View};
 use crate::output_schema::audience;
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 
 group! {
     pub enum Command {
@@ -25,9 +25,9 @@ group! {
 
 impl Resource for Audience {
     type Client = EmailClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "audiences";
     const NOUN: &'static str = "audience";
-    const TITLE: &'static str = "Audience";
     const NAMED_BY: &'static str = "name";
     const SAMPLES: [&'static str; 2] = ["aud_019a", "'Spring offers'"];
     const CREATE: &'static str = "create NAME";
@@ -35,7 +35,7 @@ impl Resource for Audience {
     const LISTS: &'static [Operation] = &[Operation::AudiencesList];
     const GETS: &'static [Operation] = &[Operation::AudiencesGet];
     const DELETES: &'static [Operation] = &[Operation::AudiencesDelete];
-    const COMPLETED: Values = Values::Audience;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Audience.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),
@@ -46,16 +46,12 @@ impl Resource for Audience {
         context.email_client().await
     }
 
-    fn names(client: &EmailClient) -> Names<'_> {
-        Names::Audience(client)
-    }
-
-    fn list(client: &EmailClient) -> Call<List<Self>> {
-        client.audiences().list()
-    }
-
     fn get(client: &EmailClient, id: &str) -> Option<Call<Self>> {
         Some(client.audiences().get(id))
+    }
+
+    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
+        Some(client.audiences().list())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -64,6 +60,14 @@ impl Resource for Audience {
 
     fn schema() -> Value {
         audience()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.name)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains(char::is_whitespace) || !text.is_ascii()
     }
 }
 

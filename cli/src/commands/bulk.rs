@@ -7,7 +7,6 @@ mod message;
 pub mod outcomes;
 mod people;
 mod plan;
-pub mod report;
 pub mod resume;
 mod run;
 pub mod send;
@@ -25,7 +24,7 @@ group! {
         Continue(manage::Continue),
         Cancel(manage::Cancel),
         Settle(manage::Settle),
-        Report(report::Report),
+        Report(manage::Report),
         Remove(manage::Remove),
         Work(work::Work),
     }

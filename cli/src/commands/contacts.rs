@@ -4,46 +4,113 @@ pub mod import;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use serde_json::json;
-use svc_sdk::EmailClient;
+use clap_complete::engine::ArgValueCandidates;
+use serde_json::{Value, json};
 use svc_sdk::Operation::{
     AudiencesList, ContactsCreate, ContactsDelete, ContactsList, ContactsUpdate,
 };
-use svc_sdk::email::{ContactUpdate, NewContact};
+use svc_sdk::email::{Audience, Contact, ContactUpdate, NewContact};
+use svc_sdk::{Call, Deleted, EmailClient, Operation};
 
 use self::import::rows::EXPORT_HEADER;
-use crate::command_line::shell_quoted;
-use crate::command_spec::{changes, creates, reads, removes};
+use crate::command_spec::{changes, creates, reads};
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
-use crate::context::Deleted;
 use crate::failure::Failure;
 use crate::input::{pairs, switch};
-use crate::names::{Names, Target};
-use crate::output::{Column, Format, Items, Show, View};
-use crate::output_schema::{contact, list, of};
-use crate::{names, output};
-
-/// Table columns of a contact.
-pub const VIEW: View = View(&[
-    Column::id("ID", "/id"),
-    Column::text("EMAIL", "/email"),
-    Column::text("NAME", "/name"),
-    Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
-    Column::text("TOPICS", "/topics").droppable(),
-    Column::text("METADATA", "/metadata").droppable(),
-]);
+use crate::output::{self, Column, Format, Items, Show, View};
+use crate::output_schema::{contact, list};
+use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
 
 group! {
     pub enum Command {
         Create(Create),
         List(List),
-        Get(Get),
+        Get(Get<Contact>),
         Update(Update),
-        Delete(Delete),
+        Delete(Delete<Contact>),
         Import(import::Import),
-        Export(Export),
     }
+}
+
+impl Resource for Contact {
+    type Client = EmailClient;
+    type Within = Within;
+    const GROUP: &'static str = "contacts";
+    const NOUN: &'static str = "contact";
+    const NAMED_BY: &'static str = "address";
+    const SAMPLES: [&'static str; 2] = ["con_019a", "ada@example.org"];
+    const CREATE: &'static str = "create AUDIENCE EMAIL";
+    const LISTS: &'static [Operation] = &[ContactsList, AudiencesList];
+    const DELETES: &'static [Operation] = &[ContactsDelete];
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Contact.candidates();
+    const VIEW: View = View(&[
+        Column::id("ID", "/id"),
+        Column::text("EMAIL", "/email"),
+        Column::text("NAME", "/name"),
+        Column::new("SUBSCRIBED", "/subscribed", Show::Flag),
+        Column::text("TOPICS", "/topics").droppable(),
+        Column::text("METADATA", "/metadata").droppable(),
+    ]);
+    const IS_IN_ONE_LIST: bool = false;
+
+    async fn client(context: &Context) -> Result<EmailClient, Failure> {
+        context.email_client().await
+    }
+
+    fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
+        client.contacts().delete(id)
+    }
+
+    fn schema() -> Value {
+        contact()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.email)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains('@')
+    }
+
+    fn is_same_name(one: &str, other: &str) -> bool {
+        one.eq_ignore_ascii_case(other)
+    }
+
+    /// Searches the audience, or all of them.
+    async fn search(
+        names: &Names<'_, Self>,
+        text: Option<&str>,
+        is_preview: bool,
+    ) -> Result<Vec<Found<Self>>, Failure> {
+        let audiences = Names::<Audience>::new(names.context, names.client);
+        let audiences = match &names.within.audience {
+            Some(audience) if !is_preview => vec![audiences.existing(audience).await?],
+            _ => Audience::search(&audiences, None, is_preview).await?,
+        };
+        let mut found = Vec::new();
+        for Target { id, name } in audiences.iter().map(Found::target) {
+            let place = format!("in {}", name.as_ref().unwrap_or(&id));
+            let read = contact_pages::for_each(names.client, &id, None, |item| {
+                if text.is_none_or(|text| is_named(&item, text)) {
+                    found.push(Found { item, place: place.clone() });
+                }
+                Ok(())
+            });
+            read.await?;
+        }
+        Ok(found)
+    }
+}
+
+/// Where to look for a contact.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Within {
+    /// Audience, by id or name, if the address is in several
+    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
+    audience: Option<String>,
 }
 
 /// Add a contact to an audience
@@ -60,38 +127,41 @@ pub struct Create {
     audience: String,
     /// Email address of the contact
     email: String,
+    #[command(flatten)]
+    fields: Fields,
+}
+
+/// What a contact has beside its address.
+#[derive(Args, Debug)]
+struct Fields {
     /// Display name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Metadata entry; repeatable
     ///
-    /// KEY=TEXT sets a text, KEY:=JSON a JSON value.
+    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. In an update, the value null removes the entry.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
     /// Topic the contact is subscribed to; repeatable
+    ///
+    /// An update replaces the whole list.
     #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     topic: Vec<String>,
 }
 
 impl Create {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.audience.contains('@') && !self.email.contains('@') {
-            let (audience, email) = (shell_quoted(&self.email), shell_quoted(&self.audience));
-            return Err(Failure::usage(format!("EMAIL: {audience} is not an email address")).hint(
-                format!("the audience comes first: svc contacts create {audience} {email}"),
-            ));
-        }
         let mut contact = NewContact::new(self.email);
-        contact.name = self.name;
-        contact.metadata = pairs::object("--meta", self.meta)?;
-        contact.topics = self.topic;
+        contact.name = self.fields.name;
+        contact.metadata = pairs::object("--meta", self.fields.meta)?;
+        contact.topics = self.fields.topic;
         let client = context.email_client().await?;
         let call = async |id: &str| {
             context.call(client.contacts().create(id, contact.clone()), "creating").await
         };
-        let names = Names::Audience(&client);
-        if let Some(contact) = names::with_id(context, names, &self.audience, call).await? {
-            context.out.one(&contact, VIEW)?;
+        let names = Names::<Audience>::new(context, &client);
+        if let Some(contact) = names.with_id(&self.audience, call).await? {
+            context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
     }
@@ -105,7 +175,7 @@ const NONE: &str = "no contacts in this audience";
 #[command(after_long_help = "\
 Examples:
   svc contacts list aud_019a --page 2 --page-size 50
-  svc contacts list aud_019a --all -o ndjson")]
+  svc contacts list aud_019a --all -o csv > people.csv")]
 pub struct List {
     /// Audience id or name
     #[arg(add = Values::Audience.candidates())]
@@ -116,7 +186,10 @@ pub struct List {
     /// Contacts per page [default: the service's; 100 with --all]
     #[arg(long, value_name = "N")]
     page_size: Option<u64>,
-    /// Fetch every page; NDJSON is written page by page
+    /// Fetch every page; NDJSON and CSV are written page by page
+    ///
+    /// `svc contacts import` reads both. CSV has the documented fields, and does not tell an empty name
+    /// from none; NDJSON has every field.
     #[arg(long)]
     all: bool,
 }
@@ -124,10 +197,10 @@ pub struct List {
 impl List {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.all && !context.settings.dry_run {
-            return all(context, &self.audience, self.page_size, false).await;
+            return all(context, &self.audience, self.page_size).await;
         }
         let client = context.email_client().await?;
-        let names = Names::Audience(&client);
+        let names = Names::<Audience>::new(context, &client);
         let list = async |audience: &str| {
             let mut call = client.contacts().list(audience);
             if let Some(page) = self.page {
@@ -138,13 +211,13 @@ impl List {
             }
             context.call(call, "reading").await
         };
-        let list = names::with_id(context, names, &self.audience, list).await?;
+        let list = names.with_id(&self.audience, list).await?;
         let Some(list) = list else { return Ok(()) };
         let none = match self.page {
             Some(page) => format!("no contacts on page {page} of this audience"),
             None => NONE.to_owned(),
         };
-        context.out.list(&list, VIEW, &none)?;
+        context.out.list(&list, Contact::VIEW, &none)?;
         if let (Some(page), Some(pages)) = (list.page, list.total_pages)
             && pages > 1
         {
@@ -154,90 +227,17 @@ impl List {
     }
 }
 
-/// Export all contacts of an audience as CSV or NDJSON
-///
-/// As `svc contacts list --all`, but CSV unless another --output is given. Contacts are written page
-/// by page as they arrive. `svc contacts import` reads both formats. CSV has the documented fields,
-/// and does not tell an empty name from none; NDJSON has every field.
-#[derive(Args, Debug)]
-#[command(add = reads(&[ContactsList], || list(contact)))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts export aud_019a > people.csv
-  svc contacts export aud_019a -o ndjson | jq -r .email")]
-pub struct Export {
-    /// Audience id or name
-    #[arg(add = Values::Audience.candidates())]
-    audience: String,
-    /// Contacts per page [default: 100]
-    #[arg(long, value_name = "N")]
-    page_size: Option<u64>,
-}
-
-impl Export {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self { audience, page_size } = self;
-        match context.settings.dry_run {
-            true => List { audience, page: None, page_size, all: true }.run(context).await,
-            false => all(context, &audience, page_size, true).await,
-        }
-    }
-}
-
 /// Writes all contacts as they arrive, or as a table or another document.
-async fn all(
-    context: &Context,
-    audience: &str,
-    size: Option<u64>,
-    is_csv: bool,
-) -> Result<(), Failure> {
+async fn all(context: &Context, audience: &str, size: Option<u64>) -> Result<(), Failure> {
     let client = context.email_client().await?;
     let mut items = Items::new(&context.out, &EXPORT_HEADER);
-    items.are_lines &= is_csv;
-    names::each_contact(context, &client, audience, size, |contact| items.push(&contact)).await?;
+    items.are_lines &= context.out.format() == Format::Csv;
+    contact_pages::of_audience(context, &client, audience, size, |contact| items.push(&contact))
+        .await?;
     match items.are_lines {
         true => items.finish(),
         false if context.out.format() == Format::Ndjson => Ok(()),
-        false => context.out.list(&items.document, VIEW, NONE),
-    }
-}
-
-/// A contact, by its id or address.
-#[derive(Args, Debug)]
-struct ContactOption {
-    /// Contact id or address
-    #[arg(add = Values::Contact.candidates())]
-    id: String,
-    /// Audience, by id or name, if the address is in several
-    #[arg(long, value_name = "ID|NAME", add = Values::Audience.candidates())]
-    audience: Option<String>,
-}
-
-impl ContactOption {
-    fn names<'a>(&'a self, client: &'a EmailClient) -> Names<'a> {
-        Names::Contact { client, audience: self.audience.as_deref() }
-    }
-}
-
-/// Show a contact
-///
-/// The service has no operation that reads one: it is searched in the audience, or in all of them.
-#[derive(Args, Debug)]
-#[command(add = reads(&[ContactsList, AudiencesList], contact))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts get con_019a
-  svc contacts get ada@example.org")]
-pub struct Get {
-    #[command(flatten)]
-    contact: ContactOption,
-}
-
-impl Get {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = self.contact.names(&client);
-        names::show(context, names, &self.contact.id, VIEW).await
+        false => context.out.list(&items.document, Contact::VIEW, NONE),
     }
 }
 
@@ -250,19 +250,13 @@ Examples:
   svc contacts update con_019a --meta plan=free --meta seats:=null
   svc contacts update ada@example.org --no-topics")]
 pub struct Update {
+    /// Contact id or address
+    #[arg(add = Values::Contact.candidates())]
+    id: String,
     #[command(flatten)]
-    contact: ContactOption,
-    /// Display name
-    #[arg(long, value_name = "TEXT")]
-    name: Option<String>,
-    /// Metadata entry; repeatable
-    ///
-    /// KEY=TEXT sets a text, KEY:=JSON a JSON value. The value null removes the entry.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
-    meta: Vec<pairs::Pair>,
-    /// New list of topics; repeatable
-    #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
-    topic: Vec<String>,
+    within: Within,
+    #[command(flatten)]
+    fields: Fields,
     /// Remove all topics
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
@@ -274,45 +268,22 @@ pub struct Update {
 impl Update {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let mut update = ContactUpdate::default();
-        update.name = self.name.map(Some);
-        update.metadata = pairs::object("--meta", self.meta)?;
-        if self.no_topics || !self.topic.is_empty() {
-            update.topics = Some(self.topic);
-        }
+        let Fields { name, meta, topic } = self.fields;
+        update.name = name.map(Some);
+        update.metadata = pairs::object("--meta", meta)?;
+        update.topics = (self.no_topics || !topic.is_empty()).then_some(topic);
         update.subscribed = self.subscribed;
         if output::to_value(&update) == json!({}) {
             return Err(Failure::usage("nothing to update")
                 .hint("give at least one of --name, --meta, --topic, --no-topics, --subscribed"));
         }
         let client = context.email_client().await?;
-        let names = self.contact.names(&client);
         let call =
             async |id: &str| context.call(client.contacts().update(id, &update), "updating").await;
-        if let Some(contact) = names::with_id(context, names, &self.contact.id, call).await? {
-            context.out.one(&contact, VIEW)?;
+        let names = Names::<Contact> { context, client: &client, within: self.within };
+        if let Some(contact) = names.with_id(&self.id, call).await? {
+            context.out.one(&contact, Contact::VIEW)?;
         }
         Ok(())
-    }
-}
-
-/// Delete a contact
-#[derive(Args, Debug)]
-#[command(add = removes(&[ContactsDelete], of::<Deleted>))]
-#[command(after_long_help = "\
-Examples:
-  svc contacts delete con_019a
-  svc contacts delete ada@example.org --audience Newsletter --yes")]
-pub struct Delete {
-    #[command(flatten)]
-    contact: ContactOption,
-}
-
-impl Delete {
-    pub async fn run(self, context: &Context) -> Result<(), Failure> {
-        let client = context.email_client().await?;
-        let names = self.contact.names(&client);
-        let question = |target: &Target| format!("Delete contact {target}?");
-        let delete = |id: &str| client.contacts().delete(id);
-        names::delete(context, names, &self.contact.id, question, delete).await
     }
 }

@@ -1,11 +1,13 @@
 //! The `svc doctor` command.
 
-use clap::Args;
-use svc_sdk::Operation::{AudiencesList, DomainsList, EmailsGet, Me, WebhooksList};
-use svc_sdk::Service;
+use std::time::Duration;
 
-pub use self::findings::Finding;
-use self::findings::{Findings, Status};
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+use svc_sdk::Operation::{AudiencesList, DomainsList, EmailsGet, Me, WebhooksList};
+use svc_sdk::{Call, Service};
+
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -13,7 +15,6 @@ use crate::output::{Column, Show, View};
 use crate::output_schema::of;
 
 mod email;
-mod findings;
 mod service;
 
 const VIEW: View = View(&[
@@ -125,4 +126,63 @@ fn examine_settings(context: &Context, findings: &mut Findings) {
     {
         findings.failure("credentials", &failure);
     }
+}
+
+/// The result of a check, with the next step.
+#[derive(Serialize, JsonSchema)]
+pub struct Finding {
+    status: Status,
+    check: String,
+    finding: String,
+    next: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warning,
+    Problem,
+    Unknown,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn ok(&mut self, check: &str, finding: &str) {
+        self.push(Status::Ok, check, finding, None);
+    }
+
+    fn warning(&mut self, check: &str, finding: &str, next: &str) {
+        self.push(Status::Warning, check, finding, Some(next));
+    }
+
+    fn problem(&mut self, check: &str, finding: &str, next: &str) {
+        self.push(Status::Problem, check, finding, Some(next));
+    }
+
+    /// What kept the command from a check. What has been found before is not repeated.
+    fn failure(&mut self, check: &str, failure: &Failure) {
+        let details = failure.details();
+        if self.0.iter().any(|finding| finding.finding == details.message) {
+            return;
+        }
+        let next = details.hint.as_deref().map(|hint| hint.replace('\n', "; "));
+        self.push(Status::Problem, check, &details.message, next.as_deref());
+    }
+
+    fn unknown(&mut self, check: &str, finding: &str, next: &str) {
+        self.push(Status::Unknown, check, finding, Some(next));
+    }
+
+    fn push(&mut self, status: Status, check: &str, finding: &str, next: Option<&str>) {
+        let (check, finding) = (check.to_owned(), finding.to_owned());
+        self.0.push(Finding { status, check, finding, next: next.map(str::to_owned) });
+    }
+}
+
+/// Bounds a check to 10 s and one attempt.
+fn bounded<T>(context: &Context, call: Call<T>) -> Call<T> {
+    call.timeout(context.settings.timeout.value.min(Duration::from_secs(10))).retries(0)
 }

@@ -4,6 +4,7 @@ pub mod records;
 pub mod verify;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::email::Domain;
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
@@ -11,12 +12,11 @@ use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
-use crate::dns::is_reserved;
+use crate::dns::{is_reserved, is_same_domain};
 use crate::failure::Failure;
-use crate::names::Names;
 use crate::output::{Column, Show, View};
 use crate::output_schema::domain;
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 
 group! {
     pub enum Command {
@@ -31,16 +31,16 @@ group! {
 
 impl Resource for Domain {
     type Client = EmailClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "domains";
     const NOUN: &'static str = "domain";
-    const TITLE: &'static str = "Domain";
     const NAMED_BY: &'static str = "name";
     const SAMPLES: [&'static str; 2] = ["dom_019a", "example.com"];
     const CREATE: &'static str = "create example.com";
     const DELETED_WITH_IT: &'static str = " and every mailbox under it";
     const LISTS: &'static [Operation] = &[Operation::DomainsList];
     const DELETES: &'static [Operation] = &[Operation::DomainsDelete];
-    const COMPLETED: Values = Values::DomainOrName;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::DomainOrName.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::text("NAME", "/name"),
@@ -55,12 +55,8 @@ impl Resource for Domain {
         context.email_client().await
     }
 
-    fn names(client: &EmailClient) -> Names<'_> {
-        Names::Domain(client)
-    }
-
-    fn list(client: &EmailClient) -> Call<List<Self>> {
-        client.domains().list()
+    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
+        Some(client.domains().list())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -69,6 +65,18 @@ impl Resource for Domain {
 
     fn schema() -> Value {
         domain()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.name)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains('.')
+    }
+
+    fn is_same_name(one: &str, other: &str) -> bool {
+        is_same_domain(one, other)
     }
 }
 

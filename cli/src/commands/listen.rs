@@ -186,10 +186,6 @@ impl Listen {
         }
         for (index, route) in self.route.iter().enumerate() {
             check_url("--route", &route.url)?;
-            if self.route[..index].iter().any(|earlier| earlier.event == route.event) {
-                return Err(Failure::usage(format!("--route: `{}` is given twice", route.event))
-                    .hint("an event is forwarded to one URL; remove one of the routes"));
-            }
             let mut earlier = self.route[..index].iter();
             if let Some(first) = earlier.find(|earlier| earlier.matches(&route.event)) {
                 return Err(Failure::usage(format!(
@@ -391,9 +387,7 @@ impl Listen {
         };
         let id = report.id.as_deref().unwrap_or("-");
         let before = format!("{time}  {event:<16}  {id}  ");
-        let about = report.about().map(|about| format!("\n          {}", one_line(&about)));
-        let after = format!("{}{}", one_line(&outcome), about.unwrap_or_default());
-        context.out.http_event(&before, report.status, &after, report)
+        context.out.http_event(&before, report.status, &one_line(&outcome), report)
     }
 }
 

@@ -8,7 +8,7 @@ use svc_sdk::Service;
 use crate::command_spec::local;
 use crate::complete::Values;
 use crate::confirm::confirm;
-use crate::context::Context;
+use crate::context::{Context, Deleted};
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -35,9 +35,6 @@ const VIEW: View = View(&[
 /// List all profiles
 #[derive(Args, Debug)]
 #[command(add = local(of::<Vec<ShownProfile>>))]
-#[command(after_long_help = "\
-Examples:
-  svc profiles list")]
 pub struct List {}
 
 impl List {
@@ -116,7 +113,7 @@ pub struct DefaultProfile<'a> {
 ///
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
-#[command(add = local(of::<RemovedProfile>))]
+#[command(add = local(of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc profiles remove staging --yes")]
@@ -146,13 +143,6 @@ impl Remove {
         if changed {
             profiles.save()?;
         }
-        let sentence = format!("removed profile `{}`", self.name);
-        context.out.done(&sentence, &RemovedProfile { profile: &self.name, removed: true })
+        context.deleted("profile", &self.name, &format!("`{}`", self.name))
     }
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct RemovedProfile<'a> {
-    profile: &'a str,
-    removed: bool,
 }

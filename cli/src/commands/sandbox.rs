@@ -12,7 +12,6 @@ pub mod messages;
 pub mod open;
 pub mod organizations;
 pub mod requests;
-pub mod seed;
 pub mod serve;
 pub mod server;
 pub mod simulate;
@@ -32,7 +31,7 @@ mailbox, DNS and a clock that tests can control.")]
         Open(open::Open),
         Stop(server::Stop),
         Reset(server::Reset),
-        Seed(seed::Seed),
+        Seed(server::Seed),
         /// Manage isolated organizations
         #[command(subcommand)]
         Organizations(organizations::Command),

@@ -10,7 +10,7 @@ use webhook_verify::{Rejection, Signature, Verifier};
 
 use crate::command_spec::local;
 use crate::context::Context;
-use crate::diagnose::{Mistake, OLD_SECRET, OTHER_SCHEME_SECRET, diagnose};
+use crate::diagnose::{Mistake, diagnose};
 use crate::failure::Failure;
 use crate::output_schema::of;
 use crate::signing::{read_secret, scheme, usable};
@@ -28,9 +28,7 @@ Examples:
   svc verify --service email --secret-file secret.txt \\
       --signature \"$MAIL_SIGNATURE\" body.json
   curl -s https://example.com/saved-body | svc verify --service extraction \\
-      --secret-file secret.txt --signature sha256=6b1f… -
-  svc verify --service email --secret-file new.txt --old-secret-file old.txt \\
-      --signature \"$MAIL_SIGNATURE\" body.json")]
+      --secret-file secret.txt --signature sha256=6b1f… -")]
 pub struct Verify {
     /// Service that sent the delivery
     ///
@@ -42,16 +40,6 @@ pub struct Verify {
     /// One line break at the end of the file is ignored.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     secret_file: PathBuf,
-    /// File with a previous secret; repeatable
-    ///
-    /// Used only to explain a mismatch.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    old_secret_file: Vec<PathBuf>,
-    /// File with a secret of the other service; repeatable
-    ///
-    /// Used only to explain a mismatch.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
-    other_secret_file: Vec<PathBuf>,
     /// Signature header: its value or the whole line
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     signature: String,
@@ -99,11 +87,6 @@ impl Verify {
         let secret = read_secret(context, "--secret-file", &self.secret_file)?;
         let verifier = Verifier::with_secrets(service, [usable("--secret-file", &secret)?])
             .map_err(|error| Failure::input(error.to_string()))?;
-        let read = |option: &str, paths: &[PathBuf]| -> Result<Vec<_>, Failure> {
-            paths.iter().map(|path| read_secret(context, option, path)).collect()
-        };
-        let old = read("--old-secret-file", &self.old_secret_file)?;
-        let other = read("--other-secret-file", &self.other_secret_file)?;
         let body = context.inputs.bytes(&context.out, "BODY", &self.body)?;
         let value = header_value(service, &self.signature)?;
         let verified = Signature::parse(service, value)
@@ -111,10 +94,7 @@ impl Verify {
         match verified {
             Ok(_) => context.out.done("the signature matches", &Output { verified: true }),
             Err(error) => {
-                let old = old.iter().map(|secret| (&OLD_SECRET, secret.as_slice()));
-                let other = other.iter().map(|secret| (&OTHER_SCHEME_SECRET, secret.as_slice()));
-                let others = old.chain(other).collect::<Vec<_>>();
-                let mistakes = diagnose(service, value.as_bytes(), &body, &secret, &others);
+                let mistakes = diagnose(service, value.as_bytes(), &body, &secret);
                 Err(explained(error, &mistakes))
             }
         }
@@ -146,8 +126,7 @@ fn explained(error: Rejection, mistakes: &[&Mistake]) -> Failure {
     let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
     failure.hint(match advice.is_empty() {
         false => advice.join("\n"),
-        true => "either another secret was used (try --old-secret-file and --other-secret-file), \
-                 or the body was changed"
+        true => "use the secret of this webhook, and the body byte for byte as it was received"
             .to_owned(),
     })
 }

@@ -1,21 +1,21 @@
 //! The `svc webhooks` commands: endpoints for email events.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::{Value, json};
 use svc_sdk::email::{NewWebhook, Webhook, WebhookUpdate};
 use svc_sdk::{Call, Deleted, EmailClient, List, Operation};
 
 use crate::command_spec::{changes, creates};
 use crate::complete::Values;
-use crate::context::Context;
+use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
 use crate::input::switch;
-use crate::names::Names;
+use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{webhook, webhook_test};
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Names, Resource};
 use crate::urls::check_url;
-use crate::{names, output};
 
 group! {
     pub enum Command {
@@ -30,15 +30,15 @@ group! {
 
 impl Resource for Webhook {
     type Client = EmailClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "webhooks";
     const NOUN: &'static str = "webhook";
-    const TITLE: &'static str = "Webhook";
     const NAMED_BY: &'static str = "URL";
     const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
     const CREATE: &'static str = "create URL --event email.delivered";
     const LISTS: &'static [Operation] = &[Operation::WebhooksList];
     const DELETES: &'static [Operation] = &[Operation::WebhooksDelete];
-    const COMPLETED: Values = Values::Webhook;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::Webhook.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("ACTIVE", "/active", Show::Flag),
@@ -51,12 +51,8 @@ impl Resource for Webhook {
         context.email_client().await
     }
 
-    fn names(client: &EmailClient) -> Names<'_> {
-        Names::Webhook(client)
-    }
-
-    fn list(client: &EmailClient) -> Call<List<Self>> {
-        client.webhooks().list()
+    fn list(client: &EmailClient) -> Option<Call<List<Self>>> {
+        Some(client.webhooks().list())
     }
 
     fn delete(client: &EmailClient, id: &str) -> Call<Deleted> {
@@ -65,6 +61,14 @@ impl Resource for Webhook {
 
     fn schema() -> Value {
         webhook()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.url)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains("://")
     }
 }
 
@@ -146,20 +150,13 @@ impl Update {
         let client = context.email_client().await?;
         let call =
             async |id: &str| context.call(client.webhooks().update(id, &update), "updating").await;
-        let names = Names::Webhook(&client);
-        if let Some(webhook) = names::with_id(context, names, &self.id, call).await? {
+        let names = Names::<Webhook>::new(context, &client);
+        if let Some(webhook) = names.with_id(&self.id, call).await? {
             context.out.one(&webhook, Webhook::VIEW)?;
         }
         Ok(())
     }
 }
-
-/// Table columns of a test.
-const TEST: View = View(&[
-    Column::new("STATUS CODE", "/statusCode", Show::HttpStatus),
-    Column::new("DURATION MS", "/durationMs", Show::Number),
-    Column::prose("ERROR", "/error"),
-]);
 
 /// Send a test event to a webhook
 ///
@@ -179,11 +176,9 @@ impl Test {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = context.email_client().await?;
         let call = async |id: &str| context.call(client.webhooks().test(id), "testing").await;
-        let names = Names::Webhook(&client);
-        let Some(test) = names::with_id(context, names, &self.id, call).await? else {
-            return Ok(());
-        };
-        context.out.one(&test, TEST)?;
+        let names = Names::<Webhook>::new(context, &client);
+        let Some(test) = names.with_id(&self.id, call).await? else { return Ok(()) };
+        context.out.one(&test, PLAIN)?;
         match test.status.map(|status| status.as_u16()) {
             Some(200..=299) => Ok(()),
             Some(status) => Err(Failure::check(format!(

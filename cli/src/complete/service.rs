@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use svc_sdk::Service;
+use serde_json::Value;
+use svc_sdk::email::{Audience, Domain, Webhook};
+use svc_sdk::{Service, extraction};
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
-use crate::names::Names;
+use crate::resource::{Names, Resource};
 
 /// Maximum number of audiences whose contacts are fetched.
 const MAX_AUDIENCES: usize = 5;
@@ -28,43 +30,34 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
         Values::ExtractionWebhook => Service::Extraction,
         _ => Service::Email,
     };
-    let of_sandbox = matches!(
-        values,
-        Values::SandboxKey
-            | Values::SandboxEmail
-            | Values::SandboxRequest
-            | Values::Template
-            | Values::Message
-            | Values::Delivery
-            | Values::Fault
-    );
-    if of_sandbox || context.settings.sandbox {
+    let list = list_of_sandbox(values);
+    if list.is_some() || context.settings.sandbox {
         context.peek().await.then_some(())?;
     } else if !is_usable_without_prompt(context, service) {
         return None;
     }
-    if of_sandbox {
-        return values_of_sandbox(context, values).await;
+    if let Some((path, label)) = list {
+        return values_of_sandbox(context, path, label).await;
     }
     if values == Values::ExtractionWebhook {
         let client = context.extraction_client().await.ok()?;
-        return of_list(context, Names::ExtractionWebhook(&client)).await;
+        return of_list::<extraction::Webhook>(context, &client).await;
     }
     let client = context.email_client().await.ok()?;
     match values {
-        Values::Audience => of_list(context, Names::Audience(&client)).await,
-        Values::Webhook => of_list(context, Names::Webhook(&client)).await,
+        Values::Audience => of_list::<Audience>(context, &client).await,
+        Values::Webhook => of_list::<Webhook>(context, &client).await,
         Values::Contact => {
-            let audiences = Names::Audience(&client).all(context).await.ok()?;
-            let pages = audiences.iter().take(MAX_AUDIENCES).map(|audience| {
-                let id = &audience.target.id;
-                context.run(client.contacts().list(id).page_size(SHOWN as u64))
-            });
+            let audiences = of_list::<Audience>(context, &client).await?;
+            let pages = audiences
+                .iter()
+                .take(MAX_AUDIENCES)
+                .map(|(id, _)| context.run(client.contacts().list(id).page_size(SHOWN as u64)));
             let contacts = join_all(pages).await.into_iter().flatten().flatten();
             Some(named(contacts, |contact| (contact.id, contact.email)))
         }
         _ => {
-            let ids = of_list(context, Names::Domain(&client)).await?;
+            let ids = of_list::<Domain>(context, &client).await?;
             let names = ids.iter().map(|(id, name)| (name.clone(), id.clone()));
             Some(match values {
                 Values::DomainName => names.collect(),
@@ -74,46 +67,32 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
     }
 }
 
-async fn of_list(context: &Context, names: Names<'_>) -> Option<Vec<Found>> {
-    let all = names.all(context).await.ok()?;
-    Some(named(all, |found| (found.target.id, found.target.name)))
+async fn of_list<R: Resource>(context: &Context, client: &R::Client) -> Option<Vec<Found>> {
+    let all = R::search(&Names::new(context, client), None, false).await.ok()?;
+    Some(named(all.iter().map(|found| found.target()), |target| (target.id, target.name)))
 }
 
-async fn values_of_sandbox(context: &Context, values: Values) -> Option<Vec<Found>> {
-    use crate::control::{client, send};
-
-    let client = client(context, None).await.ok()?;
+/// The list of the control interface with the values, and the field that describes one.
+fn list_of_sandbox(values: Values) -> Option<(&'static str, &'static str)> {
     Some(match values {
-        Values::SandboxKey => {
-            let keys = send(context, client.keys().list()).await.ok()??;
-            named(keys, |key| (key.id, Some(key.service)))
-        }
-        Values::SandboxEmail => {
-            let page = send(context, client.emails().list()).await.ok()??;
-            named(page.data, |email| (email.id, Some(email.subject)))
-        }
-        Values::SandboxRequest => {
-            let page = send(context, client.requests().list()).await.ok()??;
-            named(page.data, |request| (request.summary.id, Some(request.summary.operation)))
-        }
-        Values::Template => {
-            let page = send(context, client.templates().list()).await.ok()??;
-            named(page.data, |template| (template.id, template.subject))
-        }
-        Values::Message => {
-            let page = send(context, client.messages().list()).await.ok()??;
-            named(page.data, |message| (message.id, Some(message.subject)))
-        }
-        Values::Delivery => {
-            let page = send(context, client.deliveries().list()).await.ok()??;
-            named(page.data, |delivery| (delivery.id, Some(delivery.event)))
-        }
-        Values::Fault => {
-            let faults = send(context, client.faults().list()).await.ok()??;
-            named(faults, |fault| (fault.id, fault.definition.operation))
-        }
+        Values::SandboxKey => ("keys", "service"),
+        Values::SandboxEmail => ("emails", "subject"),
+        Values::SandboxRequest => ("requests", "operation"),
+        Values::Template => ("templates", "subject"),
+        Values::Message => ("messages", "subject"),
+        Values::Delivery => ("deliveries", "event"),
+        Values::Fault => ("faults", "operation"),
         _ => return None,
     })
+}
+
+async fn values_of_sandbox(context: &Context, path: &str, label: &str) -> Option<Vec<Found>> {
+    let client = context.control_client().await.ok()?;
+    let call = client.raw("GET", format!("/_sandbox/{path}"));
+    let list = context.run(call).await.ok()?.json::<Value>().ok()?;
+    let items = list.as_array().or_else(|| list["data"].as_array())?;
+    let text = |item: &Value, field: &str| item[field].as_str().map(str::to_owned);
+    Some(named(items, |item| (text(item, "id").unwrap_or_default(), text(item, label))))
 }
 
 /// Whether the base URL and key are configured, and the key can be read without a prompt.

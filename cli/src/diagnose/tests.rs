@@ -1,7 +1,5 @@
 //! `diagnose` recognizes every known mistake, and reports none for a valid delivery.
 
-use std::io::Write as _;
-
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use webhook_verify::Secret;
 
@@ -18,7 +16,7 @@ fn sign(secret: &str, body: impl AsRef<[u8]>) -> String {
 /// The codes of the mistakes that are found.
 fn found(header: &str, body: impl AsRef<[u8]>, secret: &str) -> Vec<&'static str> {
     let (header, secret) = (header.as_bytes(), secret.as_bytes());
-    let mistakes = diagnose(Service::Email, header, body.as_ref(), secret, &[]);
+    let mistakes = diagnose(Service::Email, header, body.as_ref(), secret);
     mistakes.iter().map(|mistake| mistake.code).collect()
 }
 
@@ -32,12 +30,7 @@ fn a_valid_delivery_has_no_mistakes() {
 fn recognizes_mistakes_in_the_body() {
     let compact = r#"{"event":"email.sent","created":"2026-03-01","data":{"to":"ü/é"}}"#;
     let indented = "{\n  \"event\": \"email.sent\",\n  \"created\": \"2026-03-01\",\n  \"data\": {\n    \"to\": \"ü/é\"\n  }\n}";
-    let level = flate2::Compression::fast();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
-    gzip.write_all(BODY.as_bytes()).unwrap();
-    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
-    zlib.write_all(BODY.as_bytes()).unwrap();
-    let cases: [(&str, &str, Vec<u8>); 15] = [
+    let cases: [(&str, &str, Vec<u8>); 13] = [
         ("newline_added", BODY, format!("{BODY}\n").into()),
         ("newline_added", BODY, format!("{BODY}\r\n").into()),
         ("newline_removed", &format!("{BODY}\n"), BODY.into()),
@@ -47,8 +40,6 @@ fn recognizes_mistakes_in_the_body() {
         ("whitespace_changed", "{\n}", "{\r\n}".into()),
         ("base64_body", BODY, STANDARD.encode(BODY).into()),
         ("base64_body", BODY, format!("{}\n", STANDARD.encode(BODY)).into()),
-        ("compressed_body", BODY, gzip.finish().unwrap()),
-        ("compressed_body", BODY, zlib.finish().unwrap()),
         ("reserialized", compact, BODY.into()),
         ("reserialized", BODY, compact.into()),
         ("reserialized", indented, compact.into()),
@@ -74,13 +65,6 @@ fn recognizes_mistakes_in_the_secret() {
         assert_eq!(found(&sign("???>>>?", BODY), BODY, &stored), ["secret_decoded"], "{stored}");
     }
     assert!(stored("another").is_empty());
-
-    let header = sign("s3cret", BODY);
-    for mistake in [&OLD_SECRET, &OTHER_SCHEME_SECRET] {
-        let others = [(mistake, &b"another"[..]), (mistake, b"s3cret")];
-        let found = diagnose(Service::Email, header.as_bytes(), BODY.as_bytes(), b"new", &others);
-        assert_eq!(found, [mistake]);
-    }
 }
 
 #[test]
@@ -92,7 +76,7 @@ fn recognizes_mistakes_in_the_header() {
     assert_eq!(by(&format!("\"{good}\"")), ["header_whitespace"]);
     assert!(by("").is_empty() && by("abc").is_empty());
     let (body, secret) = (BODY.as_bytes(), SECRET.as_bytes());
-    let found = diagnose(Service::Extraction, good.as_bytes(), body, secret, &[]);
+    let found = diagnose(Service::Extraction, good.as_bytes(), body, secret);
     assert_eq!(found, [&OTHER_SCHEME_HEADER]);
 }
 

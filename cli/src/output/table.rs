@@ -12,8 +12,8 @@ use super::text::{one_line, printable};
 use crate::zone::Zone;
 
 pub(crate) use self::rows::{List, list};
+pub(super) use self::wrap::shortened;
 
-mod blocks;
 mod label;
 mod rows;
 mod wrap;
@@ -39,8 +39,6 @@ pub enum Show {
     Cents,
     /// As an HTTP status code, in the color of its meaning.
     HttpStatus,
-    /// As text, truncated to 40 characters.
-    Truncated,
     /// As text on a separate line below the row, which is never wrapped.
     BelowRow,
 }
@@ -104,7 +102,7 @@ pub(crate) struct Canvas {
 /// Formats one object as lines of name and value: first the view's columns, then all other
 /// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
-    let item = &localized(item, view, canvas.zone);
+    let item = &localized(item, canvas.zone);
     let mut fields = Vec::new();
     for column in view.0 {
         if let Some(value) = present(item, column) {
@@ -115,14 +113,12 @@ pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
         let named =
             |key: &str| view.0.iter().any(|column| column.pointer.split('/').nth(1) == Some(key));
         for (key, value) in map.iter().filter(|(key, value)| !named(key) && !is_empty(value)) {
-            // By convention, a field named `…At` holds a time.
-            let how = if key.ends_with("At") { Show::Time } else { Show::Text };
             let name = label(key);
             // The items of an array replace a column that shows only their number.
             if value.is_array() {
                 fields.retain(|(known, _, how)| *known != name || *how != Show::Number);
             }
-            fields.push((name, value, how));
+            fields.push((name, value, Show::Text));
         }
     }
     let names = fields.iter().map(|(name, ..)| get_text_width(name)).max().unwrap_or(0);
@@ -141,7 +137,7 @@ fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
     let id = lines.iter().find(|(name, ..)| name == "ID");
     let id = id.map_or(0, |(_, id, _)| get_text_width(id));
     if available.is_some_and(|available| available < id.max(NARROWEST)) {
-        return blocks::of_one(lines, canvas);
+        return names_above(lines, canvas);
     }
     if lines.is_empty() {
         return String::new();
@@ -164,6 +160,19 @@ fn fields_of_one(lines: &[(String, String, Show)], canvas: Canvas) -> String {
         }
     }
     trimmed(&table.to_string())
+}
+
+/// Formats names above their values, which are not wrapped, so that they can be copied.
+fn names_above(lines: &[(String, String, Show)], canvas: Canvas) -> String {
+    let mut text = String::new();
+    for (name, value, how) in lines {
+        let value = match meaning(*how, value).filter(|_| canvas.color) {
+            Some(color) => color.colorize(value),
+            None => value.replace('\n', "\n  "),
+        };
+        text.push_str(&format!("{name}\n  {value}\n"));
+    }
+    trimmed(&text)
 }
 
 /// The color of a value's meaning, if it has one.
@@ -193,25 +202,19 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
     })
 }
 
-/// The item with its times in a zone: those of the view, and, by convention, fields named `…At`.
-fn localized(item: &Value, view: View, zone: Zone) -> Value {
-    let mut item = item.clone();
-    let convert = |value: &mut Value| match value {
-        Value::String(text) => *text = local_time(text, zone),
-        Value::Array(items) => items.iter_mut().for_each(|item| {
-            if let Value::String(text) = item {
-                *text = local_time(text, zone);
-            }
-        }),
-        _ => {}
+/// The item with its times in a zone, except within objects.
+fn localized(item: &Value, zone: Zone) -> Value {
+    let local = |value: &Value| match value {
+        Value::String(text) if DateTime::parse_from_rfc3339(text).is_ok() => {
+            local_time(text, zone).into()
+        }
+        other => other.clone(),
     };
-    for column in view.0.iter().filter(|column| column.show == Show::Time) {
-        item.pointer_mut(column.pointer).map(convert);
-    }
-    if let Value::Object(map) = &mut item {
-        map.iter_mut().filter(|(key, _)| key.ends_with("At")).for_each(|(_, value)| convert(value));
-    }
-    item
+    let field = |(name, value): (&String, &Value)| match value {
+        Value::Array(items) => (name.clone(), items.iter().map(local).collect()),
+        value => (name.clone(), local(value)),
+    };
+    item.as_object().map_or_else(|| item.clone(), |fields| fields.iter().map(field).collect())
 }
 
 /// Converts an RFC 3339 time to a zone, and adds its offset. Other text is returned unchanged.
@@ -316,7 +319,6 @@ fn nested_objects(items: &[Value], available: Option<usize>) -> String {
 
 fn show(value: &Value, how: Show) -> String {
     match (value, how) {
-        (Value::String(text), Show::Truncated) => shortened(&one_line(text)),
         (Value::String(text), _) => one_line(text).into_owned(),
         (Value::Bool(flag), _) => if *flag { "yes" } else { "no" }.to_owned(),
         (Value::Number(cents), Show::Cents) => cents.as_i64().map_or_else(
@@ -335,16 +337,6 @@ fn show(value: &Value, how: Show) -> String {
         }
         _ => one_line(&value.to_string()).into_owned(),
     }
-}
-
-/// Maximum characters of a [`Show::Truncated`] value.
-const TRUNCATED: usize = 40;
-
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= TRUNCATED {
-        return text.to_owned();
-    }
-    text.chars().take(TRUNCATED - 1).chain(['…']).collect()
 }
 
 fn trimmed(table: &str) -> String {

@@ -86,7 +86,7 @@ fn completes_ids_from_the_sandbox_with_their_names() {
     assert_eq!(one(&["domains", "verify", ""], &domain), "shop.test");
     assert_eq!(one(&["domains", "records", "sh"], "shop.test"), domain);
     assert_eq!(one(&["webhooks", "test", ""], &webhook), "http://127.0.0.1:9/x");
-    assert!(one(&["emails", "get", ""], &email).starts_with("sent 20"));
+    assert_eq!(one(&["emails", "get", ""], &email), "s");
     assert_eq!(one(&["sandbox", "dns", "publish", ""], "shop.test"), domain);
     let message = home.run(&["sandbox", "messages", "list", "--jq", ".[0].id"]);
     assert_eq!(one(&["sandbox", "messages", "get", ""], message.stdout.trim()), "s");
@@ -187,11 +187,6 @@ fn completes_static_values_without_a_service() {
     assert_eq!(values(&["listen", "--route", "email.b"]), ["email.bounced="]);
     assert_eq!(values(&["sandbox", "keys", "create", "--scope", "emails:"]).len(), 2);
     assert_eq!(values(&["sandbox", "faults", "add", "--operation", "emails.c"]), ["emails.cancel"]);
-    assert_eq!(values(&["schema", "ema"]), ["emails"]);
-    assert_eq!(values(&["schema", "emails", ""]), ["send", "batch", "get", "cancel"]);
-    assert_eq!(values(&["schema", "extraction", "webhooks", "c"]), ["create"]);
-    assert_eq!(values(&["help", "ema"]), ["emails"]);
-    assert_eq!(values(&["help", "emails", "s"]), ["send"]);
     assert_eq!(values(&["completions", "fi"]), ["fish"]);
     assert!(values(&["api", "GET", "/api/v1/aud"]).contains(&"/api/v1/audiences".to_owned()));
     home.file("mail.html", "<p>");

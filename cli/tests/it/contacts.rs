@@ -65,13 +65,23 @@ fn export_and_import_round_trip() {
     let run = home.run(&["--sandbox", "contacts", "import", &from, &file, "-o", "ndjson"]);
     assert_eq!((run.code, run.stdout.lines().count()), (0, 45), "{run:?}");
 
-    let csv = home.run(&["--sandbox", "contacts", "export", &from, "--page-size", "10"]);
+    let csv = home.run(&[
+        "--sandbox",
+        "contacts",
+        "list",
+        &from,
+        "--all",
+        "--page-size",
+        "10",
+        "-o",
+        "csv",
+    ]);
     assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
     assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 
-    let ndjson = home.run(&["--sandbox", "contacts", "export", &to, "-o", "ndjson"]);
+    let ndjson = home.run(&["--sandbox", "contacts", "list", &to, "--all", "-o", "ndjson"]);
     // Rows are sent concurrently, so the order in the audience may differ.
     let mut contacts = ndjson.stdout.lines().map(|line| {
         let contact: Value = serde_json::from_str(line).expect("JSON");
@@ -81,7 +91,7 @@ fn export_and_import_round_trip() {
     assert!(contacts.any(|contact| contact == one), "{ndjson:?}");
     assert_eq!(ndjson.stdout.lines().count(), 45);
     assert_eq!(
-        home.run(&["--sandbox", "contacts", "export", &to, "--jq", "length"]).stdout,
+        home.run(&["--sandbox", "contacts", "list", &to, "--all", "--jq", "length"]).stdout,
         "45\n"
     );
 }
@@ -171,7 +181,7 @@ fn opt_outs_survive_import_and_export() {
     let file: String = (0..count).map(row).collect();
     let file = home.file("people.csv", format!("email,subscribed\n{file}"));
     assert_eq!(home.run(&["--sandbox", "contacts", "import", &from, &file]).code, 0);
-    let csv = home.run(&["--sandbox", "contacts", "export", &from]);
+    let csv = home.run(&["--sandbox", "contacts", "list", &from, "--all", "-o", "csv"]);
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
     for audience in [&from, &to] {
@@ -237,7 +247,7 @@ fn every_export_is_imported_unchanged() {
     );
     assert_eq!(run.code, 0, "{run:?}");
     let contacts = |audience: &str| {
-        let export = ["--sandbox", "contacts", "export", audience, "--json"];
+        let export = ["--sandbox", "contacts", "list", audience, "--all", "--json"];
         let all = home.run(&export).json();
         let fields = |contact: &Value| {
             let keys = ["email", "name", "topics", "subscribed", "metadata"];
@@ -251,7 +261,8 @@ fn every_export_is_imported_unchanged() {
     assert_eq!(expected[0][1], line["name"], "{expected:?}");
     for format in [&["-o", "csv"][..], &["-o", "ndjson"], &["--json"]] {
         let to = audience(&home);
-        let file = home.run(&[&["--sandbox", "contacts", "export", &from][..], format].concat());
+        let file =
+            home.run(&[&["--sandbox", "contacts", "list", &from, "--all"][..], format].concat());
         let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &file.stdout);
         assert_eq!(run.code, 0, "{format:?}: {run:?}");
         assert_eq!(contacts(&to), expected, "{format:?}: {file:?}");

@@ -23,7 +23,6 @@ const LINES: [&str; 33] = [
     "contacts update x --name n",
     "contacts delete x --yes",
     "contacts import x people.csv",
-    "contacts export x",
     "domains create x.test",
     "domains list",
     "domains get x",

@@ -129,11 +129,10 @@ fn errors_name_the_next_step() {
         assert_ne!(run.code, 0, "{args:?}: {run:?}");
         run.error()["hint"].as_str().unwrap_or_default().to_owned()
     };
-    assert!(hint(&sent).starts_with("add the domain: svc --sandbox domains create shop.test\n"));
-    home.sandbox_json(&["domains", "create", "shop.test"]);
     assert_eq!(
         hint(&sent),
-        "publish its DNS records: svc sandbox dns publish shop.test\n\
+        "add the domain, if it is new: svc --sandbox domains create shop.test\n\
+         publish its DNS records: svc sandbox dns publish shop.test\n\
          then verify it: svc --sandbox domains verify shop.test --wait"
     );
     let dns = home.run(&["sandbox", "dns", "publish", "nope.test"]);

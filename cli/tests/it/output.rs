@@ -259,8 +259,6 @@ impl Pages {
 fn ndjson_lines_are_written_page_by_page() {
     for line in [
         "contacts list aud_1 --all -o ndjson",
-        "contacts export aud_1 -o ndjson",
-        "contacts export aud_1 -o ndjson",
         "api GET /api/v1/audiences/aud_1/contacts --all -o ndjson",
         "contacts list aud_1 --all -o ndjson --jq .",
     ] {

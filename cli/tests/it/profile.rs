@@ -174,7 +174,7 @@ fn first_page() {
     {
         for args in [
             &["contacts", "list", "aud_1", "--all"][..],
-            &["contacts", "export", "aud_1", "--json"],
+            &["contacts", "list", "aud_1", "--all", "--json"],
             &["api", "GET", "/api/v1/audiences/aud_1/contacts", "--all"],
         ] {
             let service = Service::with_responses(&pages);

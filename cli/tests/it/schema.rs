@@ -164,7 +164,6 @@ fn contacts(checker: &mut Checker) {
     checker.run("--sandbox contacts get ada@example.test");
     let file = checker.home.file("people.csv", "email\nada@example.test\nbob@example.test\nbad\n");
     checker.run_words(&["--sandbox", "contacts", "import", audience, &file], 11);
-    checker.run(&format!("--sandbox contacts export {audience}"));
     checker.run(&format!("--sandbox contacts delete {contact} --yes"));
     checker.run(&format!("--sandbox audiences delete {audience} --yes"));
     checker.fail(&format!("--sandbox audiences delete {audience}"), 2);

@@ -58,32 +58,6 @@ fn mismatches_are_diagnosed_and_malformed_signatures_do_not_match() {
 }
 
 #[test]
-fn old_and_other_secrets_explain_a_mismatch() {
-    let home = Home::new();
-    let [new, old, other] = ["new", "old", "other"].map(|name| home.file(name, name));
-    let verify = |secret: &str, files: &[&str]| {
-        let signature = sign(&home, "email", secret);
-        let args = ["--service", "email", "--secret-file", &new, "--signature", &signature];
-        home.run_with_input(&[&["verify"], &args[..], files].concat(), BODY)
-    };
-    let files = ["--old-secret-file", &old, "--other-secret-file", &other];
-    for (secret, mistake) in [(&old, "old_secret"), (&other, "other_scheme_secret")] {
-        let run = verify(secret, &files);
-        assert_eq!(
-            (run.code, &run.error()["fields"][0]["field"]),
-            (10, &mistake.into()),
-            "{run:?}"
-        );
-        // Without the other secrets, there is no explanation.
-        let run = verify(secret, &[]);
-        assert_eq!((run.code, &run.error()["fields"][0]), (10, &serde_json::Value::Null));
-    }
-    // The other secrets only explain a mismatch; they do not verify.
-    assert_eq!(verify(&new, &files).code, 0);
-    assert_eq!(verify(&old, &["--old-secret-file", "/nope"]).code, 2);
-}
-
-#[test]
 fn the_whole_header_line_is_accepted() {
     let home = Home::new();
     let secret = home.file("secret", "whsec_x");

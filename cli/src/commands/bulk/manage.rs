@@ -1,26 +1,23 @@
-//! The commands about jobs: list, status, pause, continue, cancel, remove and settle.
+//! The commands about jobs: list, status, report, pause, continue, cancel, remove and settle.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
-use schemars::JsonSchema;
-use serde::Serialize;
 use svc_bulk::QueueState;
 use svc_sdk::Operation::EmailsCancel;
 
-use super::outcomes::FinalStatus;
+use super::outcomes::{FinalStatus, Outcome};
 use super::plan::hash_of;
-use super::store::{
-    self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW, WORKERS,
-};
+use super::store::{self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
-use crate::context::Context;
+use crate::context::{Context, Deleted};
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
+use crate::output::Items;
 use crate::output_schema::of;
 
 /// List the jobs of this machine and of a queue, newest first
@@ -58,7 +55,7 @@ impl List {
 
 /// Show how far a job is
 ///
-/// Of a job in Redis, that of all workers together, and of each.
+/// Of a job in Redis, that of all workers together.
 #[derive(Args, Debug)]
 #[command(add = local(of::<JobSummary>))]
 #[command(after_long_help = "\
@@ -83,11 +80,36 @@ fn show(context: &Context, job: &StoredJob) -> Result<(), Failure> {
         let reason = reason.map_or("no reason given", String::as_str);
         context.out.note(&format!("paused, because the service refuses every email: {reason}"));
     }
-    let summary = job.summary();
-    context.out.one(&summary, VIEW)?;
-    match summary.workers.filter(|_| context.out.is_table()) {
-        Some(workers) => context.out.list(&workers, WORKERS, "no workers yet"),
-        None => Ok(()),
+    context.out.one(&job.summary(), VIEW)
+}
+
+/// Show the outcome of every row of a job
+///
+/// CSV, unless --json or another --output selects another format. Rows that are not sent yet are missing. The
+/// status is accepted, refused, invalid, unknown, left_out or, while the job runs, in_flight; after
+/// --wait, the final status of the email, such as delivered or bounced. The code of an unknown row is
+/// its cause, and the message of an accepted one tells if it was perhaps sent twice.
+#[derive(Args, Debug)]
+#[command(add = local(of::<Vec<Outcome>>))]
+#[command(after_long_help = "\
+Examples:
+  svc bulk report 20261122-101500-1f3a9c02 > report.csv
+  svc bulk report 20261122 -o ndjson \\
+      --jq 'select(.status == \"unknown\") | .address'
+  svc bulk report 20261122-101500-1f3a9c02 --queue redis://10.0.0.5 > report.csv")]
+pub struct Report {
+    #[command(flatten)]
+    job: JobOption,
+}
+
+const COLUMNS: [&str; 7] = ["row", "address", "status", "id", "code", "when", "message"];
+
+impl Report {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let job = self.job.find(context).await?;
+        let mut items = Items::new(&context.out, &COLUMNS);
+        job.report(|row| items.push(&row)).await?;
+        items.finish()
     }
 }
 
@@ -238,7 +260,7 @@ async fn cancel_scheduled(
 ///
 /// Jobs that have ended are deleted after 30 days, or the time in SVC_BULK_RETENTION.
 #[derive(Args, Debug)]
-#[command(add = removes(&[], of::<RemovedJob>))]
+#[command(add = removes(&[], of::<Deleted>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk remove 20261122-101500-1f3a9c02
@@ -246,13 +268,6 @@ Examples:
 pub struct Remove {
     #[command(flatten)]
     job: JobOption,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct RemovedJob {
-    job: String,
-    removed: bool,
 }
 
 impl Remove {
@@ -281,8 +296,7 @@ impl Remove {
             return Ok(());
         }
         job.remove().await?;
-        let sentence = format!("removed job {id}");
-        context.out.done(&sentence, &RemovedJob { job: id, removed: true })
+        context.deleted("job", &id, &id)
     }
 }
 

@@ -16,6 +16,7 @@ use svc_sdk::email::{Contact, Email};
 
 use super::message::Renderer;
 use super::plan::{ADDRESSES, LEFT_OUT, LeftOutRow, Plan, PreparedRow, ROWS, hash, hash_of};
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::{ColumnOptions, placeholder};
@@ -23,7 +24,6 @@ use crate::input::email::check;
 use crate::input::opt_outs::{NOT_SAID, OptOuts, Subscribed};
 use crate::input::people::{PeopleFile, Person};
 use crate::input::records::Record;
-use crate::names;
 use crate::private;
 use crate::stop::StopSignal;
 
@@ -328,7 +328,7 @@ pub async fn subscribers(
 ) -> Result<Option<HashSet<u64>>, Failure> {
     let Some(audience) = &plan.audience else { return Ok(None) };
     let (mut subscribed, mut opted_out) = (HashSet::new(), HashSet::new());
-    let read = names::each_contact(context, client, audience, None, |contact| {
+    let read = contact_pages::of_audience(context, client, audience, None, |contact| {
         // Another contact of the audience may have the same address.
         let is_subscribed = contact.subscribed == Some(true);
         let hashes = if is_subscribed { &mut subscribed } else { &mut opted_out };

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use futures_util::FutureExt as _;
 use svc_bulk::JobInfo;
 use svc_sdk::Operation::{ContactsList, DomainsList, EmailsGet, EmailsSendBatch};
-use svc_sdk::email::Email;
+use svc_sdk::email::{Audience, Email};
 use svc_sdk::{EmailClient, Service};
 
 use super::again;
@@ -26,7 +26,9 @@ use crate::commands::bulk::store::JobSummary;
 use crate::commands::emails::content::Content;
 use crate::complete::Values;
 use crate::confirm::confirm;
+use crate::contact_pages;
 use crate::context::Context;
+use crate::dns::is_same_domain;
 use crate::dry_run;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::Source;
@@ -34,9 +36,9 @@ use crate::input::columns::ColumnOptions;
 use crate::input::email::check;
 use crate::input::people::PeopleFile;
 use crate::input::records::Records;
-use crate::names::{self, Names};
 use crate::output::one_line;
 use crate::output_schema::of;
+use crate::resource::Names;
 use crate::sdk_error::{RECIPIENT_GUARD, RECIPIENT_GUARD_HINT};
 use crate::settings::Key;
 use crate::stop::StopSignal;
@@ -375,11 +377,11 @@ impl Send {
             return people;
         };
         let audience = match context.settings.dry_run {
-            true => Names::Audience(client).existing(context, audience).await?.id,
+            true => Names::<Audience>::new(context, client).existing(audience).await?.item.id,
             false => audience.clone(),
         };
         let mut count = 0_u64;
-        let read = names::each_contact(context, client, &audience, None, |contact| {
+        let read = contact_pages::of_audience(context, client, &audience, None, |contact| {
             count += 1;
             people.add_contact(count, contact)
         });
@@ -503,9 +505,8 @@ async fn check_sender(context: &Context, client: &EmailClient, from: &str) -> Re
         Ok(domains) if domains.iter().any(|each| each.name.is_some()) => domains,
         _ => return Ok(()),
     };
-    let is_sender = |name: &Option<String>| {
-        name.as_deref().is_some_and(|name| names::is_same_domain(name, &domain))
-    };
+    let is_sender =
+        |name: &Option<String>| name.as_deref().is_some_and(|name| is_same_domain(name, &domain));
     let (problem, next) = match domains.iter().find(|each| is_sender(&each.name)) {
         Some(found) if found.verified == Some(false) => (
             format!("the domain {domain} of --from is not verified"),

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use svc_bulk::{
     BulkRow, JobInfo, Journal, JournalState, QueueState, QueueStatus, RedisQueue, RowRefusal,
-    Totals, WorkerStatus,
+    Totals,
 };
 
 use super::jobs::{self, Jobs};
@@ -98,7 +98,7 @@ pub struct StoredJob {
 /// Where a job is.
 pub enum Place {
     Here { folder: PathBuf, is_running: bool, wish: QueueState },
-    Redis { queue: RedisQueue, workers: Vec<WorkerStatus>, chunks: u64, lost: Vec<u64> },
+    Redis { queue: RedisQueue, chunks: u64, lost: Vec<u64> },
 }
 
 /// The state of a job.
@@ -210,9 +210,9 @@ impl StoredJob {
             QueueState::Cancelled => JobState::Cancelled,
             _ => JobState::Running,
         };
-        let QueueStatus { info, totals, workers, chunks, lost, .. } = status;
+        let QueueStatus { info, totals, chunks, lost, .. } = status;
         let cause = status.cause.filter(|_| state == JobState::Paused);
-        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
+        let place = Place::Redis { queue: queue.clone(), chunks, lost };
         Ok(Self {
             plan: plan_of(&info)?,
             changed: info.at.into(),
@@ -422,9 +422,9 @@ impl StoredJob {
             true => word.to_owned(),
             false => format!("{word} with {}", counts.join(", ")),
         };
-        let (journal, workers) = match &self.place {
-            Place::Here { folder, .. } => (Some(jobs::journal(folder)), None),
-            Place::Redis { workers, .. } => (None, Some(workers.iter().map(worker).collect())),
+        let journal = match &self.place {
+            Place::Here { folder, .. } => Some(jobs::journal(folder)),
+            Place::Redis { .. } => None,
         };
         JobSummary {
             job: self.info.job.clone(),
@@ -446,7 +446,6 @@ impl StoredJob {
             service: plan.service.clone(),
             scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
             journal,
-            workers,
         }
     }
 }
@@ -533,10 +532,6 @@ pub struct JobSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PathBuf")]
     journal: Option<PathBuf>,
-    /// Of a job in Redis.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Worker>")]
-    pub workers: Option<Vec<Worker>>,
 }
 
 /// Table columns of a job.
@@ -554,55 +549,3 @@ pub const VIEW: View = View(&[
     Column::text("FILE", "/file").droppable(),
     Column::text("PROFILE", "/profile").droppable(),
 ]);
-
-/// Table columns of a worker.
-pub const WORKERS: View = View(&[
-    Column::id("WORKER", "/worker"),
-    Column::new("STATE", "/state", Show::Status),
-    Column::new("SEEN", "/seen", Show::Time),
-    Column::new("REQUESTS", "/requests", Show::Number),
-    Column::new("ACCEPTED", "/accepted", Show::Number),
-    Column::new("REFUSED", "/refused", Show::Number),
-    Column::new("UNKNOWN", "/unknown", Show::Number),
-]);
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Worker {
-    /// Its name, with a random suffix.
-    worker: String,
-    state: WorkerState,
-    seen: String,
-    requests: u64,
-    accepted: u64,
-    refused: u64,
-    invalid: u64,
-    unknown: u64,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum WorkerState {
-    Sending,
-    Waiting,
-    Silent,
-    Left,
-}
-
-fn worker(worker: &WorkerStatus) -> Worker {
-    Worker {
-        worker: worker.name.clone(),
-        state: match worker {
-            _ if worker.has_left => WorkerState::Left,
-            _ if worker.silent >= worker.lease => WorkerState::Silent,
-            _ if worker.chunks > 0 => WorkerState::Sending,
-            _ => WorkerState::Waiting,
-        },
-        seen: timestamp(worker.seen),
-        requests: worker.chunks,
-        accepted: worker.totals.accepted,
-        refused: worker.totals.refused,
-        invalid: worker.totals.invalid,
-        unknown: worker.totals.unknown,
-    }
-}

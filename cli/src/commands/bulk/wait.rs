@@ -52,7 +52,7 @@ impl Wait {
             return sent;
         }
         let id = jobs::name(folder);
-        let followed = self.follow(context, client, folder, stop).await;
+        let followed = context.unless_stopped(stop, follow(context, client, folder)).await;
         let followed = followed.map_err(|failure| match failure.kind() {
             Kind::CheckFailed => {
                 let report = context.svc(&format!("bulk report {id}"));
@@ -71,89 +71,68 @@ impl Wait {
             (sent, followed) => sent.and(followed),
         }
     }
-
-    async fn follow(
-        &self,
-        context: &Context,
-        client: &EmailClient,
-        folder: &Path,
-        stop: &mut StopSignal,
-    ) -> Result<(), Failure> {
-        let mut open = Vec::new();
-        let accepted = |row: Outcome| {
-            // The final status is not known.
-            let is_open = row.status == "accepted";
-            open.extend(row.id.filter(|_| is_open).map(|id| (row.row, id)));
-            Ok(())
-        };
-        StoredJob::here(folder)?.report(accepted).await?;
-        let mut known = FinalStatus::read(folder)?;
-        let mut file = FinalStatus::append(folder)?;
-        let deadline = Instant::now() + LIMIT;
-        let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
-        let progress = context.out.progress("waiting for delivery");
-        loop {
-            let (mut still_open, count) = (Vec::new(), open.len());
-            let mut asked = stream::iter(std::mem::take(&mut open))
-                .map(async |(row, id)| (client.emails().get(&id).await, row, id))
-                .buffer_unordered(CONCURRENCY);
-            loop {
-                let (answer, row, id) = tokio::select! {
-                    answer = asked.next() => match answer {
-                        Some(answer) => answer,
-                        None => break,
-                    },
-                    _ = stop.recv() => return Err(interrupted(count)),
-                };
-                let email = match answer {
-                    Ok(email) => email,
-                    Err(error) => {
-                        failures.with(context, Failure::from(error))?;
-                        still_open.push((row, id));
-                        continue;
-                    }
-                };
-                failures = FailureBudget::default();
-                let Some(status) = &email.status else {
-                    let message =
-                        "the response contains no status, so svc cannot wait for the final one";
-                    return Err(Failure::other(message));
-                };
-                match status.is_final() {
-                    true => {
-                        let (status, reason) = (status.to_string(), wait::reason(&email));
-                        let known_now = FinalStatus { row, status, reason };
-                        known_now.write(&mut file)?;
-                        known.insert(row, known_now);
-                    }
-                    false => still_open.push((row, id)),
-                }
-                let (done, left) = (known.len(), still_open.len());
-                progress
-                    .set_text(format!("waiting for delivery: {done} final, {left} in progress"));
-            }
-            still_open.sort_unstable();
-            open = still_open;
-            if open.is_empty() {
-                return verdict(context, &known);
-            }
-            if Instant::now() + pause > deadline {
-                let (left, all) = (open.len(), open.len() + known.len());
-                let message =
-                    format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
-                return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
-            }
-            tokio::select! {
-                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                _ = stop.recv() => return Err(interrupted(open.len())),
-            }
-        }
-    }
 }
 
-fn interrupted(open: usize) -> Failure {
-    let message = format!("interrupted: {open} emails have no final status yet");
-    Failure::new(Kind::Interrupted, message)
+/// Asks for the accepted emails until each has a final status.
+async fn follow(context: &Context, client: &EmailClient, folder: &Path) -> Result<(), Failure> {
+    let mut open = Vec::new();
+    let accepted = |row: Outcome| {
+        let number = row.row;
+        open.extend(row.accepted_id().map(|id| (number, id)));
+        Ok(())
+    };
+    StoredJob::here(folder)?.report(accepted).await?;
+    let mut known = FinalStatus::read(folder)?;
+    let mut file = FinalStatus::append(folder)?;
+    let deadline = Instant::now() + LIMIT;
+    let (mut pause, mut failures) = (FIRST_PAUSE, FailureBudget::default());
+    let progress = context.out.progress("waiting for delivery");
+    loop {
+        let mut still_open = Vec::new();
+        let mut asked = stream::iter(open)
+            .map(async |(row, id)| (client.emails().get(&id).await, row, id))
+            .buffer_unordered(CONCURRENCY);
+        while let Some((answer, row, id)) = asked.next().await {
+            let email = match answer {
+                Ok(email) => email,
+                Err(error) => {
+                    failures.with(context, Failure::from(error))?;
+                    still_open.push((row, id));
+                    continue;
+                }
+            };
+            failures = FailureBudget::default();
+            let Some(status) = &email.status else {
+                let message =
+                    "the response contains no status, so svc cannot wait for the final one";
+                return Err(Failure::other(message));
+            };
+            match status.is_final() {
+                true => {
+                    let (status, reason) = (status.to_string(), wait::reason(&email));
+                    let known_now = FinalStatus { row, status, reason };
+                    known_now.write(&mut file)?;
+                    known.insert(row, known_now);
+                }
+                false => still_open.push((row, id)),
+            }
+            let (done, left) = (known.len(), still_open.len());
+            progress.set_text(format!("waiting for delivery: {done} final, {left} in progress"));
+        }
+        still_open.sort_unstable();
+        open = still_open;
+        if open.is_empty() {
+            return verdict(context, &known);
+        }
+        if Instant::now() + pause > deadline {
+            let (left, all) = (open.len(), open.len() + known.len());
+            let message =
+                format!("{left} of {all} accepted emails have no final status after {LIMIT:?}");
+            return Err(Failure::new(Kind::OutcomeUnknown, message).code("wait_timed_out"));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// Fails if an email was not delivered.

@@ -17,13 +17,12 @@ use crate::output_schema::of;
 pub use self::report::ImportedRow;
 use self::report::{ImportReport, RowResult};
 use self::rows::ImportRow;
-use crate::command_line::shell_quoted;
 use crate::complete::Values;
+use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
-use crate::names;
 use crate::stop::StopSignal;
 
 mod report;
@@ -35,8 +34,8 @@ const MAX_CONCURRENT: usize = 4;
 /// Import contacts from a CSV file into an audience
 ///
 /// Columns are mapped by their header: email, name, topics, subscribed and metadata (a JSON object).
-/// Any other column becomes a metadata entry of its name. NDJSON and JSON, as `svc contacts export`
-/// writes them, are read too; keys are mapped as columns.
+/// Any other column becomes a metadata entry of its name. NDJSON and JSON, as `svc contacts list
+/// --all` writes them, are read too; keys are mapped as columns.
 ///
 /// An address that is in several rows is imported once, from the first of them; the others are
 /// reported as duplicates. If one of its rows opts out, or has a value that cannot be read, the
@@ -94,17 +93,7 @@ impl Import {
         if self.resubscribe && self.existing == Existing::Skip {
             return Err(Failure::usage("--resubscribe needs --existing update"));
         }
-        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file);
-        let is_swapped =
-            [".csv", ".ndjson", ".json"].iter().any(|end| self.audience.ends_with(end));
-        let bytes = bytes.map_err(|failure| match is_swapped {
-            true => failure.hint(format!(
-                "the audience comes first: svc contacts import {} {}",
-                shell_quoted(&self.file.to_string_lossy()),
-                shell_quoted(&self.audience)
-            )),
-            false => failure,
-        })?;
+        let bytes = context.inputs.bytes(&context.out, "FILE", &self.file)?;
         let reader = Box::new(std::io::Cursor::new(bytes));
         let records = Records::new(reader, &self.file)?;
         let (rows, mapping) = rows::read(context, records, &self.columns).await?;
@@ -116,10 +105,11 @@ impl Import {
         let audience = match context.settings.dry_run {
             true => self.audience.clone(),
             false => {
-                let read = names::each_contact(context, &client, &self.audience, None, |contact| {
-                    Known::add(&mut known, contact);
-                    Ok(())
-                });
+                let read =
+                    contact_pages::of_audience(context, &client, &self.audience, None, |contact| {
+                        Known::add(&mut known, contact);
+                        Ok(())
+                    });
                 context.unless_stopped(&mut stop, read).await?
             }
         };

@@ -8,7 +8,7 @@ use svc_sdk::{Error, List};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::findings::{Findings, bounded};
+use super::{Findings, bounded};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::settings::Key;

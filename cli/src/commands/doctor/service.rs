@@ -5,7 +5,7 @@ use svc_sdk::extraction::Me;
 use svc_sdk::{Error, ErrorKind, Service};
 
 use super::email;
-use super::findings::{Findings, bounded};
+use super::{Findings, bounded};
 use crate::commands::login::is_accepted;
 use crate::context::{Context, is_cleartext_url};
 use crate::failure::{Failure, with_causes};

@@ -9,10 +9,9 @@ use svc_sdk::email::Domain;
 use crate::command_spec::reads;
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
-use crate::dns::Dns;
 use crate::dns::compare::{self, Record, Row};
+use crate::dns::{Dns, is_same_domain};
 use crate::failure::{Failure, Kind};
-use crate::names::is_same_domain;
 use crate::output::{Format, one_line};
 use crate::output_schema::of;
 

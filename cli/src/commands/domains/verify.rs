@@ -13,9 +13,9 @@ use crate::complete::Values;
 use crate::context::Context;
 use crate::dns::is_reserved;
 use crate::failure::Failure;
-use crate::names::{self, Names};
 use crate::output::{Column, Format, Show, View};
 use crate::output_schema::domain;
+use crate::resource::Names;
 use crate::wait::Polls;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -26,8 +26,8 @@ const CHECKS: View = View(&[
     Column::text("RECORD", "/record"),
     Column::new("VERIFIED", "/verified", Show::Status),
     Column::prose("WHY", "/why"),
-    Column::new("FOUND", "/found", Show::Truncated),
-    Column::new("EXPECTED", "/expected", Show::Truncated),
+    Column::text("FOUND", "/found"),
+    Column::text("EXPECTED", "/expected"),
 ]);
 
 /// Verify a domain: the service looks up its DNS records
@@ -58,7 +58,7 @@ impl Verify {
             true => until_verified(context, &client, id).await,
             false => context.call(client.domains().verify(id), "looking up the records").await,
         };
-        let done = names::with_id(context, Names::Domain(&client), &self.domain, verify).await?;
+        let done = Names::<Domain>::new(context, &client).with_id(&self.domain, verify).await?;
         let Some(result) = done else { return Ok(()) };
         if waits && context.out.format() == Format::Ndjson {
             // The last line of the wait is the final state.

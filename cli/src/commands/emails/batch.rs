@@ -19,7 +19,6 @@ use crate::input::content::in_file;
 use crate::input::records::{Record, Records};
 use crate::output::{Column, Show, View, fields_beside};
 use crate::output_schema::{batch_fields, of};
-use crate::sent::SentEmails;
 use crate::times;
 use crate::zone::Zone;
 
@@ -68,11 +67,8 @@ impl Batch {
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
         }
-        fields::warn_of_placeholders(context, &emails);
         let call = client.emails().send_batch(&emails);
         let Some(response) = context.call(call, "sending").await? else { return Ok(()) };
-        SentEmails::of(&context.settings)
-            .note(response.accepted().map(|(_, email)| email.id.as_str()));
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();
         context.out.list(&items, VIEW, "the response lists no email")?;
         verdict(&response)

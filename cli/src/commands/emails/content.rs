@@ -107,7 +107,7 @@ pub fn replace(list: &mut Vec<String>, option: &str, given: &[String]) -> Result
 
 /// Refuses an empty file or standard input, such as the output of a command that failed. An empty
 /// value on the command line is intended.
-pub fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure> {
+fn refuse_empty(option: &str, value: &str, content: &str) -> Result<(), Failure> {
     if value.is_empty() || !content.trim().is_empty() {
         return Ok(());
     }

@@ -54,34 +54,6 @@ pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a st
     }
 }
 
-/// Says that placeholders without a template are not filled.
-pub(super) fn warn_of_placeholders<'a>(
-    context: &Context,
-    emails: impl IntoIterator<Item = &'a Email>,
-) {
-    if emails.into_iter().any(has_placeholder) {
-        context.out.warning(
-            "placeholders such as {{ name }} are sent as they are; --template and `svc bulk send` \
-             fill them",
-        );
-    }
-}
-
-/// Whether a text that is not that of a template contains something like `{{ name }}`.
-fn has_placeholder(email: &Email) -> bool {
-    let texts = [Some(&email.subject), email.html.as_ref(), email.text.as_ref()];
-    let is_name = |inside: &str| {
-        let inside = inside.trim();
-        inside.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && inside.chars().all(|c| c.is_alphanumeric() || "_.- |".contains(c))
-    };
-    let contains = |text: &String| {
-        let mut parts = text.split("{{").skip(1);
-        parts.any(|part| part.split_once("}}").is_some_and(|(inside, _)| is_name(inside)))
-    };
-    email.template_id.is_none() && texts.into_iter().flatten().any(contains)
-}
-
 fn meant(name: &str) -> Option<&'static str> {
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     // Other services' names of the time: without it, the email would go out at once.

@@ -6,7 +6,7 @@ use svc_sdk::Operation::{EmailsGet, EmailsSend};
 use svc_sdk::Outcome;
 use svc_sdk::email::{Attachment, Email};
 
-use super::content::{self, Content, refuse_empty};
+use super::content::{self, Content};
 use super::fields::has_content;
 use super::{VIEW, fields};
 use crate::command_spec::creates;
@@ -14,10 +14,9 @@ use crate::complete::at_file;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::attach::{Attach, Source};
-use crate::input::{file_name, html, json_problem, pairs, read_json};
+use crate::input::{html, json_problem, pairs, read_json};
 use crate::output::Format;
 use crate::output_schema::email;
-use crate::sent::SentEmails;
 use crate::{advice, times, wait};
 
 /// Send an email
@@ -73,26 +72,18 @@ pub struct Send {
 impl Send {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let wait = self.wait;
-        let mut email = self.email(context).await?;
+        let email = self.email(context).await?;
         if !has_content(&email) {
-            let text = match context.out.can_ask() && context.out.is_table() {
-                true => {
-                    context.out.ask_until("Text: ", |text| prompted_text(context, text)).await?
-                }
-                false => None,
-            };
-            email.text = Some(text.ok_or_else(no_content)?);
+            return Err(Failure::usage("the email has no content").hint(
+                "give --text, --html, --template or --attach; --text '' sends an empty email",
+            ));
         }
         let client = context.email_client().await?;
         let call = client.emails().send(&email);
-        let accepted = match context.call(call, "sending").await {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => return Ok(()),
-            Err(failure) => {
-                return Err(advice::for_sender(failure, context, &client, &email.from).await);
-            }
-        };
-        SentEmails::of(&context.settings).note([accepted.id.as_str()]);
+        let accepted = context.call(call, "sending").await;
+        let accepted =
+            accepted.map_err(|failure| advice::for_sender(failure, context, &email.from))?;
+        let Some(accepted) = accepted else { return Ok(()) };
         if !wait {
             let shown = context.out.one(&accepted, VIEW);
             shown.map_err(|failure| accepted_as(&accepted.id, failure))?;
@@ -154,7 +145,6 @@ impl Send {
             }
             fields::warn(context, fields::undocumented(&email));
         }
-        fields::warn_of_placeholders(context, [&email]);
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
                 "the email has no subject: add it to --body or give --subject",
@@ -162,26 +152,6 @@ impl Send {
         }
         Ok(email)
     }
-}
-
-/// The text of the prompt, or of the file that it names with `@`.
-fn prompted_text(context: &Context, text: &str) -> Result<String, Failure> {
-    if text.starts_with('@') {
-        let content = context.inputs.text(&context.out, "--text", text)?;
-        refuse_empty("--text", text, &content)?;
-        return Ok(content);
-    }
-    // On the command line, the hint would name options.
-    file_name::refuse(None, "--text", text, &context.settings.env.cwd).map_err(|_| {
-        Failure::usage(format!("`{text}` is the name of a file, not its content"))
-            .hint(format!("for its content, type @{text}"))
-    })?;
-    Ok(text.to_owned())
-}
-
-fn no_content() -> Failure {
-    Failure::usage("the email has no content")
-        .hint("give --text, --html, --template or --attach; --text '' sends an empty email")
 }
 
 /// A failure to print the result must not look like an email that was not sent.

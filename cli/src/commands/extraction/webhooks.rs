@@ -1,6 +1,7 @@
 //! The `svc extraction webhooks` commands: endpoints for extraction events.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCandidates;
 use serde_json::Value;
 use svc_sdk::extraction::{NewWebhook, Webhook};
 use svc_sdk::{Call, Deleted, ExtractionClient, List, Operation};
@@ -9,11 +10,10 @@ use crate::command_spec::creates;
 use crate::complete::Values;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::names::Names;
 use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::extraction_webhook;
-use crate::resource::{Delete, Get, ListAll, Resource};
+use crate::resource::{Anywhere, Delete, Get, ListAll, Resource};
 use crate::urls::check_url;
 
 group! {
@@ -27,15 +27,15 @@ group! {
 
 impl Resource for Webhook {
     type Client = ExtractionClient;
+    type Within = Anywhere;
     const GROUP: &'static str = "extraction webhooks";
     const NOUN: &'static str = "webhook";
-    const TITLE: &'static str = "Webhook";
     const NAMED_BY: &'static str = "URL";
     const SAMPLES: [&'static str; 2] = ["whk_019a", "https://example.com/hooks"];
     const CREATE: &'static str = "create URL --event extraction.completed";
     const LISTS: &'static [Operation] = &[Operation::ExtractionWebhooksList];
     const DELETES: &'static [Operation] = &[Operation::ExtractionWebhooksDelete];
-    const COMPLETED: Values = Values::ExtractionWebhook;
+    const COMPLETED: fn() -> ArgValueCandidates = || Values::ExtractionWebhook.candidates();
     const VIEW: View = View(&[
         Column::id("ID", "/id"),
         Column::new("STATUS", "/status", Show::Status),
@@ -48,12 +48,8 @@ impl Resource for Webhook {
         context.extraction_client().await
     }
 
-    fn names(client: &ExtractionClient) -> Names<'_> {
-        Names::ExtractionWebhook(client)
-    }
-
-    fn list(client: &ExtractionClient) -> Call<List<Self>> {
-        client.webhooks().list()
+    fn list(client: &ExtractionClient) -> Option<Call<List<Self>>> {
+        Some(client.webhooks().list())
     }
 
     fn delete(client: &ExtractionClient, id: &str) -> Call<Deleted> {
@@ -62,6 +58,14 @@ impl Resource for Webhook {
 
     fn schema() -> Value {
         extraction_webhook()
+    }
+
+    fn named(&self) -> (&String, &Option<String>) {
+        (&self.id, &self.url)
+    }
+
+    fn is_name(text: &str) -> bool {
+        text.contains("://")
     }
 }
 

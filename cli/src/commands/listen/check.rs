@@ -42,7 +42,7 @@ impl Check {
         let Err(error) = verified else { return Ok(()) };
         let header = headers.get(self.service.signature_header());
         let header = header.map_or(&b""[..], |value| value.as_bytes());
-        let mistakes = diagnose(self.service, header, body, &self.secret, &[]);
+        let mistakes = diagnose(self.service, header, body, &self.secret);
         let advice = mistakes.iter().map(|mistake| mistake.advice).collect::<Vec<_>>();
         Err(match advice.is_empty() {
             true => format!("{error}: another secret was used, or the body was changed in transit"),

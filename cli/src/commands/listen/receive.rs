@@ -106,25 +106,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// The recipient and the subject that the body names.
-    pub(super) fn about(&self) -> Option<String> {
-        let text = |names: &[&str]| {
-            let inside =
-                [&self.body["data"]["email"], &self.body["data"], &self.body["email"], &self.body];
-            inside.iter().find_map(|at| {
-                names.iter().find_map(|name| match &at[*name] {
-                    Value::String(text) => Some(text.clone()),
-                    Value::Array(items) => items.first()?.as_str().map(str::to_owned),
-                    _ => None,
-                })
-            })
-        };
-        let recipient = text(&["recipient", "to"]);
-        let subject = text(&["subject"]).map(|subject| format!("\"{subject}\""));
-        let parts = recipient.into_iter().chain(subject).collect::<Vec<_>>();
-        (!parts.is_empty()).then(|| parts.join(" "))
-    }
-
     fn refused(status: StatusCode, problem: String) -> Self {
         Self {
             at: chrono::Utc::now().to_rfc3339(),

@@ -6,34 +6,19 @@ use clap::{Args, Subcommand};
 use svc_reference_server::client::{Client, Clock};
 
 use crate::command_spec::{changes, reads};
-use crate::context::Context;
+use crate::context::{Context, PLAIN};
 use crate::control::OfOrganization;
 use crate::failure::Failure;
 use crate::input::duration;
-use crate::output::{Column, Show, View};
 use crate::output_schema::of;
-
-/// Table columns of the clock.
-pub const VIEW: View = View(&[
-    Column::new("NOW", "/now", Show::Time),
-    Column::new("FROZEN", "/frozen", Show::Text),
-    Column::new("SETTLED", "/settled", Show::Text),
-    Column::new("NEXT DUE", "/next_due", Show::Time),
-]);
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Show the time and when the next work is due
     #[command(add = reads(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox clock show")]
     Show,
     /// Freeze the clock
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox clock freeze")]
     Freeze,
     /// Advance the clock and wait until the work then due is done
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
@@ -47,9 +32,6 @@ Examples:
     },
     /// Resume the clock
     #[command(add = changes(&[], of::<Clock>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox clock resume")]
     Resume,
 }
 
@@ -68,7 +50,7 @@ pub struct Settle {}
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = |client: &Client| client.clock().settle(context.settings.timeout.value);
-        OfOrganization::default().show(context, VIEW, request).await
+        OfOrganization::default().show(context, PLAIN, request).await
     }
 }
 
@@ -80,6 +62,6 @@ impl Command {
             Self::Advance { duration } => client.clock().advance(duration),
             Self::Resume => client.clock().resume(),
         };
-        OfOrganization::default().show(context, VIEW, request).await
+        OfOrganization::default().show(context, PLAIN, request).await
     }
 }

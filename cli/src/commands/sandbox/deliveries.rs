@@ -43,8 +43,6 @@ Examples:
         state: Option<DeliveryState>,
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Show a delivery and its attempts
     #[command(add = reads(&[], of::<Delivery>).of_sandbox())]
@@ -77,7 +75,7 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { webhook, event, state, paging, organization } => {
+            Self::List { webhook, event, state, paging } => {
                 type Deliveries = Request<Page<Delivery>>;
 
                 let request = |client: &Client| {
@@ -86,7 +84,7 @@ impl Command {
                         .given(event.as_ref(), Deliveries::event)
                         .given(state, Deliveries::state)
                 };
-                organization.pages(context, &paging, VIEW, "no deliveries", request).await
+                paging.pages(context, VIEW, "no deliveries", request).await
             }
             Self::Get { id, organization } => {
                 organization.show(context, VIEW, |client| client.deliveries().get(&id)).await

@@ -49,8 +49,6 @@ Examples:
         before: Option<String>,
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Show what happened to an email
     ///
@@ -73,7 +71,7 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { status, address, subject, tag, after, before, paging, organization } => {
+            Self::List { status, address, subject, tag, after, before, paging } => {
                 type Emails = Request<Page<EmailSummary>>;
 
                 let after = times::after(context, after.as_deref()).await?;
@@ -87,7 +85,7 @@ impl Command {
                         .given(after.as_ref(), Emails::after)
                         .given(before.as_ref(), Emails::before)
                 };
-                organization.pages(context, &paging, VIEW, "no emails", request).await
+                paging.pages(context, VIEW, "no emails", request).await
             }
             Self::Story { id, organization } => {
                 let request = |client: &Client| client.emails().story(&id);

@@ -69,9 +69,6 @@ Examples:
     },
     /// List all faults and the requests they affected
     #[command(add = reads(&[], of::<Vec<Fault>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox faults list")]
     List {
         #[command(flatten)]
         organization: OfOrganization,

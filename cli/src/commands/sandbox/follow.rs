@@ -1,18 +1,42 @@
-//! Prints what changes in the sandbox, as it changes.
+//! Prints what changes in the sandbox, as it changes; the `svc watch` command.
 
 use std::time::Duration;
 
 use chrono::DateTime;
-use svc_reference_server::client::{
-    Client, Direction, Notification, NotificationPage, ResetReason, Timestamp,
-};
+use clap::Args;
+use svc_reference_server::client::{Client, Direction, Notification, NotificationPage, Timestamp};
 
+use crate::command_spec::local;
 use crate::context::Context;
 use crate::control;
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
+use crate::output_schema::{described, of};
 use crate::stop::{Stop, StopSignal};
 use crate::zone::Zone;
+
+/// Watch requests, emails, deliveries and attempts as they happen
+///
+/// Prints one line for each in the sandbox. Piped, each line is JSON and has everything that
+/// changes. If the server is started again at the same address, the command continues. Ctrl-C ends
+/// it with exit code 130, SIGTERM with 0.
+#[derive(Args, Debug)]
+#[command(add = local(|| described("one line each: `ready`, then whatever changes", of::<Notification>)).of_sandbox().until_interrupted())]
+#[command(after_long_help = "\
+Examples:
+  svc watch
+  svc watch -o ndjson --jq .type")]
+pub struct Watch {
+    /// Organization, by name or id [default: Sandbox]
+    #[arg(long, value_name = "NAME|ID")]
+    organization: Option<String>,
+}
+
+impl Watch {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        follow(context, self.organization.as_deref(), |_| true).await
+    }
+}
 
 /// The pause before the server is asked again after a failure.
 const RETRY: Duration = Duration::from_millis(500);
@@ -75,15 +99,8 @@ async fn print_all(
         }
         position = next;
         for event in &data {
-            if let Notification::Reset(reset) = event {
-                let reason = match reset.reason {
-                    ResetReason::Gap => "gap",
-                    ResetReason::Restarted => "restarted",
-                    ResetReason::Deleted => "deleted",
-                    // The server may add reasons.
-                    _ => "unknown",
-                };
-                context.out.note(&format!("events may be missing: {reason}"));
+            if matches!(event, Notification::Reset(_)) {
+                context.out.note("events may be missing");
             }
             if wanted(event) {
                 print(context, event)?;

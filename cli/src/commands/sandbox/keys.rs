@@ -52,9 +52,6 @@ Examples:
     },
     /// List all API keys, masked
     #[command(add = reads(&[], of::<Vec<Key>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox keys list")]
     List {
         #[command(flatten)]
         organization: OfOrganization,

@@ -72,8 +72,6 @@ Examples:
         filters: Filters,
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Wait for a message that matches the filters
     ///
@@ -157,10 +155,10 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { filters, paging, organization } => {
+            Self::List { filters, paging } => {
                 let after = times::after(context, filters.after.as_deref()).await?;
                 let request = |client: &Client| selected!(client.messages().list(), filters, after);
-                organization.pages(context, &paging, VIEW, "no messages", request).await
+                paging.pages(context, VIEW, "no messages", request).await
             }
             Self::Wait { filters, organization } => {
                 let after = times::after(context, filters.after.as_deref()).await?;

@@ -45,9 +45,6 @@ Examples:
     },
     /// List all organizations
     #[command(add = reads(&[], of::<Vec<OrganizationSummary>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox organizations list")]
     List,
 }
 

@@ -50,8 +50,6 @@ Examples:
         after: Option<String>,
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Print each request as it is handled
     ///
@@ -84,7 +82,7 @@ Examples:
 impl Command {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::List { operation, status, key_id, after, paging, organization } => {
+            Self::List { operation, status, key_id, after, paging } => {
                 note_without_server(context)?;
                 type Requests = Request<Page<LoggedRequest>>;
 
@@ -96,7 +94,7 @@ impl Command {
                         .given(key_id.as_ref(), Requests::key)
                         .given(after.as_ref(), Requests::after)
                 };
-                organization.pages(context, &paging, VIEW, "no requests", request).await
+                paging.pages(context, VIEW, "no requests", request).await
             }
             Self::Tail { organization } => {
                 let is_request = |event: &Notification| matches!(event, Notification::Request(_));

@@ -13,7 +13,7 @@ use super::serve;
 use crate::command_spec::{local, reads, removes};
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::control::{self, Done, OfOrganization};
+use crate::control::{self, Done, OfOrganization, Text};
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
@@ -116,9 +116,6 @@ pub struct NotRunning<'a> {
 /// Stop the sandbox; its data is kept
 #[derive(Args, Debug)]
 #[command(add = local(of::<Stopped>).of_sandbox())]
-#[command(after_long_help = "\
-Examples:
-  svc sandbox stop")]
 pub struct Stop {}
 
 impl Stop {
@@ -198,5 +195,27 @@ impl Reset {
             None => client.reset(),
         };
         OfOrganization::default().done(context, &sentence, request).await
+    }
+}
+
+/// Write what the sandbox has as a seed file
+///
+/// The output is a TOML file for `svc sandbox serve --seed`: organizations, domains, templates,
+/// audiences with contacts, and webhooks with their secrets. Of the keys, it has those that the server
+/// was started with; of the others, the server has only hashes.
+#[derive(Args, Debug)]
+#[command(add = reads(&[], of::<Text>).of_sandbox())]
+#[command(after_long_help = "\
+Examples:
+  svc sandbox seed --export")]
+pub struct Seed {
+    /// Write the file to standard output
+    #[arg(long, required = true)]
+    export: bool,
+}
+
+impl Seed {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        OfOrganization::default().document(context, Client::seed_file).await
     }
 }

@@ -10,11 +10,11 @@ use crate::command_spec::{changes, reads, removes};
 use crate::commands::emails::send::parse_variables;
 use crate::complete::{Values, at_file};
 use crate::context::{Context, Deleted, PLAIN};
-use crate::control::{Given as _, OfOrganization, Paging, Text};
+use crate::control::{Given as _, OfOrganization, Paging};
 use crate::failure::Failure;
 use crate::input::pairs;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{any_of, of};
+use crate::output_schema::of;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -42,14 +42,9 @@ Examples:
     },
     /// List the templates
     #[command(add = reads(&[], of::<Vec<TemplateSummary>>).of_sandbox())]
-    #[command(after_long_help = "\
-Examples:
-  svc sandbox templates list")]
     List {
         #[command(flatten)]
         paging: Paging,
-        #[command(flatten)]
-        organization: OfOrganization,
     },
     /// Show a template
     #[command(add = reads(&[], of::<Template>).of_sandbox())]
@@ -67,11 +62,11 @@ Examples:
     ///
     /// Fails as a send would if a variable has no value. An email has a subject of its own in place of
     /// the subject of the template.
-    #[command(add = reads(&[], || any_of(&[of::<RenderedTemplate>, of::<Text>])).of_sandbox())]
+    #[command(add = reads(&[], of::<RenderedTemplate>).of_sandbox())]
     #[command(after_long_help = "\
 Examples:
   svc sandbox templates render welcome --var name=Ada
-  svc sandbox templates render welcome --vars @variables.json --html \\
+  svc sandbox templates render welcome --vars @variables.json --jq .html \\
       > welcome.html")]
     Render {
         /// Template id
@@ -85,12 +80,6 @@ Examples:
         /// Template variables as a JSON object
         #[arg(long, value_name = "JSON|@FILE|-", add = at_file())]
         vars: Option<String>,
-        /// Print only the HTML body
-        #[arg(long, conflicts_with = "text")]
-        html: bool,
-        /// Print only the plain-text body
-        #[arg(long)]
-        text: bool,
         #[command(flatten)]
         organization: OfOrganization,
     },
@@ -122,34 +111,21 @@ impl Command {
                 let request = |client: &Client| client.templates().put(&id, &template);
                 organization.show(context, PLAIN, request).await
             }
-            Self::List { paging, organization } => {
+            Self::List { paging } => {
                 let request = |client: &Client| client.templates().list();
-                organization.pages(context, &paging, LIST, "no templates", request).await
+                paging.pages(context, LIST, "no templates", request).await
             }
             Self::Get { id, organization } => {
                 organization.show(context, PLAIN, |client| client.templates().get(&id)).await
             }
-            Self::Render { id, var, vars, html, text, organization } => {
+            Self::Render { id, var, vars, organization } => {
                 let mut variables = match &vars {
                     Some(vars) => parse_variables(&context.json_text("--vars", vars)?)?,
                     None => Map::new(),
                 };
                 variables.extend(pairs::object("--var", var)?);
                 let request = |client: &Client| client.templates().render(&id, variables);
-                if !html && !text {
-                    return organization.show(context, RENDERED, request).await;
-                }
-                let Some(rendered) = organization.send(context, request).await? else {
-                    return Ok(());
-                };
-                let (part, name) = match html {
-                    true => (rendered.html, "HTML"),
-                    false => (rendered.text, "plain-text"),
-                };
-                let text = part.ok_or_else(|| {
-                    Failure::input(format!("the template {id} has no {name} body"))
-                })?;
-                context.out.document(&text, &Text { text: &text })
+                organization.show(context, PLAIN, request).await
             }
             Self::Delete { id, organization } => {
                 let question = format!("Delete template {id}?");
@@ -167,11 +143,4 @@ const LIST: View = View(&[
     Column::new("HTML", "/hasHtml", Show::Flag),
     Column::new("TEXT", "/hasText", Show::Flag),
     Column::new("UPDATED", "/updatedAt", Show::Time),
-]);
-
-/// Table columns of a rendered template.
-const RENDERED: View = View(&[
-    Column::text("SUBJECT", "/subject"),
-    Column::text("TEXT", "/text"),
-    Column::text("HTML", "/html"),
 ]);

@@ -1,17 +1,16 @@
 //! Formats a list as rows, and fits them into the width of the terminal.
 
 use serde_json::Value;
-use tabled::Table;
 use tabled::builder::Builder;
-use tabled::grid::config::Position;
-use tabled::grid::records::{PeekableRecords as _, Records as _};
-use tabled::grid::util::string::{count_lines, get_text_width};
+use tabled::grid::util::string::get_text_width;
 use tabled::settings::object::{Cell, Columns, Rows};
-use tabled::settings::peaker::Peaker;
-use tabled::settings::{Alignment, Color, Format, Padding, Style, Width};
+use tabled::settings::{Alignment, Color, Padding, Style};
 
+use super::label::sentence;
+use super::wrap::{between_words, shortened};
 use super::{
-    Canvas, Column, GAP, NOTHING, Show, View, blocks, localized, meaning, present, show, trimmed,
+    Canvas, Column, GAP, NOTHING, Show, View, fields_of_one, localized, meaning, present, show,
+    trimmed,
 };
 
 /// A formatted list.
@@ -24,167 +23,117 @@ pub(crate) struct List {
 
 /// Formats a list as a table. Columns without a value in any row are omitted.
 ///
-/// If the table is too wide, times and then texts get shorter, and then the last droppable columns
-/// are left out. If that is not enough, every item becomes a block.
+/// If the table is too wide, times, sentences and texts get shorter, and then the last droppable
+/// columns are left out. If that is not enough, every item becomes a block of names and values.
 pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
-    let items = &items.iter().map(|item| localized(item, view, canvas.zone)).collect::<Vec<_>>();
-    let filled = view
-        .0
-        .iter()
-        .filter(|column| items.iter().any(|item| present(item, column).is_some()))
-        .collect::<Vec<_>>();
+    let items = &items.iter().map(|item| localized(item, canvas.zone)).collect::<Vec<_>>();
+    let is_filled = |column: &&Column| items.iter().any(|item| present(item, column).is_some());
+    let filled = view.0.iter().filter(is_filled).collect::<Vec<_>>();
     let (below, mut columns) =
         filled.iter().partition::<Vec<&Column>, _>(|column| column.show == Show::BelowRow);
-    let all = columns.clone();
+    let all = columns.len();
     loop {
-        let rows = Cells::of(items, &columns);
-        let table = match canvas.width {
-            None => Some(rows.table(&columns)),
-            Some(width) => fit(&rows, &columns, width),
-        };
-        if let Some(mut table) = table {
-            decorate(&mut table, &rows, &columns, canvas);
-            let text = trimmed(&table.to_string());
-            let text = match below.is_empty() {
-                true => text,
-                false => with_lines_below(&text, &table, items, &below),
-            };
-            return List { text, hidden: all.len() - columns.len() };
+        if let Some(cells) = fitting(items, &columns, canvas.width) {
+            let text = rendered(&cells, &columns, canvas);
+            let text = with_lines_below(&text, (&cells, &columns), items, &below);
+            return List { text, hidden: all - columns.len() };
         }
         match columns.iter().rposition(|column| column.droppable) {
             Some(last) => columns.remove(last),
             None => break,
         };
     }
-    let columns = all.into_iter().chain(below).collect::<Vec<_>>();
-    let cells = Cells::of(items, &columns);
-    List { text: blocks::of_list(&columns, &cells.0, canvas), hidden: 0 }
-}
-
-/// The cells of a list, by column.
-struct Cells(Vec<Vec<String>>);
-
-impl Cells {
-    fn of(items: &[Value], columns: &[&Column]) -> Self {
-        Self(columns.iter().map(|column| cells_of(items, column)).collect())
-    }
-
-    /// The same cells with times without seconds and zone.
-    fn with_short_times(&self, columns: &[&Column]) -> Self {
-        let shorter = |(column, cells): (&&Column, &Vec<String>)| match column.show {
-            Show::Time => cells
-                .iter()
-                .map(|cell| {
-                    cell.get(..SHORT_TIME)
-                        .filter(|_| cell[SHORT_TIME..].starts_with(':'))
-                        .unwrap_or(cell)
-                        .to_owned()
-                })
-                .collect(),
-            _ => cells.clone(),
-        };
-        Self(columns.iter().zip(&self.0).map(shorter).collect())
-    }
-
-    /// Width of the longest word of a column, among those of at most `limit`.
-    fn longest_word(&self, column: usize, limit: usize) -> usize {
-        let words = self.0[column].iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
-        words.filter(|width| *width <= limit).max().unwrap_or(0)
-    }
-
-    /// The table of these cells, with a header and without borders.
-    fn table(&self, columns: &[&Column]) -> Table {
-        let mut builder = Builder::default();
-        builder.push_record(columns.iter().map(|column| column.title));
-        for row in 0..self.0.first().map_or(0, Vec::len) {
-            builder.push_record(self.0.iter().map(|column| column[row].as_str()));
-        }
-        let mut table = builder.build();
-        table.with(Style::empty()).with(Padding::zero());
-        for index in 0..columns.len().saturating_sub(1) {
-            table.modify(Columns::one(index), Padding::new(0, GAP, 0, 0));
-        }
-        table
-    }
+    let block = |item| {
+        let fields = filled.iter().filter_map(|column| {
+            let value = show(present(item, column)?, column.show);
+            Some((sentence(column.title), value, column.show))
+        });
+        fields_of_one(&fields.collect::<Vec<_>>(), canvas)
+    };
+    List { text: items.iter().map(block).collect::<Vec<_>>().join("\n"), hidden: 0 }
 }
 
 /// Minimum width to which a column of text is shortened.
 const SHORTEST_TEXT: usize = 12;
-/// Minimum width to which a column of sentences is wrapped, if there are texts to shorten.
-const COMFORTABLE_PROSE: usize = 28;
 /// Minimum width to which a column of sentences is wrapped.
 const NARROWEST_PROSE: usize = 16;
-
 /// Words of sentences up to this width are not broken. All ids are shorter.
 const LONGEST_WORD: usize = 48;
 /// Length of a time without seconds and zone, such as `2026-12-01 09:00`.
 const SHORT_TIME: usize = 16;
 
-/// The table in at most `width` columns: as it is, or else with short times, wrapped sentences and
-/// shortened texts. `None` if that is not enough. Ids, numbers and words such as a status keep
-/// their width.
-fn fit(cells: &Cells, columns: &[&Column], width: usize) -> Option<Table> {
-    let table = cells.table(columns);
-    if table.total_width() <= width {
-        return Some(table);
-    }
-    let floors = |text: Option<usize>, prose: Option<usize>| {
-        let floor = |index: usize| match columns[index].show {
-            Show::Text | Show::Truncated => text,
-            Show::Prose => prose.map(|floor| floor.max(cells.longest_word(index, LONGEST_WORD))),
-            _ => None,
-        };
-        let last = columns.len() - 1;
-        let padded = columns.iter().enumerate().map(|(index, column)| {
-            let gap = if index < last { GAP } else { 0 };
-            floor(index).map_or(usize::MAX, |floor| floor.max(get_text_width(column.title)) + gap)
-        });
-        Shrink(padded.collect())
+/// The cells of each column: as they are, or in at most `width` columns, with short times, wrapped
+/// sentences and shortened texts, the widest first. `None` if that is not enough. Ids, numbers and
+/// words such as a status keep their width.
+fn fitting(items: &[Value], columns: &[&Column], width: Option<usize>) -> Option<Vec<Vec<String>>> {
+    let cells = |column: &&Column| {
+        let cell = |item| present(item, column).map(|value| show(value, column.show));
+        let cells = items.iter().map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned()));
+        cells.collect::<Vec<_>>()
     };
-    let wrap = |floor| Width::wrap(width).keep_words(true).priority(floors(None, Some(floor)));
-    let truncate =
-        || Width::truncate(width).suffix("…").priority(floors(Some(SHORTEST_TEXT), None));
-    let mut table = cells.with_short_times(columns).table(columns);
-    table.with(wrap(COMFORTABLE_PROSE));
-    table.with(truncate());
-    if table.total_width() > width {
-        // From the start, because wrapping what is wrapped leaves single words on lines.
-        table = cells.with_short_times(columns).table(columns);
-        table.with(truncate());
-        table.with(wrap(NARROWEST_PROSE));
+    let mut cells = columns.iter().map(cells).collect::<Vec<_>>();
+    let available = width
+        .map_or(usize::MAX, |width| width.saturating_sub(GAP * columns.len().saturating_sub(1)));
+    if widths(&cells, columns).iter().sum::<usize>() <= available {
+        return Some(cells);
     }
-    if table.total_width() > width {
-        return None;
+    let times = columns.iter().zip(&mut cells).filter(|(column, _)| column.show == Show::Time);
+    for cell in times.flat_map(|(_, cells)| cells) {
+        if cell.get(SHORT_TIME..).is_some_and(|rest| rest.starts_with(':')) {
+            cell.truncate(SHORT_TIME);
+        }
     }
-    for index in (0..columns.len()).filter(|index| columns[*index].show == Show::Prose) {
-        // tabled keeps the space between two words at the start of the next line, or on a line of
-        // its own.
-        let aligned = |text: &str| {
-            let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
-            lines.collect::<Vec<_>>().join("\n")
+    let minimum = |(column, cells): (&&Column, &Vec<String>)| {
+        let words = cells.iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
+        let minimum = match column.show {
+            Show::Text => SHORTEST_TEXT,
+            Show::Prose => words.filter(|word| *word <= LONGEST_WORD).max()?.max(NARROWEST_PROSE),
+            _ => return None,
         };
-        table.modify(Columns::one(index), Format::content(aligned));
+        Some(minimum.max(get_text_width(column.title)))
+    };
+    let minimums = columns.iter().zip(&cells).map(minimum).collect::<Vec<_>>();
+    let mut widths = widths(&cells, columns);
+    while widths.iter().sum::<usize>() > available {
+        let is_wider = |at: &usize| minimums[*at].is_some_and(|minimum| widths[*at] > minimum);
+        let widest = (0..widths.len()).rev().filter(is_wider).max_by_key(|at| widths[*at])?;
+        widths[widest] -= 1;
     }
-    Some(table)
+    for ((column, cells), width) in columns.iter().zip(&mut cells).zip(widths) {
+        for cell in cells {
+            *cell = match column.show {
+                Show::Text => shortened(cell, width),
+                Show::Prose => between_words(cell, width),
+                _ => continue,
+            };
+        }
+    }
+    Some(cells)
 }
 
-/// Shrinks the widest of the columns that are wider than their minimum.
-struct Shrink(Vec<usize>);
-
-impl Peaker for Shrink {
-    fn peak(&mut self, _: &[usize], widths: &[usize]) -> Option<usize> {
-        let wide = |column: &usize| widths[*column] > self.0[*column];
-        (0..widths.len()).rev().filter(wide).max_by_key(|column| widths[*column])
-    }
+/// The width of each column.
+fn widths(cells: &[Vec<String>], columns: &[&Column]) -> Vec<usize> {
+    let width = |(column, cells): (&&Column, &Vec<String>)| {
+        let cells = cells.iter().map(|cell| get_text_width(cell)).max().unwrap_or(0);
+        cells.max(get_text_width(column.title))
+    };
+    columns.iter().zip(cells).map(width).collect()
 }
 
-/// Aligns numbers and colors words of a meaning.
-fn decorate(table: &mut Table, cells: &Cells, columns: &[&Column], canvas: Canvas) {
+/// The table of these cells, with a header and without borders.
+fn rendered(cells: &[Vec<String>], columns: &[&Column], canvas: Canvas) -> String {
+    let mut builder = Builder::default();
+    builder.push_record(columns.iter().map(|column| column.title));
+    for row in 0..cells.first().map_or(0, Vec::len) {
+        builder.push_record(cells.iter().map(|column| column[row].as_str()));
+    }
+    let mut table = builder.build();
+    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
     for (index, column) in columns.iter().enumerate() {
         if matches!(column.show, Show::Number | Show::Cents | Show::HttpStatus) {
             table.modify(Columns::one(index), Alignment::right());
         }
-        for (row, cell) in cells.0[index].iter().enumerate() {
+        for (row, cell) in cells[index].iter().enumerate() {
             if let Some(color) = meaning(column.show, cell).filter(|_| canvas.color) {
                 table.modify(Cell::new(row + 1, index), color);
             }
@@ -193,30 +142,27 @@ fn decorate(table: &mut Table, cells: &Cells, columns: &[&Column], canvas: Canva
     if canvas.color {
         table.modify(Rows::first(), Color::BOLD);
     }
+    trimmed(&table.to_string())
 }
 
 /// Inserts the [`Show::BelowRow`] values below each row, indented to the second column.
-fn with_lines_below(text: &str, table: &Table, items: &[Value], below: &[&Column]) -> String {
-    let records = table.get_records();
-    let cell = |row, column| records.get_text(Position::new(row, column));
-    let tallest =
-        |row| (0..records.count_columns()).map(|column| count_lines(cell(row, column))).max();
-    let first = (0..=items.len()).map(|row| get_text_width(cell(row, 0))).max();
-    let indent = " ".repeat(first.unwrap_or(0) + GAP);
+fn with_lines_below(
+    text: &str,
+    (cells, columns): (&[Vec<String>], &[&Column]),
+    items: &[Value],
+    below: &[&Column],
+) -> String {
+    let indent = " ".repeat(widths(cells, columns).first().unwrap_or(&0) + GAP);
     let mut lines = text.split_inclusive('\n');
-    let mut text = lines.by_ref().take(tallest(0).unwrap_or(1)).collect::<String>();
+    let mut text = lines.next().unwrap_or_default().to_owned();
     for (row, item) in items.iter().enumerate() {
-        text.extend(lines.by_ref().take(tallest(row + 1).unwrap_or(1)));
+        let height = cells.iter().map(|column| column[row].split('\n').count()).max();
+        text.extend(lines.by_ref().take(height.unwrap_or(1)));
         for value in below.iter().filter_map(|column| present(item, column)) {
             text.push_str(&format!("{indent}→ {}\n", show(value, Show::BelowRow)));
         }
     }
     text
-}
-
-fn cells_of(items: &[Value], column: &Column) -> Vec<String> {
-    let cell = |item| present(item, column).map(|value| show(value, column.show));
-    items.iter().map(|item| cell(item).unwrap_or_else(|| NOTHING.to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -273,7 +219,7 @@ mod tests {
         let short = time("%Y-%m-%d %H:%M  one of two");
         assert!(fitting.text.contains(&short), "{}", fitting.text);
         let shorter = shown(96);
-        assert!(shorter.text.contains("a remark that…"), "{}", shorter.text);
+        assert!(shorter.text.contains("a remark that is…"), "{}", shorter.text);
         let wrapped = shown(91);
         assert!(wrapped.text.contains("one of two\n"), "sentences are wrapped: {}", wrapped.text);
         for width in 60..104 {
@@ -319,11 +265,11 @@ mod tests {
         });
         let narrow = Canvas { width: Some(47), color: false, zone: Zone::Local };
         let expected = "\
-ID       SENT              EXPECTED
-a-check  a correctly       a response that
-         signed body that  does not contain
-         is not UTF-8      the correct
-                           signature
+ID       SENT                EXPECTED
+a-check  a correctly signed  a response that
+         body that is not    does not contain
+         UTF-8               the correct
+                             signature
 ";
         assert_eq!(list(&[item], CHECKS, narrow).text, expected);
     }

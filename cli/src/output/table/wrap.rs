@@ -1,4 +1,4 @@
-//! Wraps the values of a single object.
+//! Wraps and shortens values.
 
 use tabled::grid::util::string::get_text_width;
 
@@ -28,6 +28,19 @@ pub(super) fn between_words(text: &str, available: usize) -> String {
     lines.join("\n")
 }
 
+/// Shortens text to at most `available` columns.
+pub(in crate::output) fn shortened(text: &str, available: usize) -> String {
+    if get_text_width(text) <= available {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += get_text_width(c.encode_utf8(&mut [0; 4]));
+        used <= available
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -40,6 +53,15 @@ mod tests {
         assert_eq!(between_words(&secret, 20), secret);
         assert_eq!(between_words(&format!("a {secret} b"), 20), format!("a\n{secret}\nb"));
         assert_eq!(between_words("a  b\n\nlonger than that", 11), "a  b\n\nlonger than\nthat");
+    }
+
+    #[test]
+    fn text_is_shortened_by_its_width() {
+        assert_eq!(shortened("reading", 77), "reading");
+        assert_eq!(shortened("waiting for eml_1", 17), "waiting for eml_1");
+        assert_eq!(shortened("waiting for eml_12", 17), "waiting for eml_…");
+        assert_eq!(shortened("読読読読読", 7), "読読読…");
+        assert_eq!(shortened("reading", 0), "…");
     }
 
     proptest! {

@@ -182,7 +182,7 @@ fn odd_names_and_nested_metadata_survive_export_and_import() {
     assert_eq!(expected.iter().map(|c| &c[1]).collect::<Vec<_>>(), names);
     for format in ["csv", "ndjson"] {
         let to = audience(&home);
-        let file = home.run(&["--sandbox", "contacts", "export", &from, "-o", format]);
+        let file = home.run(&["--sandbox", "contacts", "list", &from, "--all", "-o", format]);
         let run = import(&to, &file.stdout);
         assert_eq!(run.code, 0, "{format}: {run:?} {file:?}");
         assert_eq!(kept(&to), expected, "{format}");

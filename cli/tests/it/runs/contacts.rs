@@ -23,7 +23,8 @@ pub fn rows() -> Vec<Row> {
             .wrong("contacts list")
             .not_found("contacts list aud_missing")
             .also("a page", 0, "contacts list $audience --page 1 --page-size 1")
-            .also("every page", 0, "contacts list $audience --all -o ndjson"),
+            .also("every page", 0, "contacts list $audience --all -o ndjson")
+            .also("as CSV", 0, "contacts list $audience --all -o csv"),
         Row::service("contacts get", "contacts get $contact")
             .given(AUDIENCE)
             .given(ADA)
@@ -50,12 +51,5 @@ pub fn rows() -> Vec<Row> {
             .not_found("contacts import aud_missing good.csv")
             .also("a row that fails", 11, "contacts import $audience people.csv")
             .also("a missing file", 2, "contacts import $audience nope.csv"),
-        Row::service("contacts export", "contacts export $audience")
-            .given(AUDIENCE)
-            .given(ADA)
-            .given("contacts create $audience bob@example.test")
-            .wrong("contacts export $audience --page-size x")
-            .not_found("contacts export aud_missing")
-            .also("as NDJSON", 0, "contacts export $audience -o ndjson"),
     ]
 }

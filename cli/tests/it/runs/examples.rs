@@ -132,6 +132,7 @@ const IDS: &[(&str, &str)] = &[
     ("contacts get ada@example.org", "contacts create Newsletter ada@example.org"),
     ("contacts update ada@example.org", "audiences create Newsletter"),
     ("contacts update ada@example.org", "contacts create Newsletter ada@example.org"),
+    ("contacts delete ada@example.org", "audiences create Newsletter"),
     ("contacts delete ada@example.org", "contacts create Newsletter ada@example.org"),
     (
         "extraction webhooks delete https://example.com/hooks",
@@ -155,7 +156,6 @@ const IDS: &[(&str, &str)] = &[
 /// Files that examples use, besides those of every scene.
 const FILES: &[(&str, &str)] = &[
     ("q3.pdf", "%PDF-1.7"),
-    ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_before\n"),
     ("mapped.csv", "E-Mail Address,name\nada@example.test,Ada\n"),
     (
@@ -168,7 +168,6 @@ const FILES: &[(&str, &str)] = &[
     ("news.txt", "Hello"),
     ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
     ("variables.json", r#"{"name":"Ada"}"#),
-    ("new.txt", "whsec_3f1c\n"),
     ("old.txt", "whsec_1a2b\n"),
     (
         "data/svc/deliveries/rec_019a0b1c.json",

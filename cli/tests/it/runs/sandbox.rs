@@ -119,8 +119,6 @@ pub fn mail_rows() -> Vec<Row> {
             .given("sandbox templates put welcome --subject 'Hi {{ name }}' --html @welcome.html")
             .wrong("sandbox templates render welcome --vars x")
             .not_found("sandbox templates render nope")
-            .also("the HTML body", 0, "sandbox templates render welcome --var name=Ada --html")
-            .also("without the other body", 2, "sandbox templates render welcome --var name=Ada --text")
             .also("a variable without a value", 6, "sandbox templates render welcome"),
         Row::control("sandbox templates delete", "sandbox templates delete welcome --yes")
             .given("sandbox templates put welcome --subject Hi --text Hello")

@@ -43,7 +43,7 @@ enum Field {
     Ignore,
 }
 
-/// The header of `svc contacts export`. Values of such a file are not trimmed, so that they are
+/// The header of `svc contacts list --all -o csv`. Values of such a file are not trimmed, so that they are
 /// imported as they were exported.
 pub(crate) const EXPORT_HEADER: [&str; 6] =
     ["id", "email", "name", "subscribed", "topics", "metadata"];

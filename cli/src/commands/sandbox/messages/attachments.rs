@@ -77,28 +77,18 @@ fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
+/// The last characters of a name, which keep the extension. The file systems in use allow 255 bytes.
+const MAX_CHARACTERS: usize = 50;
+
 /// A name within the directory: the sender chose the name of the attachment.
 fn file_name(attachment: &MessageAttachment, number: usize) -> String {
     let name = attachment.filename.as_deref().unwrap_or_default();
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_safe = |letter: &char| !letter.is_control() && !"<>:\"|?*".contains(*letter);
-    let name: String = name.chars().filter(is_safe).collect();
+    let name = name.chars().filter(is_safe).collect::<Vec<_>>();
+    let name: String = name[name.len().saturating_sub(MAX_CHARACTERS)..].iter().collect();
     match name.trim_matches(['.', ' ']) {
         "" => format!("attachment-{number}"),
-        name => shortened(name),
+        name => name.to_owned(),
     }
-}
-
-/// A name that a file can have, also with a number. The extension stays.
-fn shortened(name: &str) -> String {
-    /// In bytes; the file systems in use allow 255.
-    const MAX: usize = 200;
-    const MAX_EXTENSION: usize = 16;
-    if name.len() <= MAX {
-        return name.to_owned();
-    }
-    let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
-    let extension = if extension.len() <= MAX_EXTENSION { extension } else { "" };
-    let end = (0..=MAX - extension.len()).rev().find(|end| name.is_char_boundary(*end));
-    format!("{}{extension}", &name[..end.unwrap_or_default()])
 }
