@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -113,15 +112,14 @@ fn publish_change(app: &App, route: &Route) {
     }
 }
 
-/// Handles a request to a documented operation, and measures how long it takes.
+/// Handles a request to a documented operation.
 async fn handle_documented(
     mut input: Input,
     operation: Operation,
     handler: &impl Fn(Call) -> Handled,
 ) -> Response<Body> {
-    let started = Instant::now();
     let app = Arc::clone(&input.app);
-    let mut recording = Recording::start(&mut input, operation, started);
+    let mut recording = Recording::start(&mut input, operation);
     let format = app.settings.compatibility.error_format;
     let key = auth::authenticate(&app, operation.service(), &input.parts).await;
     if key.is_err() {
@@ -159,7 +157,6 @@ async fn handle_documented(
         }
         Err(error) => response::error(&error, format_of(error.code().status())),
     };
-    app.metrics.request(operation, response.status(), started.elapsed());
     recording.respond(response).await
 }
 

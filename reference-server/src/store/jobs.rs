@@ -142,11 +142,3 @@ pub(crate) fn set_handed_over(
     tx.execute(sql, (email, text.map_err(ApiError::internal)?))?;
     Ok(())
 }
-
-/// Counts the attempts of deliveries that wait, and the emails and recipients that do.
-pub(crate) fn count(reader: Reader<'_>) -> Result<(i64, i64), ApiError> {
-    let sql = "SELECT COALESCE(SUM(queue NOT IN ('mail', 'relay', 'received')), 0),
-                      COALESCE(SUM(queue = 'mail'), 0) FROM job";
-    let count = reader.find(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(count.unwrap_or_default())
-}

@@ -113,7 +113,6 @@ async fn emails(s: &Sandbox) {
 async fn control(s: &Sandbox) {
     for path in [
         "/readyz",
-        "/metrics",
         "/_sandbox/health",
         "/_sandbox/seed",
         "/_sandbox/lease",

@@ -1,8 +1,6 @@
 //! `POST /api/v1/emails/batch`: every email is accepted or rejected on its own
 //! (`docs/undocumented/services.md#batch-result`).
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -63,7 +61,7 @@ pub(crate) async fn send(mut call: Call, body: JsonBody<New>) -> Result<Json<Res
             *email = Err(error);
         }
     }
-    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
+    let origin = Origin::of(&call);
     call.create(&bytes, move |tx| {
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
@@ -78,8 +76,6 @@ pub(crate) async fn send(mut call: Call, body: JsonBody<New>) -> Result<Json<Res
                 },
             });
         }
-        let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
-        tx.after_commit(move || app.metrics.emails(accepted as u64));
         Json::of(&Results { results })
     })
     .await

@@ -1,8 +1,6 @@
 //! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`). Batches are in
 //! `batch`.
 
-use std::sync::Arc;
-
 use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,12 +33,10 @@ pub(crate) async fn send(
     let parse = move || body.parse(&read)?.check();
     let mut checked = heavy::run_on(bytes.len(), parse).await?;
     apply_template(call.app(), call.organization(), &mut checked).await?;
-    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
+    let origin = Origin::of(&call);
     let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
-        let email = accept(tx, &origin, checked)?;
-        tx.after_commit(move || app.metrics.emails(1));
-        Created::new(&compatibility, &email.view())
+        Created::new(&compatibility, &accept(tx, &origin, checked)?.view())
     })
     .await
 }
