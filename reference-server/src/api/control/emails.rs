@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use svc_sdk::Service;
-use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
-use crate::api::framework::control::Documented;
+use crate::api::framework::ControlCall;
 use crate::api::framework::input::expected;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
 use crate::control::deliveries::Delivery;
 use crate::control::emails::{
     self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary, MissingDelivery,
@@ -167,9 +165,7 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
 }
 
 /// Makes a scheduled email due now.
-pub(crate) async fn send_now(
-    call: ControlCall,
-) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
+pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, ApiError> {
     let id = call.id();
     let email = call.data.write(move |tx, _, organization| {
         let email = find(tx.reader(), organization, &id)?;
@@ -181,18 +177,14 @@ pub(crate) async fn send_now(
         jobs::add(tx, organization, &Job::new(Queue::Mail, id), tx.now, 0, None)?;
         Ok(email)
     });
-    Json::of(&email.await?.view())
+    Ok(EmailSummary::from(&email.await?))
 }
 
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
 const MAX_DETAIL: usize = 16 * 1024;
 
-impl Documented<EmailRecord> for emails::EmailJson<'static> {}
-
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
-pub(crate) async fn simulate(
-    call: ControlCall<EmailEvent>,
-) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
+pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary, ApiError> {
     let (id, event) = (call.id(), call.body);
     let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
         let names = expected(&error.to_string()).unwrap_or_default();
@@ -233,5 +225,5 @@ pub(crate) async fn simulate(
         emails::update(tx, &email)?;
         Ok(email)
     });
-    Json::of(&email.await?.view())
+    Ok(EmailSummary::from(&email.await?))
 }

@@ -10,6 +10,7 @@ use super::request::{Checked, NewEmail};
 use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
 use crate::api::tracking;
 use crate::app::Shared;
+use crate::control::emails::EmailSummary;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -18,7 +19,7 @@ use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::runtime::heavy;
 use crate::store::Reader;
-use crate::store::emails::{self, Attachment, Content, EmailJson, StoredEmail};
+use crate::store::emails::{self, Attachment, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
@@ -27,7 +28,7 @@ use crate::store::{Tx, domains};
 pub(crate) async fn send(
     mut call: Call,
     body: JsonBody<NewEmail>,
-) -> Result<Created<EmailJson<'static>, 202>, ApiError> {
+) -> Result<Created<EmailSummary, 202>, ApiError> {
     let bytes = call.input.json_bytes().await?;
     let read = bytes.clone();
     let parse = move || body.parse(&read)?.check();
@@ -36,7 +37,7 @@ pub(crate) async fn send(
     let origin = Origin::of(&call);
     let compatibility = call.compatibility().clone();
     call.create(&bytes, move |tx| {
-        Created::new(&compatibility, &accept(tx, &origin, checked)?.view())
+        Created::new(&compatibility, &EmailSummary::from(&accept(tx, &origin, checked)?))
     })
     .await
 }
@@ -131,7 +132,7 @@ pub(super) fn accept(
 #[schemars(rename = "EmailInFull")]
 pub(crate) struct EmailInFull<'a> {
     #[serde(flatten)]
-    email: EmailJson<'a>,
+    email: EmailSummary,
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
@@ -152,7 +153,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
     });
     let (email, content): (StoredEmail, Content) = found.await?;
     let full = EmailInFull {
-        email: email.view(),
+        email: EmailSummary::from(&email),
         html: content.html.as_deref(),
         text: content.text.as_deref(),
         headers: &content.headers,
@@ -164,7 +165,7 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/services.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, ApiError> {
+pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiError> {
     let (id, organization) = (call.input.id().to_owned(), call.organization());
     let compatibility = call.compatibility().clone();
     call.app()
@@ -191,7 +192,7 @@ pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, A
                 recipient.status = Status::Cancelled;
             }
             emails::update(tx, &email)?;
-            Resource::new(&compatibility, &email.view())
+            Resource::new(&compatibility, &EmailSummary::from(&email))
         })
         .await
 }

@@ -3,51 +3,14 @@
 use rusqlite::Row;
 use serde_json::Value;
 
-use super::{EmailFields, StoredEmail};
+use super::{COLUMNS, read};
 use crate::control::emails::EmailSummary;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::status::Status;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-
-impl From<&StoredEmail> for EmailSummary {
-    fn from(email: &StoredEmail) -> Self {
-        let times = [email.created_at, email.updated_at];
-        let (id, fields) = (email.id.clone(), email.fields.clone());
-        Self::new(id, fields, email.status, email.last_event.clone(), email.scheduled_at, times)
-    }
-}
-
-impl EmailSummary {
-    fn new(
-        id: String,
-        fields: EmailFields,
-        status: Status,
-        last_event: Option<String>,
-        scheduled_at: Option<Millis>,
-        [created_at, updated_at]: [Millis; 2],
-    ) -> Self {
-        Self {
-            id,
-            status,
-            from: fields.from,
-            to: fields.to,
-            cc: fields.cc,
-            bcc: fields.bcc,
-            reply_to: fields.reply_to,
-            subject: fields.subject,
-            tags: fields.tags,
-            scheduled_at: scheduled_at.map(Timestamp::from),
-            template_id: fields.template_id,
-            created_at: created_at.into(),
-            updated_at: updated_at.into(),
-            last_event,
-        }
-    }
-}
 
 /// The range of emails to read: their IDs, both exclusive, and the time that they are newer than.
 pub(crate) struct Range<'a> {
@@ -89,7 +52,7 @@ impl Wanted {
                 && self.tag.as_ref().is_none_or(has_tag)
                 && self.address.as_ref().is_none_or(has_address);
         let Some(terms) = self.terms.as_ref().filter(|_| is_wanted) else { return Ok(is_wanted) };
-        let text: Option<String> = row.get(7)?;
+        let text: Option<String> = row.get("searched")?;
         let tags = email.tags.iter().map(|(name, value)| format!("{name}={}", tag_text(value)));
         let tags = tags.collect::<Vec<_>>().join(" ");
         let optional = [text.as_deref(), email.last_event.as_deref(), email.template_id.as_deref()];
@@ -126,8 +89,7 @@ pub(crate) fn each(
         None => ("NULL", i64::MAX),
     };
     let sql = format!(
-        "SELECT id, status, last_event, scheduled_at, created_at, updated_at, fields, {text}
-         FROM email
+        "SELECT {COLUMNS}, {text} AS searched FROM email
          WHERE organization = ?1 AND id > ?2 AND id < ?3 AND (?4 IS NULL OR status = ?4)
          ORDER BY id DESC LIMIT ?5"
     );
@@ -135,7 +97,7 @@ pub(crate) fn each(
     let params = (organization, range.after, range.before, status.map(Status::as_str), limit);
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        let email = summary(row)?;
+        let email = EmailSummary::from(&read(row)?);
         // The server's clock never goes backwards, so all further emails are older.
         if range.newer_than.is_some_and(|time| email.created_at <= time.into())
             || wanted.matches(&email, row)? && !take(email)
@@ -144,13 +106,4 @@ pub(crate) fn each(
         }
     }
     Ok(())
-}
-
-fn summary(row: &Row<'_>) -> Result<EmailSummary, ApiError> {
-    let fields = row.get_ref(6)?.as_str().map_err(ApiError::internal)?;
-    let fields: EmailFields = serde_json::from_str(fields).map_err(ApiError::internal)?;
-    let status = row.get_ref(1)?.as_str().map_err(ApiError::internal)?;
-    let status = status.parse().map_err(ApiError::internal)?;
-    let times = [row.get(4)?, row.get(5)?];
-    Ok(EmailSummary::new(row.get(0)?, fields, status, row.get(2)?, row.get(3)?, times))
 }
