@@ -17,7 +17,6 @@ use super::ROUTES;
 use super::recording::Recording;
 use crate::api::control::guard::guard;
 use crate::api::framework::auth;
-use crate::api::framework::call::Call;
 use crate::api::framework::fault::{self, Cut};
 use crate::api::framework::input::Input;
 use crate::api::framework::memory;
@@ -33,6 +32,7 @@ use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean_path;
 use crate::store::faults;
+use crate::store::keys::Key;
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
@@ -116,7 +116,7 @@ fn publish_change(app: &App, route: &Route) {
 async fn handle_documented(
     mut input: Input,
     operation: Operation,
-    handler: &impl Fn(Call) -> Handled,
+    handler: &impl Fn((Arc<Key>, Input)) -> Handled,
 ) -> Response<Body> {
     let app = Arc::clone(&input.app);
     let mut recording = Recording::start(&mut input, operation);
@@ -142,7 +142,7 @@ async fn handle_documented(
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
-                memory::holding(handler(Call { operation, key, input })).await
+                memory::holding(handler((key, input))).await
             };
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };

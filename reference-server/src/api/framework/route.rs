@@ -11,14 +11,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use svc_sdk::Operation;
 
-use super::body::{Described, RequestBody};
 use super::call::Call;
-use super::control::{ControlCall, Returns, describe_body, parameters};
+use super::control::{ControlCall, Returns, describe, parameters};
 use super::input::Input;
 use super::response::Reply;
 use crate::control::endpoint::{Endpoint, Subject};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
+use crate::store::keys::Key;
 
 pub(crate) struct Route {
     pub(crate) target: Target,
@@ -34,16 +34,18 @@ pub(crate) struct Route {
     /// Whether a request that is not a GET request may change something.
     pub(crate) changes: bool,
     pub(crate) body: DescribeBody,
+    /// Whether an empty body stands for `{}`.
+    pub(crate) has_optional_body: bool,
     pub(crate) reply: DescribeReply,
 }
 
-type DescribeBody = Box<dyn Fn(&mut SchemaGenerator) -> Described + Send + Sync>;
+type DescribeBody = fn(&mut SchemaGenerator) -> Option<Schema>;
 type DescribeReply =
     Box<dyn Fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>) + Send + Sync>;
 
 pub(crate) enum Target {
     /// An operation of a service; method and path are those of the operation table.
-    Documented(Operation, Boxed<Call>),
+    Documented(Operation, Boxed<(Arc<Key>, Input)>),
     Control {
         method: Method,
         path: &'static str,
@@ -54,59 +56,6 @@ pub(crate) enum Target {
 
 type Boxed<I> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>, ApiError>> + Send + Sync>;
-
-/// An asynchronous function of the request, and of its body if it has one.
-pub(crate) trait Handler<M>: Send + Sync + 'static {
-    type Reply: Reply;
-
-    fn describe_body(generator: &mut SchemaGenerator) -> Described;
-
-    fn boxed(self) -> Boxed<Call>;
-}
-
-impl<F, Fut, R> Handler<()> for F
-where
-    F: Fn(Call) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
-    R: Reply,
-{
-    type Reply = R;
-
-    fn describe_body(_: &mut SchemaGenerator) -> Described {
-        Described::None
-    }
-
-    fn boxed(self) -> Boxed<Call> {
-        Box::new(move |call| respond(self(call)))
-    }
-}
-
-impl<F, Fut, R, B> Handler<(B,)> for F
-where
-    F: Fn(Call, B) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
-    R: Reply,
-    B: RequestBody,
-{
-    type Reply = R;
-
-    fn describe_body(generator: &mut SchemaGenerator) -> Described {
-        B::describe(generator)
-    }
-
-    fn boxed(self) -> Boxed<Call> {
-        Box::new(move |call| {
-            let body = B::new(call.compatibility());
-            respond(self(call, body))
-        })
-    }
-}
-
-fn respond<R: Reply>(
-    reply: impl Future<Output = Result<R, ApiError>> + Send + 'static,
-) -> BoxFuture<'static, Result<Response<Body>, ApiError>> {
-    Box::pin(async move { reply.await.map(Into::into) })
-}
 
 /// Routes under construction.
 #[derive(Default)]
@@ -122,13 +71,23 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<M: 'static, H: Handler<M>>(
+    pub(crate) fn documented<B, F, Fut, R>(
         &mut self,
         operation: Operation,
-        handler: H,
-    ) -> &mut Route {
-        let target = Target::Documented(operation, handler.boxed());
-        self.add(Route::new(target, Box::new(H::describe_body), Box::new(H::Reply::describe)))
+        handler: F,
+    ) -> &mut Route
+    where
+        B: JsonSchema + 'static,
+        F: Fn(Call<B>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+        R: Reply,
+    {
+        let handler: Boxed<(Arc<Key>, Input)> = Box::new(move |(key, input)| {
+            let reply = handler(Call::new(operation, key, input));
+            Box::pin(async move { reply.await.map(Into::into) })
+        });
+        let target = Target::Documented(operation, handler);
+        self.add(Route::new(target, describe::<B>, Box::new(R::describe)))
     }
 
     /// Adds an operation of the control interface.
@@ -157,16 +116,16 @@ impl Routes {
                 handler(ControlCall::receive(input, endpoint).await?).await?.respond(status)
             })
         });
-        let body = move |generator: &mut _| describe_body::<B>(!has_optional_body, generator);
         let reply = move |_: &_, generator: &mut _| (status, T::describe(generator));
         let target = Target::Control { method, path, subject, handler };
         self.add(Route {
             summary,
             produces,
             also_accepts,
+            has_optional_body,
             changes,
             query: |_| parameters::<Q>(),
-            ..Route::new(target, Box::new(body), Box::new(reply))
+            ..Route::new(target, describe::<B>, Box::new(reply))
         })
     }
 
@@ -192,6 +151,7 @@ impl Route {
             query: |_| Vec::new(),
             changes: true,
             body,
+            has_optional_body: false,
             reply,
         }
     }

@@ -9,7 +9,6 @@ use super::document::{Document, headers};
 use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
-use crate::api::framework::body::Described;
 use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
 use crate::model::compatibility::ErrorFormat;
@@ -64,22 +63,18 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
     if !parameters.is_empty() {
         set("parameters", parameters.into());
     }
-    match (route.body)(&mut document.requests) {
-        Described::None => {}
-        Described::Ignored => codes.push(Code::PayloadTooLarge),
-        Described::Json { required, schema } => {
-            let mut content = json!({"application/json": {"schema": schema}});
-            if let Some(also) = route.also_accepts {
-                content[also] = json!({"schema": {"type": "string"}});
-            }
-            set("requestBody", json!({"required": required, "content": content}));
-            codes.extend([
-                Code::InvalidJson,
-                Code::PayloadTooLarge,
-                Code::UnsupportedMediaType,
-                Code::ValidationFailed,
-            ]);
+    if let Some(schema) = (route.body)(&mut document.requests) {
+        let mut content = json!({"application/json": {"schema": schema}});
+        if let Some(also) = route.also_accepts {
+            content[also] = json!({"schema": {"type": "string"}});
         }
+        set("requestBody", json!({"required": !route.has_optional_body, "content": content}));
+        codes.extend([
+            Code::InvalidJson,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ]);
     }
     let (status, schema) = (route.reply)(compatibility, &mut document.responses);
     let description = description(document, schema.as_ref());
