@@ -37,7 +37,7 @@ where
 /// The webhooks of the organization, oldest first.
 pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
     let service = call.operation.service();
-    call.data.read(move |reader, of| webhooks::list(reader, of, service)).await
+    call.data.read(move |reader, of| webhooks::list(reader, of, Some(service))).await
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.

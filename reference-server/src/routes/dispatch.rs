@@ -26,6 +26,7 @@ use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
 use crate::app::{App, Shared};
+use crate::control::endpoint::Declaration;
 use crate::control::faults::NewFault;
 use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
@@ -38,12 +39,13 @@ use crate::store::keys::Key;
 pub(crate) fn router(app: &Shared) -> Router {
     let mut router = Router::new();
     for route in ROUTES.iter() {
-        let filter = MethodFilter::try_from(route.method()).expect("a common method");
+        let filter =
+            MethodFilter::try_from(route.declared.method.clone()).expect("a common method");
         let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
             let Ok(params) = params else {
                 return response::error(
                     &ApiError::not_found("path"),
-                    app.error_format(route.path()),
+                    app.error_format(route.declared.path),
                 );
             };
             let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -54,10 +56,10 @@ pub(crate) fn router(app: &Shared) -> Router {
                 Target::Documented(operation, handler) => {
                     handle_documented(input, *operation, handler).await
                 }
-                Target::Control { handler, .. } => handle_control(input, route, handler).await,
+                Target::Control(handler) => handle_control(input, route, handler).await,
             }
         };
-        router = router.route(route.path(), on(filter, handler));
+        router = router.route(route.declared.path, on(filter, handler));
     }
     openapi::routes(page::routes(tracking::routes(router)), &ROUTES)
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
@@ -69,7 +71,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         })
         .fallback(|State(app): State<Shared>, request: Request| async move {
             let path = request.uri().path();
-            let known = did_you_mean_path(path, ROUTES.iter().map(Route::path));
+            let known = did_you_mean_path(path, ROUTES.iter().map(|route| route.declared.path));
             let error = ApiError::not_found(&format!("path{known}"));
             response::error(&error, app.error_format(path))
         })
@@ -103,9 +105,9 @@ async fn handle_control(
 
 /// Tells the clients that watch what a control request may have changed.
 fn publish_change(app: &App, route: &Route) {
-    let method = route.method();
-    let path = route.path().strip_prefix("/_sandbox/");
-    if let Some(path) = path.filter(|_| route.changes && method != Method::GET) {
+    let Declaration { method, path, changes, .. } = &route.declared;
+    let path = path.strip_prefix("/_sandbox/");
+    if let Some(path) = path.filter(|_| *changes && method != Method::GET) {
         let resource = path.split('/').next().unwrap_or_default().to_owned();
         let change = ControlChange { resource, method: method.to_string() };
         app.store.wake.notifications.publish(None, || Notification::Change(change));

@@ -51,12 +51,16 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
         let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         let bytes = if is_nothing::<B>() {
             Bytes::from_static(b"null")
-        } else if endpoint.also_accepts.is_some_and(|other| content_type.starts_with(other)) {
+        } else if endpoint
+            .declared
+            .also_accepts
+            .is_some_and(|other| content_type.starts_with(other))
+        {
             source = Some(input.bytes().await?);
             Bytes::from_static(b"{}")
         } else {
             let bytes = input.json_bytes().await?;
-            let is_empty = bytes.is_empty() && endpoint.has_optional_body;
+            let is_empty = bytes.is_empty() && endpoint.declared.has_optional_body;
             if is_empty { Bytes::from_static(b"{}") } else { bytes }
         };
         let (body, in_body) = heavy::run_on(bytes.len(), move || parse(&bytes)).await?;
@@ -65,7 +69,7 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             return Err(ApiError::field("organization", message));
         }
         let named = in_body.or(in_query);
-        let organization = match (endpoint.subject, &named) {
+        let organization = match (endpoint.declared.subject, &named) {
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
             _ => find_organization(&input.app, named).await?,
         };

@@ -15,27 +15,19 @@ use super::call::Call;
 use super::control::{ControlCall, Returns, describe, parameters};
 use super::input::Input;
 use super::response::Reply;
-use crate::control::endpoint::{Endpoint, Subject};
+use crate::control::endpoint::{Declaration, Endpoint};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
 use crate::store::keys::Key;
 
 pub(crate) struct Route {
     pub(crate) target: Target,
+    pub(crate) declared: Declaration,
     pub(crate) tag: &'static str,
-    pub(crate) summary: &'static str,
-    /// The content type of the successful response.
-    pub(crate) produces: &'static str,
-    /// The content type that the body may have besides JSON.
-    pub(crate) also_accepts: Option<&'static str>,
     /// Errors beyond those that follow from the operation, its parameters and its body.
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
-    /// Whether a request that is not a GET request may change something.
-    pub(crate) changes: bool,
     pub(crate) body: DescribeBody,
-    /// Whether an empty body stands for `{}`.
-    pub(crate) has_optional_body: bool,
     pub(crate) reply: DescribeReply,
 }
 
@@ -44,14 +36,9 @@ type DescribeReply =
     Box<dyn Fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>) + Send + Sync>;
 
 pub(crate) enum Target {
-    /// An operation of a service; method and path are those of the operation table.
+    /// An operation of a service.
     Documented(Operation, Boxed<(Arc<Key>, Input)>),
-    Control {
-        method: Method,
-        path: &'static str,
-        subject: Subject,
-        handler: Boxed<Input>,
-    },
+    Control(Boxed<Input>),
 }
 
 type Boxed<I> =
@@ -86,8 +73,17 @@ impl Routes {
             let reply = handler(Call::new(operation, key, input));
             Box::pin(async move { reply.await.map(Into::into) })
         });
-        let target = Target::Documented(operation, handler);
-        self.add(Route::new(target, describe::<B>, Box::new(R::describe)))
+        // The operation table has only methods that HTTP defines.
+        let method = operation.method().as_str().parse().unwrap_or_default();
+        self.add(Route {
+            target: Target::Documented(operation, handler),
+            declared: Declaration::new(method, operation.path(), ""),
+            tag: self.tag,
+            errors: &[],
+            query: |_| Vec::new(),
+            body: describe::<B>,
+            reply: Box::new(R::describe),
+        })
     }
 
     /// Adds an operation of the control interface.
@@ -104,10 +100,7 @@ impl Routes {
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
         T: Returns<R>,
     {
-        let Endpoint { path, subject, has_optional_body, .. } = endpoint;
-        let (method, status) = (endpoint.method.clone(), endpoint.status());
-        let (summary, changes) = (endpoint.summary, endpoint.changes);
-        let (produces, also_accepts) = (endpoint.produces, endpoint.also_accepts);
+        let (declared, status) = (endpoint.declared.clone(), endpoint.status());
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
             let shared = Arc::clone(&shared);
@@ -116,21 +109,19 @@ impl Routes {
                 handler(ControlCall::receive(input, endpoint).await?).await?.respond(status)
             })
         });
-        let reply = move |_: &_, generator: &mut _| (status, T::describe(generator));
-        let target = Target::Control { method, path, subject, handler };
         self.add(Route {
-            summary,
-            produces,
-            also_accepts,
-            has_optional_body,
-            changes,
+            target: Target::Control(handler),
+            declared,
+            tag: self.tag,
+            errors: &[],
             query: |_| parameters::<Q>(),
-            ..Route::new(target, describe::<B>, Box::new(reply))
+            body: describe::<B>,
+            reply: Box::new(move |_, generator| (status, T::describe(generator))),
         })
     }
 
     fn add(&mut self, route: Route) -> &mut Route {
-        self.all.push(Route { tag: self.tag, ..route });
+        self.all.push(route);
         self.all.last_mut().expect("a route")
     }
 
@@ -140,24 +131,8 @@ impl Routes {
 }
 
 impl Route {
-    fn new(target: Target, body: DescribeBody, reply: DescribeReply) -> Self {
-        Self {
-            target,
-            tag: "",
-            summary: "",
-            produces: "application/json",
-            also_accepts: None,
-            errors: &[],
-            query: |_| Vec::new(),
-            changes: true,
-            body,
-            has_optional_body: false,
-            reply,
-        }
-    }
-
     pub(crate) fn doc(&mut self, summary: &'static str) -> &mut Self {
-        self.summary = summary;
+        self.declared.summary = summary;
         self
     }
 
@@ -171,23 +146,6 @@ impl Route {
         self
     }
 
-    pub(crate) fn method(&self) -> Method {
-        match &self.target {
-            // The operation table has only methods that HTTP defines.
-            Target::Documented(operation, _) => {
-                operation.method().as_str().parse().unwrap_or_default()
-            }
-            Target::Control { method, .. } => method.clone(),
-        }
-    }
-
-    pub(crate) fn path(&self) -> &'static str {
-        match &self.target {
-            Target::Documented(operation, _) => operation.path(),
-            Target::Control { path, .. } => path,
-        }
-    }
-
     /// The ID of the operation in the description: `emailsGet` for a documented one,
     /// `sandboxMessagesGetRaw` for `GET /_sandbox/messages/{id}/raw`: the resource, the verb that the
     /// summary begins with, and what follows in the path.
@@ -197,11 +155,12 @@ impl Route {
                 let name = format!("{operation:?}");
                 name[..1].to_ascii_lowercase() + &name[1..]
             }
-            Target::Control { method, path, .. } => {
+            Target::Control(_) => {
+                let Declaration { method, path, summary, .. } = &self.declared;
                 let path = path.trim_start_matches("/_sandbox").split('/').skip(1);
                 let (parameters, words): (Vec<_>, Vec<_>) =
                     path.partition(|segment| segment.starts_with('{'));
-                let verb = self.summary.split(|letter: char| !letter.is_alphanumeric()).next();
+                let verb = summary.split(|letter: char| !letter.is_alphanumeric()).next();
                 let verb = verb.unwrap_or_default().to_ascii_lowercase();
                 let (resource, rest) =
                     words.split_first().map_or(("", &[][..]), |(r, rest)| (*r, rest));
