@@ -17,7 +17,7 @@ use crate::model::timestamp::Timestamp;
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
-pub(crate) use list::{PAST_EVERY_ID, Range, Wanted, each};
+pub(crate) use list::list;
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,16 +15,14 @@ use crate::control::emails::{
     self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary, MissingDelivery,
 };
 use crate::control::endpoint::Page;
-use crate::control::query::{Id, Position};
 use crate::control::webhooks::Webhook;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
-use crate::model::terms::Terms;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::emails::{self, Range, StoredEmail, Wanted};
+use crate::store::emails::{self, StoredEmail};
 use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
@@ -40,40 +38,9 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), EmailQuery>,
 ) -> Result<Page<EmailSummary>, ApiError> {
-    let EmailQuery { status, address, subject, search, tag, after, before, limit, cursor } =
-        call.query;
-    let wanted = Wanted {
-        address: address.map(|address| address.0),
-        subject: subject.map(|part| part.to_lowercase()),
-        tag,
-        terms: search.as_deref().map(Terms::new),
-    };
-    let page = call.data.read(move |reader, organization| {
-        let mut found = Vec::new();
-        let id = |position: &Option<Position>| position.as_ref().and_then(|it| it.id("eml_"));
-        let (first, last) = (id(&after), id(&before));
-        let mut range = Range {
-            after: first.as_deref().unwrap_or_default(),
-            before: last.as_deref().unwrap_or(emails::PAST_EVERY_ID),
-            newer_than: None,
-        };
-        if let Some(Position::Time(time)) = after {
-            range.newer_than = Some(time);
-        }
-        if let Some(Id(cursor)) = &cursor {
-            range.before = range.before.min(cursor);
-        }
-        let take = |email: EmailSummary| {
-            if !matches!(before, Some(Position::Time(before)) if email.created_at >= before.into())
-            {
-                found.push(email);
-            }
-            found.len() <= limit.0
-        };
-        emails::each(reader, organization, &range, status, &wanted, take)?;
-        Ok(Page::of(found, limit.0, |last| last.id.clone()))
-    });
-    page.await
+    let (limit, query) = (call.query.limit.0, call.query);
+    let found = call.data.read(move |reader, of| emails::list(reader, of, &query));
+    Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
 /// Maximum number of deliveries in a story.
@@ -118,7 +85,7 @@ fn missing(
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
-    let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
+    let mut webhooks = webhooks::list(reader, email.organization, Some(Service::Email))?;
     webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
     let missing = webhooks.into_iter().map(|webhook| {
         let reason = reason(&webhook, email);
