@@ -2,14 +2,12 @@
 
 pub(crate) mod activity;
 pub(crate) mod engine_handle;
-pub(crate) mod metrics;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::app::metrics::Metrics;
 use crate::mail::dns::{Resolver, Zone};
 use crate::mail::relay::Relay;
 use crate::model::addresses::Addresses;
@@ -40,7 +38,8 @@ pub(crate) struct App {
     pub(crate) outbound: Outbound,
     /// The SMTP server for outgoing mail, if one is configured.
     pub(crate) relay: Option<Relay>,
-    pub(crate) metrics: Metrics,
+    /// The number of jobs that the server gave up because of a defect.
+    pub(crate) set_aside: AtomicU64,
     pub(crate) activity: Arc<Activity>,
     pub(crate) stop: Arc<Stop>,
     pub(crate) engine: EngineHandle,

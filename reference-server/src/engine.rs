@@ -8,6 +8,7 @@ mod mail;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -500,7 +501,7 @@ async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, Ap
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for
 /// ever.
 async fn set_aside(app: &App, job: Job) -> Result<(), ApiError> {
-    app.metrics.set_aside();
+    app.set_aside.fetch_add(1, Ordering::Relaxed);
     tracing::error!(?job, "a job was set aside: it fails by a defect of this server");
     let write = move |tx: &mut Tx<'_>| match &job.queue {
         Queue::Webhook(id) => deliveries::end(tx, id, &job.subject, DeliveryState::Failed),

@@ -56,7 +56,9 @@ fn services(r: &mut Routes) {
     r.documented(O::DomainsCreate, domains::create)
         .doc("Add a sending domain")
         .errors(&[Code::Conflict]);
-    r.documented(O::DomainsVerify, domains::verify).doc("Verify the DNS records of a domain");
+    r.documented(O::DomainsVerify, domains::verify)
+        .doc("Verify the DNS records of a domain")
+        .errors(&[Code::PayloadTooLarge]);
     r.documented(O::DomainsDelete, domains::delete).doc("Delete a domain");
 
     r.tag("Emails");
@@ -76,5 +78,5 @@ fn services(r: &mut Routes) {
     r.documented(O::WebhooksDelete, delete_webhook).doc("Delete a webhook");
     r.documented(O::WebhooksTest, webhooks::test)
         .doc("Send a test event to a webhook")
-        .errors(&[Code::Conflict]);
+        .errors(&[Code::Conflict, Code::PayloadTooLarge]);
 }

@@ -7,7 +7,7 @@ mod start_error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ pub use start_error::StartError;
 use crate::api::control::seed;
 use crate::api::framework::listen;
 use crate::app::engine_handle::EngineHandle;
-use crate::app::metrics::Metrics;
 use crate::app::{App, Shared};
 use crate::engine;
 use crate::mail::dns::{DnsServer, Resolver, Zone};
@@ -321,7 +320,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         zone,
         outbound: Outbound::new(settings.network, settings.resolver),
         relay: settings.relay.clone().map(Relay::new),
-        metrics: Metrics::default(),
+        set_aside: AtomicU64::new(0),
         activity: Arc::default(),
         stop: Arc::default(),
         engine: handle,

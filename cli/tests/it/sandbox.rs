@@ -564,9 +564,8 @@ const ROWS: [(&str, &str); 42] = [
     ("DELETE /_sandbox/faults", "faults remove"),
 ];
 
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 10] = [
     "/lease",
-    "/metrics",
     "/readyz",
     "/attachments/{n}",
     "GET /_sandbox/events",
@@ -589,7 +588,7 @@ fn every_control_operation_has_a_command() {
             let methods = methods.as_object().expect("methods").keys();
             methods.map(move |method| format!("{} {path}", method.to_uppercase()))
         })
-        // For programs and the page only: leases, metrics, readiness, and sending what is scheduled. `messages get --attachments` and
+        // For programs and the page only: leases, readiness, and sending what is scheduled. `messages get --attachments` and
         // `watch` send some of the others, which no dry run can show, and the commands for the
         // documented resources list what the last four do.
         .filter(|row| !OTHERS.iter().any(|end| row.ends_with(end)))

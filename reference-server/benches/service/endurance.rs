@@ -227,8 +227,7 @@ pub(crate) fn mixed(time: Duration) {
         let expected = Arc::clone(&expected);
         mix.add(per_second, move |client| send(client, &email, &expected));
     }
-    for get in ["/api/v1/audiences", "/api/v1/webhooks", "/_sandbox/messages?limit=50", "/metrics"]
-    {
+    for get in ["/api/v1/audiences", "/api/v1/webhooks", "/_sandbox/messages?limit=50"] {
         mix.add(50, move |client| Ok(client.call(&format!("GET {get}"), "")?.0));
     }
     let verify = format!("POST /api/v1/domains/{domain}/verify");

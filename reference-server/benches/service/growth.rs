@@ -142,7 +142,6 @@ fn queries(server: &Process) {
             "/_sandbox/deliveries?event=email.bounced".to_owned(),
         ),
         ("deliveries of an unknown webhook", "/_sandbox/deliveries?webhook=whk_x".to_owned()),
-        ("metrics", "/metrics".to_owned()),
     ] {
         line(name, query(server, &path), "ms", "");
     }

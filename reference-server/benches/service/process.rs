@@ -112,25 +112,9 @@ impl Process {
         (head[9..12].parse().unwrap(), body.to_owned())
     }
 
-    /// Returns the value of a metric of the server.
-    pub(crate) fn metric(&self, name: &str) -> u64 {
-        let Value::String(text) = self.call("GET", "/metrics", "") else {
-            panic!("the metrics are not text")
-        };
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no metric {name}")).parse().unwrap()
-    }
-
-    /// Number of pending emails and deliveries.
-    pub(crate) fn backlog(&self) -> u64 {
-        self.metric("svc_due") + self.metric("svc_deliveries_pending")
-    }
-
-    /// Waits until no work is pending. Asks the engine: the backlog is counted job by job.
+    /// Waits until no work is pending.
     pub(crate) fn settle(&self) {
-        while self.call("GET", "/_sandbox/clock", "")["settled"] != true || self.backlog() > 0 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.call("POST", "/_sandbox/settle", r#"{"timeout":"10m"}"#);
     }
 
     /// Current resident memory in MiB.

@@ -14,7 +14,6 @@ mod inbound;
 mod keys;
 mod lease;
 mod messages;
-mod metrics;
 mod notifications;
 pub(crate) mod organizations;
 mod requests;
@@ -32,8 +31,7 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(server::HEALTH, health::get);
     r.control(server::SEED, seed::export::get);
     r.control(server::LEASE, lease::get);
-    r.control(server::METRICS, metrics::get);
-    r.control(server::READY, metrics::ready);
+    r.control(server::READY, health::ready);
     r.control(server::RESET, reset::reset);
     clock::routes(r);
     organizations::routes(r);

@@ -1,7 +1,6 @@
 //! The HTTP server: accept loop, routes, authentication, request bodies and responses.
 
 pub(crate) mod auth;
-pub(crate) mod body;
 pub(crate) mod call;
 pub(crate) mod control;
 pub(crate) mod fault;
@@ -13,7 +12,6 @@ pub(crate) mod response;
 pub(crate) mod route;
 mod unknown;
 
-pub(crate) use body::{IgnoredBody, JsonBody};
 pub(crate) use call::Call;
 pub(crate) use control::ControlCall;
 pub(crate) use idempotency::IdempotencyKey;

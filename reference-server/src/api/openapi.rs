@@ -21,6 +21,7 @@ use svc_sdk::Service;
 use crate::api::framework::route::{Route, Target};
 use crate::api::framework::{Json, response};
 use crate::app::Shared;
+use crate::control::endpoint::Declaration;
 use document::Document;
 use part::Part;
 
@@ -61,11 +62,12 @@ fn add_operations(document: &mut Document<'_>, routes: &[Route]) {
                 Part::Email
             }
             Target::Documented(..) => Part::Extraction,
-            Target::Control { .. } => Part::Control,
+            Target::Control(_) => Part::Control,
         };
         if document.part.includes(part) {
             let operation = operation::describe(document, route);
-            document.add(route.method().as_str(), route.path(), operation);
+            let Declaration { method, path, .. } = &route.declared;
+            document.add(method.as_str(), path, operation);
         }
     }
 }
@@ -96,7 +98,7 @@ mod tests {
     fn every_operation_has_a_route() {
         let target = |route: &Route| match route.target {
             Target::Documented(operation, _) => Some(operation),
-            Target::Control { .. } => None,
+            Target::Control(_) => None,
         };
         let routed: Vec<Operation> = ROUTES.iter().filter_map(target).collect();
         assert_eq!(routed, Operation::ALL);

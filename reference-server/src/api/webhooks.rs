@@ -1,15 +1,13 @@
 //! What the webhooks of both services share.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use svc_sdk::Service;
 use url::Url;
 
 use crate::api::framework::{ApiResponse, Call, NoContent};
+use crate::app::App;
 use crate::app::engine_handle::Command;
 use crate::control::webhooks::Webhook;
-use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Problems};
 use crate::model::event::Event;
 use crate::model::network::Network;
@@ -18,44 +16,41 @@ use crate::store::deliveries;
 use crate::store::webhooks;
 
 /// Registers a webhook. `reply` makes the response, which contains the secret.
-pub(crate) async fn register<R>(
-    call: Call,
+pub(crate) async fn register<B, R>(
+    call: Call<B>,
     body: &Bytes,
     url: Option<String>,
     events: Option<Vec<String>>,
-    reply: fn(&Compatibility, &Webhook) -> Result<R, ApiError>,
+    reply: fn(&App, &Webhook) -> Result<R, ApiError>,
 ) -> Result<R, ApiError>
 where
     R: From<ApiResponse> + AsRef<ApiResponse> + Send + 'static,
 {
-    let (app, organization) = (Arc::clone(call.app()), call.organization());
-    let service = call.operation.service();
-    let (url, events) = check_new(service, app.settings.network, url, events)?;
-    call.create(body, move |tx| {
-        let webhook = webhooks::insert(tx, organization, service, url, events)?;
-        reply(&app.settings.compatibility, &webhook)
-    })
-    .await
+    let (service, network) = (call.operation.service(), call.data.app.settings.network);
+    let (url, events) = check_new(service, network, url, events)?;
+    let create = call.create(body, move |tx, app, organization| {
+        reply(app, &webhooks::insert(tx, organization, service, url, events)?)
+    });
+    create.await
 }
 
 /// The webhooks of the organization, oldest first.
 pub(crate) async fn all(call: &Call) -> Result<Vec<Webhook>, ApiError> {
-    let (organization, service) = (call.organization(), call.operation.service());
-    call.app().store.read(move |reader| webhooks::list(reader, organization, service)).await
+    let service = call.operation.service();
+    call.data.read(move |reader, of| webhooks::list(reader, of, Some(service))).await
 }
 
 /// Deletes a webhook. Its pending deliveries are dropped.
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let (app, service) = (call.app(), call.operation.service());
-    let deleted = app.store.write(move |tx| {
+    let (id, service) = (call.id(), call.operation.service());
+    let deleted = call.data.write(move |tx, _, organization| {
         let webhook = webhooks::find(tx.reader(), &id, organization, service)?;
         webhooks::delete(tx, &webhook)?;
         deliveries::drop_all(tx, &webhook.id)
     });
     deleted.await?;
     // Aborts the attempts in progress.
-    let _ = app.engine.send(Command::Reload).await;
+    let _ = call.data.app.engine.send(Command::Reload).await;
     Ok(NoContent)
 }
 

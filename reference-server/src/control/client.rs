@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use svc_sdk::{Call, EmailClient, RawResponse, Secret, StatusCode};
 
-use super::endpoint::{Decode, Endpoint, Page, Subject};
+use super::endpoint::{Declaration, Decode, Endpoint, Page, Subject};
 
 /// A client of the control interface, for one organization.
 ///
@@ -64,11 +64,11 @@ impl Client {
         endpoint: &Endpoint<B, R, Q>,
         parameters: &[&str],
     ) -> Request<R> {
-        let is_idempotent = endpoint.method != Method::POST;
-        let path = path(endpoint.path, parameters);
-        let mut call = self.http.raw(endpoint.method.as_str(), &path).idempotent(is_idempotent);
+        let Declaration { method, path: template, subject, .. } = &endpoint.declared;
+        let (is_idempotent, path) = (method != Method::POST, path(template, parameters));
+        let mut call = self.http.raw(method.as_str(), &path).idempotent(is_idempotent);
         if let Some(organization) = &self.organization
-            && endpoint.subject == Subject::Organization
+            && *subject == Subject::Organization
         {
             call = call.query("organization", organization);
         }

@@ -6,7 +6,6 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use svc_sdk::email::EmailRecord;
 
 use super::client::{Client, Request};
 use super::deliveries::Delivery;
@@ -21,9 +20,9 @@ pub(crate) const LIST: Endpoint<(), Page<EmailSummary>, EmailQuery> =
     Endpoint::new(GET, "/_sandbox/emails", "List the emails in every status");
 pub(crate) const STORY: Endpoint<(), EmailStory> =
     Endpoint::new(GET, "/_sandbox/emails/{id}/story", "Get what happened to an email");
-pub(crate) const EVENT: Endpoint<EmailEvent, EmailRecord> =
+pub(crate) const EVENT: Endpoint<EmailEvent, EmailSummary> =
     Endpoint::new(POST, "/_sandbox/emails/{id}/events", "Simulate an event of an email");
-pub(crate) const SEND: Endpoint<(), EmailRecord> =
+pub(crate) const SEND: Endpoint<(), EmailSummary> =
     Endpoint::new(POST, "/_sandbox/emails/{id}/send", "Send a scheduled email now");
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,10 +50,10 @@ pub(crate) struct EmailQuery {
     pub(crate) cursor: Option<Id>,
 }
 
-/// An email in a list of the control interface.
+/// An email, without its content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[schemars(rename = "Email")]
 #[non_exhaustive]
 pub struct EmailSummary {
     /// The ID, `eml_…`.
@@ -211,12 +210,12 @@ impl Emails<'_> {
     }
 
     /// Sends a scheduled email now.
-    pub fn send_now(&self, id: &str) -> Request<EmailRecord> {
+    pub fn send_now(&self, id: &str) -> Request<EmailSummary> {
         self.0.call(&SEND, &[id])
     }
 
     /// Makes an event of an email happen, and notifies the webhooks.
-    pub fn simulate(&self, id: &str, event: &EmailEvent) -> Request<EmailRecord> {
+    pub fn simulate(&self, id: &str, event: &EmailEvent) -> Request<EmailSummary> {
         self.0.send(&EVENT, &[id], event)
     }
 }

@@ -20,9 +20,17 @@ pub(crate) const DELETE: Method = Method::DELETE;
 pub(crate) const CREATED: StatusCode = StatusCode::CREATED;
 pub(crate) const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 
-/// Method and path, with the types of the bodies of request (`B`) and response (`R`), and of the
-/// query (`Q`). `()` stands for no body, and `Bytes` for a response that is not JSON.
+/// A request, with the types of the bodies of request (`B`) and response (`R`), and of the query
+/// (`Q`). `()` stands for no body, and `Bytes` for a response that is not JSON.
 pub(crate) struct Endpoint<B, R, Q = NoQuery> {
+    pub(crate) declared: Declaration,
+    pub(crate) decode: Decode<R>,
+    types: PhantomData<fn(B, Q)>,
+}
+
+/// Method and path, and what the types do not say.
+#[derive(Clone)]
+pub(crate) struct Declaration {
     pub(crate) method: Method,
     /// With parameters in braces.
     pub(crate) path: &'static str,
@@ -37,8 +45,22 @@ pub(crate) struct Endpoint<B, R, Q = NoQuery> {
     pub(crate) has_optional_body: bool,
     /// Whether a request that is not a GET request may change something.
     pub(crate) changes: bool,
-    pub(crate) decode: Decode<R>,
-    types: PhantomData<fn(B, Q)>,
+}
+
+impl Declaration {
+    pub(crate) const fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            subject: Subject::Organization,
+            summary,
+            success: StatusCode::OK,
+            produces: "application/json",
+            also_accepts: None,
+            has_optional_body: false,
+            changes: true,
+        }
+    }
 }
 
 /// What a request is about.
@@ -69,7 +91,7 @@ impl<Q> Endpoint<(), Bytes, Q> {
         content_type: &'static str,
     ) -> Self {
         let mut endpoint = Self::decoded(GET, path, summary, |response| Ok(response.body.clone()));
-        endpoint.produces = content_type;
+        endpoint.declared.produces = content_type;
         endpoint
     }
 }
@@ -81,19 +103,7 @@ impl<B, R, Q> Endpoint<B, R, Q> {
         summary: &'static str,
         decode: Decode<R>,
     ) -> Self {
-        Self {
-            method,
-            path,
-            subject: Subject::Organization,
-            summary,
-            success: StatusCode::OK,
-            produces: "application/json",
-            also_accepts: None,
-            has_optional_body: false,
-            changes: true,
-            decode,
-            types: PhantomData,
-        }
+        Self { declared: Declaration::new(method, path, summary), decode, types: PhantomData }
     }
 
     /// The status of a successful response.
@@ -101,41 +111,41 @@ impl<B, R, Q> Endpoint<B, R, Q> {
     where
         R: 'static,
     {
-        if is_nothing::<R>() { StatusCode::NO_CONTENT } else { self.success }
+        if is_nothing::<R>() { StatusCode::NO_CONTENT } else { self.declared.success }
     }
 
     /// The response has another status than 200.
     pub(crate) const fn responds(mut self, status: StatusCode) -> Self {
-        self.success = status;
+        self.declared.success = status;
         self
     }
 
     /// The request is about the server.
     pub(crate) const fn of_server(mut self) -> Self {
-        self.subject = Subject::Server;
+        self.declared.subject = Subject::Server;
         self
     }
 
     /// The request is about one organization if it names one, and about the server if not.
     pub(crate) const fn of_organization_or_server(mut self) -> Self {
-        self.subject = Subject::OrganizationOrServer;
+        self.declared.subject = Subject::OrganizationOrServer;
         self
     }
 
     pub(crate) const fn also_accepts(mut self, content_type: &'static str) -> Self {
-        self.also_accepts = Some(content_type);
+        self.declared.also_accepts = Some(content_type);
         self
     }
 
     /// An empty body stands for `{}`.
     pub(crate) const fn optional_body(mut self) -> Self {
-        self.has_optional_body = true;
+        self.declared.has_optional_body = true;
         self
     }
 
     /// The request changes nothing, although it is not a GET request.
     pub(crate) const fn changes_nothing(mut self) -> Self {
-        self.changes = false;
+        self.declared.changes = false;
         self
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct InboundQuery {
     /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
     /// `none`.
     #[schemars(with = "Option<schema::IpAddress>")]
-    pub(crate) ip: Option<String>,
+    pub(crate) ip: Option<IpAddr>,
     /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
     #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
     pub(crate) helo: Option<String>,
@@ -47,13 +47,11 @@ pub struct InboundMessage {
     pub(crate) subject: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
-    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
-    /// `none`.
-    #[schemars(with = "Option<schema::IpAddress>")]
-    pub(crate) ip: Option<String>,
-    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
-    pub(crate) helo: Option<String>,
+    // Parameters of the query.
+    #[serde(skip)]
+    ip: Option<IpAddr>,
+    #[serde(skip)]
+    helo: Option<String>,
 }
 
 impl InboundMessage {
@@ -95,7 +93,7 @@ impl InboundMessage {
     /// `none`.
     #[must_use]
     pub fn ip(mut self, ip: IpAddr) -> Self {
-        self.ip = Some(ip.to_string());
+        self.ip = Some(ip);
         self
     }
 
@@ -141,7 +139,8 @@ pub struct Inbound<'a>(&'a Client);
 impl Inbound<'_> {
     /// Receives an email as if it had arrived over SMTP, and notifies the webhooks.
     pub fn receive(&self, message: &InboundMessage) -> Request<Received> {
-        self.0.send(&RECEIVE, &[], message)
+        let request = self.0.send(&RECEIVE, &[], message);
+        from_host(request, message.ip, message.helo.as_deref())
     }
 
     /// As [`receive`](Self::receive), for an RFC 5322 message. The address and the `HELO`
@@ -152,13 +151,21 @@ impl Inbound<'_> {
         ip: Option<IpAddr>,
         helo: Option<&str>,
     ) -> Request<Received> {
-        let mut request = self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822");
-        if let Some(ip) = ip {
-            request = request.query("ip", ip.to_string());
-        }
-        match helo {
-            Some(helo) => request.query("helo", helo),
-            None => request,
-        }
+        let request = self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822");
+        from_host(request, ip, helo)
+    }
+}
+
+fn from_host(
+    mut request: Request<Received>,
+    ip: Option<IpAddr>,
+    helo: Option<&str>,
+) -> Request<Received> {
+    if let Some(ip) = ip {
+        request = request.query("ip", ip.to_string());
+    }
+    match helo {
+        Some(helo) => request.query("helo", helo),
+        None => request,
     }
 }

@@ -53,6 +53,7 @@ pub enum Notification {
     /// A request to a documented operation was handled.
     Request(RequestHandled),
     /// An email was accepted or changed.
+    #[schemars(with = "EmailSummary")]
     Email(EmailSummary),
     /// A message arrived in a local mailbox.
     Message(MessageSummary),

@@ -22,9 +22,6 @@ pub(crate) const LEASE: Endpoint<(), Bytes> = Endpoint::content(
     "text/plain",
 )
 .of_server();
-pub(crate) const METRICS: Endpoint<(), Bytes> =
-    Endpoint::content("/metrics", "Get metrics in the Prometheus text format", "text/plain")
-        .of_server();
 pub(crate) const READY: Endpoint<(), Ready> =
     Endpoint::new(GET, "/readyz", "Check whether the server is ready").of_server();
 pub(crate) const SEED: Endpoint<(), Bytes> = Endpoint::content(

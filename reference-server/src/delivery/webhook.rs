@@ -129,7 +129,6 @@ pub(crate) async fn attempt(
     };
     let is_delivered = made.is_delivered();
     let is_unreachable = matches!(made.outcome, Err(AttemptError::NoConnection(_)));
-    app.metrics.attempt(event.service, is_delivered);
     let (status, response_body, error) = match made.outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();

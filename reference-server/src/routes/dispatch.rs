@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +17,6 @@ use super::ROUTES;
 use super::recording::Recording;
 use crate::api::control::guard::guard;
 use crate::api::framework::auth;
-use crate::api::framework::call::Call;
 use crate::api::framework::fault::{self, Cut};
 use crate::api::framework::input::Input;
 use crate::api::framework::memory;
@@ -28,23 +26,26 @@ use crate::api::openapi;
 use crate::api::page;
 use crate::api::tracking;
 use crate::app::{App, Shared};
+use crate::control::endpoint::Declaration;
 use crate::control::faults::NewFault;
 use crate::control::notifications::{ControlChange, Notification};
 use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::nearest::did_you_mean_path;
 use crate::store::faults;
+use crate::store::keys::Key;
 
 /// The routes of both services and of the control interface.
 pub(crate) fn router(app: &Shared) -> Router {
     let mut router = Router::new();
     for route in ROUTES.iter() {
-        let filter = MethodFilter::try_from(route.method()).expect("a common method");
+        let filter =
+            MethodFilter::try_from(route.declared.method.clone()).expect("a common method");
         let handler = move |State(app): State<Shared>, params: Params, request: Request| async move {
             let Ok(params) = params else {
                 return response::error(
                     &ApiError::not_found("path"),
-                    app.error_format(route.path()),
+                    app.error_format(route.declared.path),
                 );
             };
             let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -55,10 +56,10 @@ pub(crate) fn router(app: &Shared) -> Router {
                 Target::Documented(operation, handler) => {
                     handle_documented(input, *operation, handler).await
                 }
-                Target::Control { handler, .. } => handle_control(input, route, handler).await,
+                Target::Control(handler) => handle_control(input, route, handler).await,
             }
         };
-        router = router.route(route.path(), on(filter, handler));
+        router = router.route(route.declared.path, on(filter, handler));
     }
     openapi::routes(page::routes(tracking::routes(router)), &ROUTES)
         .method_not_allowed_fallback(|State(app): State<Shared>, request: Request| async move {
@@ -70,7 +71,7 @@ pub(crate) fn router(app: &Shared) -> Router {
         })
         .fallback(|State(app): State<Shared>, request: Request| async move {
             let path = request.uri().path();
-            let known = did_you_mean_path(path, ROUTES.iter().map(Route::path));
+            let known = did_you_mean_path(path, ROUTES.iter().map(|route| route.declared.path));
             let error = ApiError::not_found(&format!("path{known}"));
             response::error(&error, app.error_format(path))
         })
@@ -104,24 +105,23 @@ async fn handle_control(
 
 /// Tells the clients that watch what a control request may have changed.
 fn publish_change(app: &App, route: &Route) {
-    let method = route.method();
-    let path = route.path().strip_prefix("/_sandbox/");
-    if let Some(path) = path.filter(|_| route.changes && method != Method::GET) {
+    let Declaration { method, path, changes, .. } = &route.declared;
+    let path = path.strip_prefix("/_sandbox/");
+    if let Some(path) = path.filter(|_| *changes && method != Method::GET) {
         let resource = path.split('/').next().unwrap_or_default().to_owned();
         let change = ControlChange { resource, method: method.to_string() };
         app.store.wake.notifications.publish(None, || Notification::Change(change));
     }
 }
 
-/// Handles a request to a documented operation, and measures how long it takes.
+/// Handles a request to a documented operation.
 async fn handle_documented(
     mut input: Input,
     operation: Operation,
-    handler: &impl Fn(Call) -> Handled,
+    handler: &impl Fn((Arc<Key>, Input)) -> Handled,
 ) -> Response<Body> {
-    let started = Instant::now();
     let app = Arc::clone(&input.app);
-    let mut recording = Recording::start(&mut input, operation, started);
+    let mut recording = Recording::start(&mut input, operation);
     let format = app.settings.compatibility.error_format;
     let key = auth::authenticate(&app, operation.service(), &input.parts).await;
     if key.is_err() {
@@ -144,7 +144,7 @@ async fn handle_documented(
             let process = async {
                 auth::check_rate_limit(&app, &key)?;
                 auth::authorize(operation, &key)?;
-                memory::holding(handler(Call { operation, key, input })).await
+                memory::holding(handler((key, input))).await
             };
             let process =
                 async { process.await.unwrap_or_else(|error| response::error(&error, format)) };
@@ -159,7 +159,6 @@ async fn handle_documented(
         }
         Err(error) => response::error(&error, format_of(error.code().status())),
     };
-    app.metrics.request(operation, response.status(), started.elapsed());
     recording.respond(response).await
 }
 

@@ -29,7 +29,8 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn start(input: &mut Input, operation: Operation, started: Instant) -> Self {
+    pub(super) fn start(input: &mut Input, operation: Operation) -> Self {
+        let started = Instant::now();
         let app = Arc::clone(&input.app);
         let body = app.settings.request_log.then(BodyRecorder::default);
         if let Some(body) = &body {

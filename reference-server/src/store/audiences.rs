@@ -64,9 +64,8 @@ pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Au
 
 /// Deletes an audience with its contacts.
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    find(tx.reader(), id, organization)?;
-    tx.execute("DELETE FROM audience WHERE id = ?1", [id])?;
-    Ok(())
+    let sql = "DELETE FROM audience WHERE id = ?1 AND organization = ?2";
+    tx.change("audience", sql, (id, organization))
 }
 
 /// How many contacts an audience has.

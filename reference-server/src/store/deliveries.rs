@@ -313,27 +313,26 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
-    if !tx.is_watched() {
-        return Ok(());
-    }
-    let sql = "SELECT organization FROM delivery WHERE id = ?1";
-    let Some(organization) = tx.find(sql, [id], |row| row.get(0))? else { return Ok(()) };
+    let Some(organization) = owner(tx, id)? else { return Ok(()) };
     let delivery = find(tx.reader(), id, organization)?;
     tx.publish(Some(organization), || Notification::Delivery(delivery));
     Ok(())
 }
 
+/// The organization of a delivery, if a client watches.
+fn owner(tx: &Tx<'_>, id: &str) -> Result<Option<i64>, ApiError> {
+    if !tx.is_watched() {
+        return Ok(None);
+    }
+    Ok(tx.find("SELECT organization FROM delivery WHERE id = ?1", [id], |row| row.get(0))?)
+}
+
 /// Stores an attempt, unless the delivery was deleted in the meantime.
 fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), ApiError> {
-    let sql = "SELECT organization FROM delivery WHERE id = ?1";
-    let organization: Option<i64> = tx.find(sql, [delivery], |row| row.get(0))?;
-    if organization.is_none() {
-        return Ok(());
-    }
     tx.execute(
         "INSERT OR REPLACE INTO attempt (delivery, number, started_at, duration_ms, url,
                                          request_headers, status, response_body, error)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM delivery WHERE id = ?1",
         (
             delivery,
             attempt.number,
@@ -347,9 +346,10 @@ fn insert_attempt(tx: &Tx<'_>, delivery: &str, attempt: &Attempt) -> Result<(), 
         ),
     )?;
     publish(tx, delivery)?;
-    tx.publish(organization, || {
-        Notification::Attempt(Attempt { response_body: None, ..attempt.clone() })
-    });
+    if let Some(organization) = owner(tx, delivery)? {
+        let attempt = Attempt { response_body: None, ..attempt.clone() };
+        tx.publish(Some(organization), || Notification::Attempt(attempt));
+    }
     Ok(())
 }
 

@@ -134,9 +134,8 @@ pub(crate) fn set_flags(tx: &Tx<'_>, domain: &mut Domain, flags: Flags) -> Resul
 
 /// Deletes a domain with its mailboxes and their messages.
 pub(crate) fn delete(tx: &Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
-    find(tx.reader(), id, organization)?;
-    tx.execute("DELETE FROM domain WHERE id = ?1", [id])?;
-    Ok(())
+    let sql = "DELETE FROM domain WHERE id = ?1 AND organization = ?2";
+    tx.change("domain", sql, (id, organization))
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str, organization: i64) -> Result<Domain, ApiError> {

@@ -2,20 +2,22 @@
 
 mod list;
 
+use rusqlite::Row;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::control::emails::EmailSummary;
 use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
-use crate::model::schema;
 use crate::model::status::{RecipientState, Status};
-use crate::model::time::{self, Millis};
+use crate::model::time::Millis;
+use crate::model::timestamp::Timestamp;
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
-pub(crate) use list::{PAST_EVERY_ID, Range, Wanted, each};
+pub(crate) use list::list;
 
 /// The immutable part of an email, except its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -115,52 +117,28 @@ impl StoredEmail {
             self.history.push(Step { at, status, event, recipient });
         }
     }
-
-    /// The JSON form of the email (`docs/undocumented/services.md#email-fields`).
-    pub(crate) fn view(&self) -> EmailJson<'_> {
-        let fields = &self.fields;
-        EmailJson {
-            id: &self.id,
-            status: self.status,
-            from: &fields.from,
-            to: &fields.to,
-            cc: &fields.cc,
-            bcc: &fields.bcc,
-            reply_to: &fields.reply_to,
-            subject: &fields.subject,
-            tags: &fields.tags,
-            scheduled_at: self.scheduled_at.map(time::rfc3339),
-            template_id: fields.template_id.as_deref(),
-            created_at: time::rfc3339(self.created_at),
-            updated_at: time::rfc3339(self.updated_at),
-            last_event: self.last_event.as_deref(),
-        }
-    }
 }
 
-/// An email.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Email")]
-pub(crate) struct EmailJson<'a> {
-    id: &'a str,
-    status: Status,
-    from: &'a str,
-    to: &'a [String],
-    cc: &'a [String],
-    bcc: &'a [String],
-    reply_to: &'a [String],
-    subject: &'a str,
-    tags: &'a Map<String, Value>,
-    #[schemars(with = "Option<schema::Time>")]
-    scheduled_at: Option<String>,
-    template_id: Option<&'a str>,
-    #[schemars(with = "schema::Time")]
-    created_at: String,
-    #[schemars(with = "schema::Time")]
-    updated_at: String,
-    /// The last event of any recipient.
-    last_event: Option<&'a str>,
+impl From<&StoredEmail> for EmailSummary {
+    fn from(email: &StoredEmail) -> Self {
+        let fields = email.fields.clone();
+        Self {
+            id: email.id.clone(),
+            status: email.status,
+            from: fields.from,
+            to: fields.to,
+            cc: fields.cc,
+            bcc: fields.bcc,
+            reply_to: fields.reply_to,
+            subject: fields.subject,
+            tags: fields.tags,
+            scheduled_at: email.scheduled_at.map(Timestamp::from),
+            template_id: fields.template_id,
+            created_at: email.created_at.into(),
+            updated_at: email.updated_at.into(),
+            last_event: email.last_event.clone(),
+        }
+    }
 }
 
 /// Tells the clients that watch.
@@ -236,32 +214,34 @@ pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, ApiError> {
-    let sql = "SELECT id, organization, status, last_event, scheduled_at, created_at, updated_at,
-                      request, fields, recipients, history FROM email WHERE id = ?1";
-    let found = reader.find(sql, [id], |row| {
-        let parsed = (
-            serde_json::from_str(row.get_ref(8)?.as_str()?),
-            serde_json::from_str(row.get_ref(9)?.as_str()?),
-            serde_json::from_str(row.get_ref(10)?.as_str()?),
-        );
-        let (Ok(fields), Ok(recipients), Ok(history)) = parsed else {
-            return Ok(Err("the database row of an email is corrupt"));
-        };
-        Ok(Ok(StoredEmail {
-            id: row.get(0)?,
-            organization: row.get(1)?,
-            status: row.get_ref(2)?.as_str()?.parse().unwrap_or(Status::Queued),
-            last_event: row.get(3)?,
-            scheduled_at: row.get(4)?,
-            created_at: row.get(5)?,
-            updated_at: row.get(6)?,
-            request: row.get(7)?,
-            fields,
-            recipients,
-            history,
-        }))
-    })?;
-    found.transpose().map_err(ApiError::internal)
+    let sql = format!("SELECT {COLUMNS} FROM email WHERE id = ?1");
+    reader.find(&sql, [id], |row| Ok(read(row)))?.transpose()
+}
+
+/// The columns that [`read`] does.
+const COLUMNS: &str = "id, organization, status, last_event, scheduled_at, created_at, updated_at,
+                       request, fields, recipients, history";
+
+fn read(row: &Row<'_>) -> Result<StoredEmail, ApiError> {
+    fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, ApiError> {
+        let text = row.get_ref(column)?.as_str().ok();
+        let value = text.and_then(|text| serde_json::from_str(text).ok());
+        value.ok_or_else(|| ApiError::internal("the database row of an email is corrupt"))
+    }
+
+    Ok(StoredEmail {
+        id: row.get(0)?,
+        organization: row.get(1)?,
+        status: row.get::<_, String>(2)?.parse().unwrap_or(Status::Queued),
+        last_event: row.get(3)?,
+        scheduled_at: row.get(4)?,
+        created_at: row.get(5)?,
+        updated_at: row.get(6)?,
+        request: row.get(7)?,
+        fields: parsed(row, 8)?,
+        recipients: parsed(row, 9)?,
+        history: parsed(row, 10)?,
+    })
 }
 
 /// The size of the content of an email, in bytes, without reading it.

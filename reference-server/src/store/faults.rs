@@ -94,11 +94,15 @@ pub(crate) fn exist(reader: Reader<'_>) -> Result<bool, ApiError> {
     Ok(reader.find("SELECT 1 FROM fault WHERE times > 0 LIMIT 1", [], |_| Ok(()))?.is_some())
 }
 
-/// Removes one fault of an organization, or all of them if `id` is `None`. Returns whether there was
-/// any.
-pub(crate) fn remove(tx: &Tx<'_>, organization: i64, id: Option<&str>) -> Result<bool, ApiError> {
-    let sql = "DELETE FROM fault WHERE organization = ?1 AND (?2 IS NULL OR id = ?2)";
-    Ok(tx.execute(sql, (organization, id))? > 0)
+/// Removes one fault of an organization.
+pub(crate) fn remove(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
+    tx.change("fault", "DELETE FROM fault WHERE organization = ?1 AND id = ?2", (organization, id))
+}
+
+/// Removes all faults of an organization.
+pub(crate) fn clear(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
+    tx.execute("DELETE FROM fault WHERE organization = ?1", [organization])?;
+    Ok(())
 }
 
 fn json<T: Default + DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {

@@ -20,15 +20,15 @@ pub(crate) fn add(
     lane: Option<&str>,
 ) -> Result<(), ApiError> {
     let (queue, subject, position) = job.key();
-    let sql = "SELECT 1 FROM job WHERE queue = ?1 AND lane = ?2 LIMIT 1";
-    let waits = lane.is_some() && tx.find(sql, (queue, lane), |_| Ok(()))?.is_some();
-    tx.execute(
-        "INSERT INTO job (queue, subject, position, organization, lane, due_at, attempt)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt",
-        (queue, subject, position, organization, lane, (!waits).then_some(at), attempt),
-    )?;
-    if !waits {
+    let sql = "INSERT INTO job (queue, subject, position, organization, lane, due_at, attempt)
+               VALUES (?1, ?2, ?3, ?4, ?5,
+                       CASE WHEN NOT EXISTS (SELECT 1 FROM job WHERE queue = ?1 AND lane = ?5)
+                       THEN ?6 END, ?7)
+               ON CONFLICT DO UPDATE SET due_at = excluded.due_at, attempt = excluded.attempt
+               RETURNING due_at";
+    let params = (queue, subject, position, organization, lane, at, attempt);
+    let due_at: Option<Millis> = tx.find(sql, params, |row| row.get(0))?.flatten();
+    if due_at.is_some() {
         tx.due(&job.queue, at);
     }
     Ok(())
@@ -47,12 +47,9 @@ pub(super) fn add_under_way(tx: &Tx<'_>, organization: i64, job: &Job) -> Result
 
 /// Removes a job. The next one of its lane is due now. Returns whether there was one.
 pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
-    let sql = "SELECT lane FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
-    let Some(lane) = tx.find(sql, job.key(), |row| row.get::<_, Option<String>>(0))? else {
-        return Ok(false);
-    };
-    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3";
-    tx.execute(sql, job.key())?;
+    let sql = "DELETE FROM job WHERE queue = ?1 AND subject = ?2 AND position = ?3 RETURNING lane";
+    let deleted: Option<Option<String>> = tx.find(sql, job.key(), |row| row.get(0))?;
+    let Some(lane) = deleted else { return Ok(false) };
     if let Some(lane) = lane {
         let next = tx.execute(
             "UPDATE job SET due_at = ?3 WHERE due_at IS NULL AND queue = ?1 AND position = -1
@@ -141,12 +138,4 @@ pub(crate) fn set_handed_over(
     let sql = "UPDATE job SET handed_over = ?2 WHERE queue = 'relay' AND subject = ?1";
     tx.execute(sql, (email, text.map_err(ApiError::internal)?))?;
     Ok(())
-}
-
-/// Counts the attempts of deliveries that wait, and the emails and recipients that do.
-pub(crate) fn count(reader: Reader<'_>) -> Result<(i64, i64), ApiError> {
-    let sql = "SELECT COALESCE(SUM(queue NOT IN ('mail', 'relay', 'received')), 0),
-                      COALESCE(SUM(queue = 'mail'), 0) FROM job";
-    let count = reader.find(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(count.unwrap_or_default())
 }

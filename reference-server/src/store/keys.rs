@@ -121,12 +121,11 @@ fn find_hash(reader: Reader<'_>, hash: Hash) -> Result<Option<Key>, ApiError> {
     })?)
 }
 
-/// Deletes a key of an organization. Returns `false` if there is none. It stays valid until
-/// the transaction commits.
-pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<bool, ApiError> {
+/// Deletes a key of an organization. It stays valid until the transaction commits.
+pub(crate) fn delete(tx: &mut Tx<'_>, id: &str, organization: i64) -> Result<(), ApiError> {
     let sql = "DELETE FROM api_key WHERE id = ?1 AND organization = ?2";
     tx.keys_changed();
-    Ok(tx.execute(sql, (id, organization))? > 0)
+    tx.change("key", sql, (id, organization))
 }
 
 /// Deletes all keys of an organization.

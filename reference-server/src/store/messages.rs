@@ -5,6 +5,7 @@ use rusqlite::Row;
 
 pub(crate) use crate::control::messages::{Direction, MessageSummary};
 use crate::control::notifications::Notification;
+use crate::control::query::{AddressParameter, Position};
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
@@ -106,10 +107,9 @@ pub(crate) fn insert_incoming(
     Ok(())
 }
 
-/// Deletes a message. Returns whether there was one.
-pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<bool, ApiError> {
+pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
     let sql = "DELETE FROM message WHERE organization = ?1 AND id = ?2";
-    Ok(tx.execute(sql, (organization, id))? > 0)
+    tx.change("message", sql, (organization, id))
 }
 
 /// Stores the results of the authentication of an outgoing message, as JSON.
@@ -200,40 +200,91 @@ pub(crate) fn newest(reader: Reader<'_>, organization: i64) -> Result<Option<Str
     Ok(reader.find(sql, [organization], |row| row.get(0))?)
 }
 
-/// The range of message ids to read, both exclusive.
-#[derive(Clone, Copy)]
-pub(crate) struct Range<'a> {
-    pub(crate) after: &'a str,
-    pub(crate) before: &'a str,
-}
-
 /// Sorts after every ID of a message.
-pub(crate) const PAST_EVERY_ID: &str = "msg`";
+const PAST_EVERY_ID: &str = "msg`";
 
-/// What a search looks for in the sender and the subject.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+/// What selects messages.
+#[derive(Clone, Default)]
+pub(crate) struct Search {
+    /// The complete address of the recipient; case-insensitive.
+    pub(crate) to: Option<String>,
     /// The complete address of the sender; case-insensitive.
     pub(crate) from: Option<String>,
     /// A part of the subject, in lower case.
     pub(crate) subject: Option<String>,
     /// Words of the message.
     pub(crate) terms: Option<Terms>,
+    pub(crate) after: Option<Position>,
+    /// Selects messages older than this one.
+    pub(crate) cursor: Option<String>,
+    /// Selects messages newer than this one.
+    pub(crate) since: Option<String>,
     /// Whether it looks at the other organizations instead.
     pub(crate) elsewhere: bool,
 }
 
-impl Wanted {
-    /// The columns that [`summary`] reads, and the text if it is searched.
-    fn select(&self) -> String {
-        let text = match self.terms {
-            Some(_) => {
+impl Search {
+    pub(crate) fn new(
+        to: Option<AddressParameter>,
+        from: Option<AddressParameter>,
+        subject: Option<String>,
+        search: Option<&str>,
+        after: Option<Position>,
+    ) -> Self {
+        let [to, from] = [to, from].map(|address| Some(address?.0));
+        let (subject, terms) = (subject.map(|text| text.to_lowercase()), search.map(Terms::new));
+        Self { to, from, subject, terms, after, ..Self::default() }
+    }
+
+    /// Whether a message for this recipient can be one that is searched for.
+    pub(crate) fn may_match(&self, recipient: &str) -> bool {
+        self.to.as_deref().is_none_or(|to| to.eq_ignore_ascii_case(recipient))
+    }
+
+    /// Returns the newest `count` matching messages of an organization, newest first.
+    pub(crate) fn find(
+        &self,
+        reader: Reader<'_>,
+        organization: i64,
+        count: usize,
+    ) -> Result<Vec<MessageSummary>, ApiError> {
+        let after = self.after.as_ref().and_then(|after| after.id("msg_"));
+        // `None` is before all.
+        let after = after.as_deref().max(self.since.as_deref()).unwrap_or_default();
+        let before = self.cursor.as_deref().unwrap_or(PAST_EVERY_ID);
+        let (text, limit) = match self.terms {
+            Some(_) => (
                 "coalesce((SELECT substr(coalesce(text, html), 1, 65536) FROM email_content
-                           WHERE email = m.email), m.text)"
-            }
-            None => "NULL",
+                           WHERE email = m.email), m.text)",
+                MAX_SEARCHED as i64,
+            ),
+            None => ("NULL", i64::MAX),
         };
-        SELECT.replace("FROM message", &format!(", {text} AS searched FROM message"))
+        // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
+        let to = if self.to.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
+        let of = if self.elsewhere { "<>" } else { "=" };
+        let sql = format!(
+            "SELECT {COLUMNS}, {text} AS searched {FROM}
+             WHERE m.organization {of} ?1 AND m.id > ?2 AND m.id < ?3 AND {to}
+             ORDER BY m.id DESC LIMIT ?5"
+        );
+        let mut statement = reader.statement(&sql)?;
+        let mut rows = statement.query((organization, after, before, &self.to, limit))?;
+        let mut found = Vec::new();
+        while found.len() < count
+            && let Some(row) = rows.next()?
+        {
+            let message = summary(row)?;
+            // The server's clock never goes backwards, so all further messages are older.
+            if matches!(self.after, Some(Position::Time(time)) if message.created_at <= time.into())
+            {
+                break;
+            }
+            if self.matches(&message, row)? {
+                found.push(message.shortened());
+            }
+        }
+        Ok(found)
     }
 
     fn matches(&self, message: &MessageSummary, row: &Row<'_>) -> Result<bool, ApiError> {
@@ -253,34 +304,6 @@ impl Wanted {
     }
 }
 
-/// Reads the messages of an organization that match, newest first, until `take` returns `false`.
-pub(crate) fn each(
-    reader: Reader<'_>,
-    organization: i64,
-    range: &Range<'_>,
-    recipient: Option<&str>,
-    wanted: &Wanted,
-    mut take: impl FnMut(MessageSummary) -> bool,
-) -> Result<(), ApiError> {
-    // SQLite does not use the index for an optional condition (`?4 IS NULL OR …`).
-    let to = if recipient.is_some() { "m.recipient = ?4" } else { "?4 IS NULL" };
-    let of = if wanted.elsewhere { "<>" } else { "=" };
-    let sql = format!(
-        "{} WHERE m.organization {of} ?1 AND m.id > ?2 AND m.id < ?3 AND {to} ORDER BY m.id DESC LIMIT ?5",
-        wanted.select()
-    );
-    let limit = wanted.terms.as_ref().map_or(i64::MAX, |_| MAX_SEARCHED as i64);
-    let mut statement = reader.statement(&sql)?;
-    let mut rows = statement.query((organization, range.after, range.before, recipient, limit))?;
-    while let Some(row) = rows.next()? {
-        let message = summary(row)?;
-        if wanted.matches(&message, row)? && !take(message) {
-            break;
-        }
-    }
-    Ok(())
-}
-
 /// The end of an error message about a message that another organization has.
 pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, ApiError> {
     let sql = "SELECT organization FROM message WHERE id = ?1";
@@ -290,7 +313,8 @@ pub(crate) fn has_it(reader: Reader<'_>, id: &str) -> Result<String, ApiError> {
 
 /// The messages of an email, in the order of its recipients.
 pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSummary>, ApiError> {
-    let mut statement = reader.statement(&format!("{SELECT} WHERE m.email = ?1 ORDER BY m.id"))?;
+    let sql = format!("SELECT {COLUMNS} {FROM} WHERE m.email = ?1 ORDER BY m.id");
+    let mut statement = reader.statement(&sql)?;
     let mut rows = statement.query([email])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -299,10 +323,10 @@ pub(crate) fn of_email(reader: Reader<'_>, email: &str) -> Result<Vec<MessageSum
     Ok(found)
 }
 
-/// Reads the columns that [`summary`] does.
-const SELECT: &str =
-    "SELECT m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject, m.preview, m.attachments
-     FROM message m LEFT JOIN email e ON e.id = m.email";
+/// The columns that [`summary`] reads.
+const COLUMNS: &str = "m.id, m.recipient, m.email, m.created_at, e.fields, m.sender, m.subject,
+    m.preview, m.attachments";
+const FROM: &str = "FROM message m LEFT JOIN email e ON e.id = m.email";
 
 fn summary(row: &Row<'_>) -> Result<MessageSummary, ApiError> {
     let email_id: Option<String> = row.get(2)?;

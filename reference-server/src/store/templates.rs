@@ -21,10 +21,9 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Returns `false` if there was none.
-pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<bool, ApiError> {
+pub(crate) fn delete(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
     let sql = "DELETE FROM template WHERE organization = ?1 AND id = ?2";
-    Ok(tx.execute(sql, (organization, id))? > 0)
+    tx.change("template", sql, (organization, id))
 }
 
 pub(crate) fn find(

@@ -107,6 +107,16 @@ impl<'a> Tx<'a> {
         self.reader().statement(sql)?.execute(params)
     }
 
+    /// As [`execute`](Self::execute), for a statement that changes `what`: 404 if there is none.
+    pub(super) fn change(
+        &self,
+        what: &str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<(), ApiError> {
+        if self.execute(sql, params)? > 0 { Ok(()) } else { Err(ApiError::not_found(what)) }
+    }
+
     /// Returns the first row of a query, if any.
     pub(super) fn find<T>(
         &self,

@@ -110,14 +110,16 @@ pub(crate) fn find(
     found.ok_or_else(|| ApiError::not_found("webhook"))
 }
 
-/// Lists webhooks, oldest first.
+/// Lists webhooks, oldest first; without a service, those of both, one after the other.
 pub(crate) fn list(
     reader: Reader<'_>,
     organization: i64,
-    service: Service,
+    service: Option<Service>,
 ) -> Result<Vec<Webhook>, ApiError> {
-    let sql = format!("{SELECT} WHERE organization = ?1 AND service = ?2 ORDER BY id");
-    reader.all(&sql, (organization, service.as_str()), read)
+    let sql = format!(
+        "{SELECT} WHERE organization = ?1 AND (?2 IS NULL OR service = ?2) ORDER BY service, id"
+    );
+    reader.all(&sql, (organization, service.map(Service::as_str)), read)
 }
 
 /// The IDs of the active webhooks that subscribe to this event, oldest first.

@@ -116,25 +116,3 @@ async fn limits_a_body_without_a_length() {
     drop(reading);
     writer.await.expect("ended");
 }
-
-#[tokio::test]
-async fn serves_metrics_for_prometheus() {
-    let sandbox = Sandbox::start().await;
-    sandbox.call("GET /api/v1/audiences", "").await;
-    sandbox.call("GET /api/v1/audiences/x", "").await;
-    let body = r#"{"from":"a@sandbox.test","to":"b@x.test","subject":"s"}"#;
-    sandbox.call("POST /api/v1/emails/batch", &format!("[{body},{body}]")).await;
-    sandbox.settle().await;
-    let metrics = sandbox.control("GET /metrics", "").await;
-    assert_eq!(metrics.status, 200);
-    for line in [
-        r#"svc_requests_total{service="email",operation="audiences.list",status="2xx"} 1"#,
-        r#"svc_requests_total{service="email",operation="audiences.get",status="4xx"} 1"#,
-        "svc_emails_accepted_total 2",
-        "svc_due 0",
-    ] {
-        assert!(metrics.body.lines().any(|known| known == line), "{line} in {}", metrics.body);
-    }
-    let ready = sandbox.control("GET /readyz", "").await;
-    assert_eq!((ready.status, ready.body.as_str()), (200, r#"{"status":"ready"}"#));
-}

@@ -111,14 +111,9 @@ async fn emails(s: &Sandbox) {
 }
 
 async fn control(s: &Sandbox) {
-    for path in [
-        "/readyz",
-        "/metrics",
-        "/_sandbox/health",
-        "/_sandbox/seed",
-        "/_sandbox/lease",
-        "/_sandbox/clock",
-    ] {
+    for path in
+        ["/readyz", "/_sandbox/health", "/_sandbox/seed", "/_sandbox/lease", "/_sandbox/clock"]
+    {
         s.control(&format!("GET {path}"), "").await;
     }
     s.control("POST /_sandbox/settle", r#"{"timeout":"60s"}"#).await;

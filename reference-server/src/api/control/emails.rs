@@ -5,28 +5,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use svc_sdk::Service;
-use svc_sdk::email::EmailRecord;
 
 use super::{deliveries, requests};
-use crate::api::framework::control::Documented;
+use crate::api::framework::ControlCall;
 use crate::api::framework::input::expected;
 use crate::api::framework::route::Routes;
-use crate::api::framework::{ControlCall, Json};
 use crate::control::deliveries::Delivery;
 use crate::control::emails::{
     self as control, EmailChange, EmailEvent, EmailQuery, EmailStory, EmailSummary, MissingDelivery,
 };
 use crate::control::endpoint::Page;
-use crate::control::query::{Id, Position};
 use crate::control::webhooks::Webhook;
 use crate::delivery::events;
 use crate::model::error::{ApiError, Code};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{self, Change, Status};
-use crate::model::terms::Terms;
 use crate::model::timestamp::Timestamp;
 use crate::store::Reader;
-use crate::store::emails::{self, Range, StoredEmail, Wanted};
+use crate::store::emails::{self, StoredEmail};
 use crate::store::webhooks;
 use crate::store::{jobs, messages, organizations};
 
@@ -42,40 +38,9 @@ pub(crate) fn routes(r: &mut Routes) {
 pub(crate) async fn list(
     call: ControlCall<(), EmailQuery>,
 ) -> Result<Page<EmailSummary>, ApiError> {
-    let EmailQuery { status, address, subject, search, tag, after, before, limit, cursor } =
-        call.query;
-    let wanted = Wanted {
-        address: address.map(|address| address.0),
-        subject: subject.map(|part| part.to_lowercase()),
-        tag,
-        terms: search.as_deref().map(Terms::new),
-    };
-    let page = call.data.read(move |reader, organization| {
-        let mut found = Vec::new();
-        let id = |position: &Option<Position>| position.as_ref().and_then(|it| it.id("eml_"));
-        let (first, last) = (id(&after), id(&before));
-        let mut range = Range {
-            after: first.as_deref().unwrap_or_default(),
-            before: last.as_deref().unwrap_or(emails::PAST_EVERY_ID),
-            newer_than: None,
-        };
-        if let Some(Position::Time(time)) = after {
-            range.newer_than = Some(time);
-        }
-        if let Some(Id(cursor)) = &cursor {
-            range.before = range.before.min(cursor);
-        }
-        let take = |email: EmailSummary| {
-            if !matches!(before, Some(Position::Time(before)) if email.created_at >= before.into())
-            {
-                found.push(email);
-            }
-            found.len() <= limit.0
-        };
-        emails::each(reader, organization, &range, status, &wanted, take)?;
-        Ok(Page::of(found, limit.0, |last| last.id.clone()))
-    });
-    page.await
+    let (limit, query) = (call.query.limit.0, call.query);
+    let found = call.data.read(move |reader, of| emails::list(reader, of, &query));
+    Ok(Page::of(found.await?, limit, |last| last.id.clone()))
 }
 
 /// Maximum number of deliveries in a story.
@@ -120,7 +85,7 @@ fn missing(
     if deliveries.len() >= MAX_DELIVERIES as usize {
         return Ok(Vec::new());
     }
-    let mut webhooks = webhooks::list(reader, email.organization, Service::Email)?;
+    let mut webhooks = webhooks::list(reader, email.organization, Some(Service::Email))?;
     webhooks.retain(|webhook| deliveries.iter().all(|delivery| delivery.webhook != webhook.id));
     let missing = webhooks.into_iter().map(|webhook| {
         let reason = reason(&webhook, email);
@@ -167,9 +132,7 @@ fn timeline(email: &StoredEmail) -> Vec<EmailChange> {
 }
 
 /// Makes a scheduled email due now.
-pub(crate) async fn send_now(
-    call: ControlCall,
-) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
+pub(crate) async fn send_now(call: ControlCall) -> Result<EmailSummary, ApiError> {
     let id = call.id();
     let email = call.data.write(move |tx, _, organization| {
         let email = find(tx.reader(), organization, &id)?;
@@ -181,18 +144,14 @@ pub(crate) async fn send_now(
         jobs::add(tx, organization, &Job::new(Queue::Mail, id), tx.now, 0, None)?;
         Ok(email)
     });
-    Json::of(&email.await?.view())
+    Ok(EmailSummary::from(&email.await?))
 }
 
 /// Maximum size of `detail` as JSON, in bytes: it is stored for every affected recipient.
 const MAX_DETAIL: usize = 16 * 1024;
 
-impl Documented<EmailRecord> for emails::EmailJson<'static> {}
-
 /// Simulates an event of an email, such as a bounce, and delivers it to webhooks.
-pub(crate) async fn simulate(
-    call: ControlCall<EmailEvent>,
-) -> Result<Json<emails::EmailJson<'static>>, ApiError> {
+pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSummary, ApiError> {
     let (id, event) = (call.id(), call.body);
     let change: Change = event.event.parse().map_err(|error: serde::de::value::Error| {
         let names = expected(&error.to_string()).unwrap_or_default();
@@ -233,5 +192,5 @@ pub(crate) async fn simulate(
         emails::update(tx, &email)?;
         Ok(email)
     });
-    Json::of(&email.await?.view())
+    Ok(EmailSummary::from(&email.await?))
 }

@@ -41,13 +41,10 @@ pub(crate) async fn get(call: ControlCall) -> Result<Fault, ApiError> {
 
 /// Removes all faults of the organization.
 pub(crate) async fn clear(call: ControlCall) -> Result<(), ApiError> {
-    let all = call.data.write(|tx, _, organization| faults::remove(tx, organization, None));
-    all.await.map(drop)
+    call.data.write(|tx, _, organization| faults::clear(tx, organization)).await
 }
 
 pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    let removed =
-        call.data.write(move |tx, _, organization| faults::remove(tx, organization, Some(&id)));
-    if removed.await? { Ok(()) } else { Err(ApiError::not_found("fault")) }
+    call.data.write(move |tx, _, organization| faults::remove(tx, organization, &id)).await
 }

@@ -1,15 +1,19 @@
-//! `GET /_sandbox/health`: the status, version, time and addresses of the server.
+//! `GET /_sandbox/health`: the status, version, time and addresses of the server; and `GET /readyz`,
+//! with the same access control.
+
+use std::sync::atomic::Ordering;
 
 use svc_sdk::Service;
 
 use crate::api::framework::ControlCall;
 use crate::app::App;
-use crate::control::server::{Health, HealthAddresses, RetryDelays};
+use crate::control::server::{Health, HealthAddresses, Ready, RetryDelays};
 use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
+use crate::store::meta;
 
 /// Returns an error unless the server listens on all of its addresses and is not stopping.
-pub(crate) fn check_ready(app: &App) -> Result<(), ApiError> {
+fn check_ready(app: &App) -> Result<(), ApiError> {
     let unavailable = |message: &str| Err(ApiError::new(Code::Unavailable, message));
     match (app.addresses.get(), app.stop.is_requested()) {
         (None, _) => unavailable("the server is starting"),
@@ -35,6 +39,13 @@ pub(crate) async fn get(call: ControlCall) -> Result<Health, ApiError> {
             email: webhook::schedule(Service::Email).to_vec(),
             extraction: webhook::schedule(Service::Extraction).to_vec(),
         },
-        set_aside: app.metrics.count_set_aside(),
+        set_aside: app.set_aside.load(Ordering::Relaxed),
     })
+}
+
+/// The server is ready if it listens, can read the database and is not stopping.
+pub(crate) async fn ready(call: ControlCall) -> Result<Ready, ApiError> {
+    check_ready(&call.data.app)?;
+    call.data.app.store.read(meta::check).await?;
+    Ok(Ready { status: "ready".to_owned() })
 }

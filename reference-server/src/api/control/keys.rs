@@ -62,6 +62,5 @@ pub(crate) async fn list(call: ControlCall) -> Result<Vec<Key>, ApiError> {
 
 pub(crate) async fn revoke(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    let deleted = call.data.write(move |tx, _, organization| keys::delete(tx, &id, organization));
-    if deleted.await? { Ok(()) } else { Err(ApiError::not_found("key")) }
+    call.data.write(move |tx, _, organization| keys::delete(tx, &id, organization)).await
 }

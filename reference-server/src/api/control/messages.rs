@@ -1,7 +1,6 @@
 //! `/_sandbox/messages`: lists delivered and received messages, shows one, and waits for
 //! one to arrive.
 
-mod search;
 mod view;
 
 use std::time::Duration;
@@ -17,8 +16,8 @@ use crate::control::messages::{
     self as control, DEFAULT_TIMEOUT, DeleteQuery, Message, MessageQuery, MessageSummary, WaitQuery,
 };
 use crate::model::error::{ApiError, Code};
-use crate::store::{NO_ORGANIZATION, Reader, messages};
-use search::{Found, Search};
+use crate::store::messages::{self, Search};
+use crate::store::{NO_ORGANIZATION, Reader};
 
 pub(crate) fn routes(r: &mut Routes) {
     r.tag("Sandbox messages");
@@ -61,8 +60,7 @@ pub(crate) async fn delete_all(call: ControlCall<(), DeleteQuery>) -> Result<(),
 
 pub(crate) async fn delete(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    let deleted = call.data.write(move |tx, _, of| messages::delete(tx, of, &id));
-    if deleted.await? { Ok(()) } else { Err(ApiError::not_found("message")) }
+    call.data.write(move |tx, _, of| messages::delete(tx, of, &id)).await
 }
 
 /// Returns the newest matching message, or waits for one. Returns 408 after `timeout`, in
@@ -80,8 +78,13 @@ pub(crate) async fn wait(call: ControlCall<(), WaitQuery>) -> Result<Message, Ap
         // A reset gives the organization another number.
         let named = call.input.query().remove("organization");
         let organization = find_organization(app, named).await?;
-        let Found { newest, messages } = search.run(app, organization, 1).await?;
-        if let Some(found) = messages.into_iter().next() {
+        let wanted = search.clone();
+        let read = move |reader: Reader<'_>| {
+            let newest = messages::newest(reader, organization)?;
+            Ok((newest, wanted.find(reader, organization, 1)?.pop()))
+        };
+        let (newest, found) = app.store.read(read).await?;
+        if let Some(found) = found {
             return view::show(app, organization, found.id).await;
         }
         // The next query only needs to look at newer messages.
@@ -122,7 +125,7 @@ async fn none_arrived(
 ) -> Result<ApiError, ApiError> {
     let read = move |reader: Reader<'_>| {
         let newest = Search::default().find(reader, organization, SHOWN_INSTEAD + 1)?;
-        (search.wanted.elsewhere, search.since) = (true, None);
+        (search.elsewhere, search.since) = (true, None);
         let found = search.find(reader, organization, 1)?;
         let elsewhere = found.first().map(|found| messages::has_it(reader, &found.id));
         Ok((newest, elsewhere.transpose()?.unwrap_or_default()))

@@ -14,7 +14,7 @@ use http::Response;
 use tokio::time::timeout;
 
 use crate::api::framework::ControlCall;
-use crate::api::framework::control::Data;
+use crate::api::framework::call::Data;
 use crate::api::framework::route::Routes;
 use crate::app::Shared;
 use crate::control::notifications::{

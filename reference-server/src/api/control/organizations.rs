@@ -63,10 +63,7 @@ pub(crate) async fn create_with_keys(
         update_zone(tx, &app.zone)?;
         let domain = domains::list(tx.reader(), number)?.into_iter().next();
         let domain = domain.map(|domain| domain.name).unwrap_or_default();
-        let webhooks = [Service::Email, Service::Extraction]
-            .map(|service| webhooks::list(tx.reader(), number, service));
-        let [email, extraction] = webhooks;
-        let webhooks = email?.into_iter().chain(extraction?).collect();
+        let webhooks = webhooks::list(tx.reader(), number, None)?;
         Ok(Organization { id, name, balance_cents, email_key, extraction_key, domain, webhooks })
     });
     created.await

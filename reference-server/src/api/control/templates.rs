@@ -90,8 +90,7 @@ pub(crate) async fn render(call: ControlCall<Variables>) -> Result<RenderedTempl
 
 pub(crate) async fn remove(call: ControlCall) -> Result<(), ApiError> {
     let id = call.id();
-    let deleted = call.data.write(move |tx, _, of| templates::delete(tx, of, &id));
-    if deleted.await? { Ok(()) } else { Err(ApiError::not_found("template")) }
+    call.data.write(move |tx, _, of| templates::delete(tx, of, &id)).await
 }
 
 fn find(reader: Reader<'_>, organization: i64, id: &str) -> Result<Template, ApiError> {

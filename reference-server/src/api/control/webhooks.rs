@@ -1,7 +1,5 @@
 //! `/_sandbox/webhooks`: the webhooks of both services.
 
-use svc_sdk::Service;
-
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::control::webhooks::{self as control, Webhook};
@@ -14,10 +12,5 @@ pub(crate) fn routes(r: &mut Routes) {
 }
 
 pub(crate) async fn list(call: ControlCall) -> Result<Vec<Webhook>, ApiError> {
-    let all = call.data.read(|reader, organization| {
-        let mut all = webhooks::list(reader, organization, Service::Email)?;
-        all.extend(webhooks::list(reader, organization, Service::Extraction)?);
-        Ok(all)
-    });
-    all.await
+    call.data.read(|reader, organization| webhooks::list(reader, organization, None)).await
 }

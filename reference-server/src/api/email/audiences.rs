@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::api::framework::{Call, Created, JsonBody, List, NoContent, Resource};
+use crate::api::framework::{Call, Created, List, NoContent, Resource};
 use crate::model::error::ApiError;
-use crate::store::Reader;
 use crate::store::audiences::{self, Audience};
 
 #[derive(Deserialize, JsonSchema)]
@@ -15,43 +14,31 @@ pub(crate) struct New {
     name: Option<String>,
 }
 
-pub(crate) async fn create(
-    mut call: Call,
-    body: JsonBody<New>,
-) -> Result<Created<Audience>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let new = body.parse(&bytes)?;
+pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Audience>, ApiError> {
+    let (new, bytes) = call.read().await?;
     let name = required_name(new.name)?;
-    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    call.create(&bytes, move |tx| {
-        Created::new(&compatibility, &audiences::insert(tx, organization, name, None)?)
-    })
-    .await
+    let create = call.create(&bytes, move |tx, app, organization| {
+        Created::new(app, &audiences::insert(tx, organization, name, None)?)
+    });
+    create.await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<Audience>, ApiError> {
-    let organization = call.organization();
-    let all = call.app().store.read(move |reader| audiences::list(reader, organization)).await?;
-    List::new(call.compatibility(), &all)
+    List::new(&call.data.app, &call.data.read(audiences::list).await?)
 }
 
 pub(crate) async fn get(call: Call) -> Result<Resource<Audience>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let find = move |reader: Reader<'_>| audiences::find(reader, &id, organization);
-    Resource::new(call.compatibility(), &call.app().store.read(find).await?)
+    let id = call.id();
+    let found = call.data.read(move |reader, of| audiences::find(reader, &id, of));
+    Resource::new(&call.data.app, &found.await?)
 }
 
 /// Deletes an audience with its contacts
 /// (`docs/undocumented/services.md#audience-deletion`).
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    call.app()
-        .store
-        .write(move |tx| {
-            audiences::delete(tx, &id, organization)?;
-            Ok(NoContent)
-        })
-        .await
+    let id = call.id();
+    call.data.write(move |tx, _, of| audiences::delete(tx, &id, of)).await?;
+    Ok(NoContent)
 }
 
 /// Maximum size of a name, in bytes.

@@ -9,8 +9,10 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::emails::{Origin, accept, apply_template};
 use super::request::{Checked, NewEmail};
+use crate::api::framework::call;
 use crate::api::framework::input::{not_json, object};
-use crate::api::framework::{Call, Json, JsonBody};
+use crate::api::framework::{Call, Json};
+use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code, ErrorObject};
 use crate::model::status::Status;
 use crate::runtime::heavy;
@@ -53,18 +55,19 @@ enum Item {
     },
 }
 
-pub(crate) async fn send(mut call: Call, body: JsonBody<New>) -> Result<Json<Results>, ApiError> {
+pub(crate) async fn send(mut call: Call<New>) -> Result<Json<Results>, ApiError> {
     let bytes = call.input.json_bytes().await?;
-    let read = bytes.clone();
-    let mut checked = heavy::run_on(bytes.len(), move || parse(&read, &body.part())).await?;
+    let (app, read) = (Arc::clone(&call.data.app), bytes.clone());
+    let parse = move || parse(&read, &app.settings.compatibility);
+    let mut checked = heavy::run_on(bytes.len(), parse).await?;
     for email in &mut checked {
         let Ok(checked) = email else { continue };
-        if let Err(error) = apply_template(call.app(), call.organization(), checked).await {
+        if let Err(error) = apply_template(&call.data, checked).await {
             *email = Err(error);
         }
     }
-    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
-    call.create(&bytes, move |tx| {
+    let origin = Origin::of(&call);
+    let create = call.create(&bytes, move |tx, _, _| {
         let mut results = Vec::with_capacity(checked.len());
         for (index, email) in checked.into_iter().enumerate() {
             // `accept` writes nothing if it rejects an email.
@@ -78,17 +81,15 @@ pub(crate) async fn send(mut call: Call, body: JsonBody<New>) -> Result<Json<Res
                 },
             });
         }
-        let accepted = results.iter().filter(|item| matches!(item, Item::Accepted { .. })).count();
-        tx.after_commit(move || app.metrics.emails(accepted as u64));
         Json::of(&Results { results })
-    })
-    .await
+    });
+    create.await
 }
 
 /// Parses an array of emails, or an object with such an array in `emails`.
 fn parse(
     bytes: &[u8],
-    body: &JsonBody<NewEmail>,
+    compatibility: &Compatibility,
 ) -> Result<Vec<Result<Checked, ApiError>>, ApiError> {
     #[derive(Deserialize)]
     struct Wrapped<'a> {
@@ -119,7 +120,7 @@ fn parse(
             let message = format!("contains {count} emails, at most {MAX_EMAILS} are allowed");
             Err(ApiError::field("emails", message))
         }
-        _ => emails.into_iter().map(|email| parse_email(bytes, email, body)).collect(),
+        _ => emails.into_iter().map(|email| parse_email(bytes, email, compatibility)).collect(),
     }
 }
 
@@ -128,9 +129,9 @@ fn parse(
 fn parse_email(
     bytes: &[u8],
     email: &RawValue,
-    body: &JsonBody<NewEmail>,
+    compatibility: &Compatibility,
 ) -> Result<Result<Checked, ApiError>, ApiError> {
-    match body.parse(email.get().as_bytes()) {
+    match call::parse::<NewEmail>(email.get().as_bytes(), compatibility) {
         Ok(email) => Ok(email.check()),
         Err(error) if error.code() == Code::InvalidJson => {
             let request = serde_json::from_slice::<serde_json::Value>(bytes);

@@ -5,10 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::pages::{Page, PageReply};
-use crate::api::framework::{Call, Created, JsonBody, NoContent, Resource};
+use crate::api::framework::{Call, Created, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
-use crate::store::Reader;
 use crate::store::audiences;
 use crate::store::contacts::{self, Contact, NewContact};
 
@@ -38,16 +37,10 @@ pub(crate) struct Update {
     subscribed: Option<bool>,
 }
 
-pub(crate) async fn create(
-    mut call: Call,
-    body: JsonBody<New>,
-) -> Result<Created<Contact>, ApiError> {
-    let (audience, organization) = (call.input.id().to_owned(), call.organization());
-    let wanted = audience.clone();
-    let check = move |reader: Reader<'_>| audiences::find(reader, &wanted, organization);
-    call.app().store.read(check).await?;
-    let bytes = call.input.json_bytes().await?;
-    let new = body.parse(&bytes)?;
+pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiError> {
+    let (audience, wanted) = (call.id(), call.id());
+    call.data.read(move |reader, of| audiences::find(reader, &wanted, of)).await?;
+    let (new, bytes) = call.read().await?;
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
         Some(email) => match Address::parse(&email) {
@@ -58,12 +51,11 @@ pub(crate) async fn create(
     let metadata = without_nulls(new.metadata.unwrap_or_default());
     let topics = new.topics.unwrap_or_default();
     check_size(new.name.as_deref(), &metadata, &topics)?;
-    let compatibility = call.compatibility().clone();
-    call.create(&bytes, move |tx| {
+    let create = call.create(&bytes, move |tx, app, organization| {
         let new = NewContact { audience, email, name: new.name, metadata, topics };
-        Created::new(&compatibility, &contacts::insert(tx, organization, new)?)
-    })
-    .await
+        Created::new(app, &contacts::insert(tx, organization, new)?)
+    });
+    create.await
 }
 
 /// Maximum size of a contact, in bytes: a page contains many (`reference-server/LIMITS.md`).
@@ -86,9 +78,9 @@ pub(crate) fn check_size(
 }
 
 pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
-    let (audience, organization) = (call.input.id().to_owned(), call.organization());
+    let audience = call.id();
     let page = Page::from_query(&call.input.query(), call.compatibility());
-    let found = call.app().store.read(move |reader| {
+    let found = call.data.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
         audiences::find(reader, &audience, organization)?;
         let page = page?;
@@ -100,25 +92,18 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
     page.response(call.compatibility(), contacts, total)
 }
 
-pub(crate) async fn update(
-    mut call: Call,
-    body: JsonBody<Update>,
-) -> Result<Resource<Contact>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let wanted = id.clone();
-    call.app().store.read(move |reader| contacts::find(reader, &wanted, organization)).await?;
-    let update = body.read(&mut call.input).await?;
-    let compatibility = call.compatibility().clone();
-    call.app()
-        .store
-        .write(move |tx| {
-            let mut contact = contacts::find(tx.reader(), &id, organization)?;
-            if update.apply(&mut contact)? {
-                contacts::update(tx, &mut contact)?;
-            }
-            Resource::new(&compatibility, &contact)
-        })
-        .await
+pub(crate) async fn update(mut call: Call<Update>) -> Result<Resource<Contact>, ApiError> {
+    let (id, wanted) = (call.id(), call.id());
+    call.data.read(move |reader, of| contacts::find(reader, &wanted, of)).await?;
+    let (update, _) = call.read().await?;
+    let updated = call.data.write(move |tx, _, organization| {
+        let mut contact = contacts::find(tx.reader(), &id, organization)?;
+        if update.apply(&mut contact)? {
+            contacts::update(tx, &mut contact)?;
+        }
+        Ok(contact)
+    });
+    Resource::new(&call.data.app, &updated.await?)
 }
 
 impl Update {
@@ -159,14 +144,9 @@ impl Update {
 }
 
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    call.app()
-        .store
-        .write(move |tx| {
-            contacts::delete(tx, &id, organization)?;
-            Ok(NoContent)
-        })
-        .await
+    let id = call.id();
+    call.data.write(move |tx, _, of| contacts::delete(tx, &id, of)).await?;
+    Ok(NoContent)
 }
 
 /// Removes keys with a null value.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::audiences::required_name;
-use crate::api::framework::{Call, Created, IgnoredBody, Json, JsonBody, List, Resource};
+use crate::api::framework::{Call, Created, Json, List, Resource};
 use crate::mail::dkim::{self, SigningKey};
 use crate::mail::dns::{self, Check, is_reserved};
 use crate::model::address::DomainName;
@@ -12,7 +12,6 @@ use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
-use crate::store::Reader;
 use crate::store::domains::{self, Domain, Flags, NewDomain};
 use crate::store::keys::random_hex;
 
@@ -65,24 +64,19 @@ pub(crate) fn view<'a>(domain: &'a Domain, checks: Option<&'a [Check]>) -> Domai
     }
 }
 
-pub(crate) async fn create(
-    mut call: Call,
-    body: JsonBody<New>,
-) -> Result<Created<DomainJson<'static>>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let new = body.parse(&bytes)?;
+pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'static>>, ApiError> {
+    let (new, bytes) = call.read().await?;
     let name = required_name(new.name)?;
     let name = DomainName::parse(&name).ok().filter(|name| name.as_str().contains('.'));
     let Some(name) = name else {
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
     };
-    let (compatibility, organization) = (call.compatibility().clone(), call.organization());
-    let exposed = call.app().settings.is_exposed();
+    let exposed = call.data.app.settings.is_exposed();
     let key = match dkim::ready_key(is_reserved(name.as_str()), exposed) {
         Some(key) => key,
         None => dkim::new_key().await.map_err(ApiError::internal)?,
     };
-    call.create(&bytes, move |tx| {
+    let create = call.create(&bytes, move |tx, app, organization| {
         let selector = format!("svc{}", random_hex::<4>()?);
         let new = NewDomain {
             name: name.as_str(),
@@ -91,33 +85,24 @@ pub(crate) async fn create(
             public_key: SigningKey::from_pkcs8(&key).map_err(ApiError::internal)?.record(),
         };
         let domain = domains::insert(tx, organization, new)?;
-        Created::new(&compatibility, &view(&domain, None))
-    })
-    .await
+        Created::new(app, &view(&domain, None))
+    });
+    create.await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {
-    let organization = call.organization();
-    let all = call.app().store.read(move |reader| domains::list(reader, organization));
-    let all = all.await?;
-    let views: Vec<DomainJson<'_>> = all.iter().map(|domain| view(domain, None)).collect();
-    List::new(call.compatibility(), &views)
+    let all = call.data.read(domains::list).await?;
+    List::new(&call.data.app, &all.iter().map(|domain| view(domain, None)).collect())
 }
 
 /// Checks the four DNS records. A flag can change back to `false`
 /// (`docs/undocumented/services.md#repeated-verification`).
-pub(crate) async fn verify(
-    mut call: Call,
-    body: IgnoredBody,
-) -> Result<Resource<DomainJson<'static>>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let find_it = {
-        let id = id.clone();
-        move |reader: Reader<'_>| domains::find(reader, &id, organization)
-    };
-    let records = call.app().store.read(find_it).await?.records();
-    body.read(&mut call.input).await?;
-    let checks = dns::check(&call.app().resolver, &records).await;
+pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static>>, ApiError> {
+    let (id, wanted) = (call.id(), call.id());
+    let found = call.data.read(move |reader, of| domains::find(reader, &wanted, of)).await?;
+    // There is no body, but one that was sent must be read.
+    call.input.bytes().await?;
+    let checks = dns::check(&call.data.app.resolver, &found.records()).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);
     let flags = Flags {
         mx_verified: passed(RecordKind::Mx),
@@ -126,24 +111,19 @@ pub(crate) async fn verify(
         dmarc_verified: passed(RecordKind::Dmarc),
         verified: RecordKind::ALL.into_iter().all(passed),
     };
-    let domain = call.app().store.write(move |tx| {
+    let domain = call.data.write(move |tx, _, organization| {
         let mut domain = domains::find(tx.reader(), &id, organization)?;
         domains::set_flags(tx, &mut domain, flags)?;
         Ok(domain)
     });
-    Resource::new(call.compatibility(), &view(&domain.await?, Some(&checks)))
+    Resource::new(&call.data.app, &view(&domain.await?, Some(&checks)))
 }
 
 /// Deletes a domain with its DKIM key, its mailboxes and their messages
 /// (`docs/undocumented/services.md#mailboxes`). Published DNS records stay, because
 /// they belong to the owner of the domain.
 pub(crate) async fn delete(call: Call) -> Result<Json<Deleted>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    call.app()
-        .store
-        .write(move |tx| {
-            domains::delete(tx, &id, organization)?;
-            Json::of(&Deleted { ok: true })
-        })
-        .await
+    let id = call.id();
+    call.data.write(move |tx, _, of| domains::delete(tx, &id, of)).await?;
+    Json::of(&Deleted { ok: true })
 }

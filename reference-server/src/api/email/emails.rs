@@ -1,17 +1,16 @@
 //! Sending, getting and cancelling emails (`docs/email-service/README.md#emails`). Batches are in
 //! `batch`.
 
-use std::sync::Arc;
-
 use http::header::HOST;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::request::{Checked, NewEmail};
-use crate::api::framework::{Call, Created, JsonBody, Resource, memory};
+use crate::api::framework::call::Data;
+use crate::api::framework::{Call, Created, Resource, memory};
 use crate::api::tracking;
-use crate::app::Shared;
+use crate::control::emails::EmailSummary;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -19,42 +18,29 @@ use crate::model::id::{self, Prefix};
 use crate::model::job::{Job, Queue};
 use crate::model::status::{RecipientState, Status};
 use crate::runtime::heavy;
-use crate::store::Reader;
-use crate::store::emails::{self, Attachment, Content, EmailJson, StoredEmail};
+use crate::store::emails::{self, Attachment, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
 use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
-pub(crate) async fn send(
-    mut call: Call,
-    body: JsonBody<NewEmail>,
-) -> Result<Created<EmailJson<'static>, 202>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let read = bytes.clone();
-    let parse = move || body.parse(&read)?.check();
-    let mut checked = heavy::run_on(bytes.len(), parse).await?;
-    apply_template(call.app(), call.organization(), &mut checked).await?;
-    let (app, origin) = (Arc::clone(call.app()), Origin::of(&call));
-    let compatibility = call.compatibility().clone();
-    call.create(&bytes, move |tx| {
-        let email = accept(tx, &origin, checked)?;
-        tx.after_commit(move || app.metrics.emails(1));
-        Created::new(&compatibility, &email.view())
-    })
-    .await
+pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummary, 202>, ApiError> {
+    let (new, bytes) = call.read().await?;
+    let mut checked = heavy::run_on(bytes.len(), move || new.check()).await?;
+    apply_template(&call.data, &mut checked).await?;
+    let origin = Origin::of(&call);
+    let create = call.create(&bytes, move |tx, app, _| {
+        Created::new(app, &EmailSummary::from(&accept(tx, &origin, checked)?))
+    });
+    create.await
 }
 
 /// Renders the template of the email into each part that the request does not contain
 /// (`docs/undocumented/services.md#templates`).
-pub(super) async fn apply_template(
-    app: &Shared,
-    organization: i64,
-    checked: &mut Checked,
-) -> Result<(), ApiError> {
+pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), ApiError> {
     let Some(id) = checked.fields.template_id.clone() else { return Ok(()) };
-    let find = move |reader: Reader<'_>| templates::find(reader, organization, &id);
-    let Some(Template { html, text, .. }) = app.store.read(find).await? else {
+    let found = data.read(move |reader, of| templates::find(reader, of, &id));
+    let Some(Template { html, text, .. }) = found.await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
     let variables = std::mem::take(&mut checked.variables);
@@ -64,7 +50,7 @@ pub(super) async fn apply_template(
         let html = template::render_part(Part::Html, html.as_deref(), &variables)?;
         Ok((html, template::render_part(Part::Text, text.as_deref(), &variables)?))
     };
-    let permit = app.templates.permit().await;
+    let permit = data.app.templates.permit().await;
     let (html, text) = template::run(permit, render).await?;
     checked.content.html = checked.content.html.take().or(html);
     checked.content.text = checked.content.text.take().or(text);
@@ -81,12 +67,12 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(call: &Call) -> Self {
+    pub(super) fn of<B>(call: &Call<B>) -> Self {
         let request = call.input.parts.extensions.get::<RequestId>();
         Self {
-            organization: call.organization(),
+            organization: call.data.organization,
             request: request.map(|RequestId(id)| id.clone()),
-            base_url: tracking::base_url(call.app(), call.input.header(HOST)),
+            base_url: tracking::base_url(&call.data.app, call.input.header(HOST)),
         }
     }
 }
@@ -135,7 +121,7 @@ pub(super) fn accept(
 #[schemars(rename = "EmailInFull")]
 pub(crate) struct EmailInFull<'a> {
     #[serde(flatten)]
-    email: EmailJson<'a>,
+    email: EmailSummary,
     html: Option<&'a str>,
     text: Option<&'a str>,
     headers: &'a Map<String, Value>,
@@ -144,11 +130,10 @@ pub(crate) struct EmailInFull<'a> {
 }
 
 pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let read = id.clone();
-    let size = call.app().store.read(move |reader| emails::content_size(reader, &read));
+    let (id, read) = (call.id(), call.id());
+    let size = call.data.read(move |reader, _| emails::content_size(reader, &read));
     memory::reserve_response(size.await?).await;
-    let found = call.app().store.read(move |reader| {
+    let found = call.data.read(move |reader, organization| {
         let email = emails::find(reader, &id)?.filter(|email| email.organization == organization);
         let email = email.ok_or_else(|| ApiError::not_found("email"))?;
         let content = emails::content(reader, &id, false)?;
@@ -156,46 +141,43 @@ pub(crate) async fn get(call: Call) -> Result<Resource<EmailInFull<'static>>, Ap
     });
     let (email, content): (StoredEmail, Content) = found.await?;
     let full = EmailInFull {
-        email: email.view(),
+        email: EmailSummary::from(&email),
         html: content.html.as_deref(),
         text: content.text.as_deref(),
         headers: &content.headers,
         attachments: &content.attachments,
         recipients: &email.recipients,
     };
-    Resource::new(call.compatibility(), &full)
+    Resource::new(&call.data.app, &full)
 }
 
 /// Cancels an email that is still waiting for its scheduled time
 /// (`docs/undocumented/services.md#status-after-cancel`).
-pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailJson<'static>>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let compatibility = call.compatibility().clone();
-    call.app()
-        .store
-        .write(move |tx| {
-            let email = emails::find(tx.reader(), &id)?;
-            let mut email = email
-                .filter(|email| email.organization == organization)
-                .ok_or_else(|| ApiError::not_found("email"))?;
-            let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now);
-            if email.status != Status::Queued || !is_waiting {
-                let message = format!(
-                    "the email is not waiting for its scheduled time: its status is {}",
-                    email.status.as_str()
-                );
-                let error = ApiError::new(Code::NotCancellable, message);
-                return Err(error.with(|details| details.status = Some(email.status.as_str())));
-            }
-            jobs::done(tx, &Job::new(Queue::Mail, id))?;
-            email.status = Status::Cancelled;
-            email.updated_at = tx.now;
-            email.note(tx.now, Status::Cancelled, None, None);
-            for recipient in &mut email.recipients {
-                recipient.status = Status::Cancelled;
-            }
-            emails::update(tx, &email)?;
-            Resource::new(&compatibility, &email.view())
-        })
-        .await
+pub(crate) async fn cancel(call: Call) -> Result<Resource<EmailSummary>, ApiError> {
+    let id = call.id();
+    let cancelled = call.data.write(move |tx, _, organization| {
+        let email = emails::find(tx.reader(), &id)?;
+        let mut email = email
+            .filter(|email| email.organization == organization)
+            .ok_or_else(|| ApiError::not_found("email"))?;
+        let is_waiting = email.scheduled_at.is_some_and(|at| at > tx.now);
+        if email.status != Status::Queued || !is_waiting {
+            let message = format!(
+                "the email is not waiting for its scheduled time: its status is {}",
+                email.status.as_str()
+            );
+            let error = ApiError::new(Code::NotCancellable, message);
+            return Err(error.with(|details| details.status = Some(email.status.as_str())));
+        }
+        jobs::done(tx, &Job::new(Queue::Mail, id))?;
+        email.status = Status::Cancelled;
+        email.updated_at = tx.now;
+        email.note(tx.now, Status::Cancelled, None, None);
+        for recipient in &mut email.recipients {
+            recipient.status = Status::Cancelled;
+        }
+        emails::update(tx, &email)?;
+        Ok(email)
+    });
+    Resource::new(&call.data.app, &EmailSummary::from(&cancelled.await?))
 }

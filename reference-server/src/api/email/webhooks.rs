@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use svc_sdk::Service;
 
-use crate::api::framework::{
-    ApiResponse, Call, Created, IdempotencyKey, IgnoredBody, JsonBody, List, Reply, Resource,
-};
+use crate::api::framework::{ApiResponse, Call, Created, IdempotencyKey, List, Reply, Resource};
 use crate::api::webhooks::{all, check_events, check_url, register};
 use crate::app::Shared;
 use crate::control::webhooks::Webhook;
@@ -25,7 +23,6 @@ use crate::model::id::{self, Prefix};
 use crate::model::schema;
 use crate::model::time;
 use crate::model::timestamp::Timestamp;
-use crate::store::Reader;
 use crate::store::deliveries::{self, NewDelivery};
 use crate::store::webhooks;
 
@@ -83,66 +80,55 @@ fn view(webhook: &Webhook, signing_secret: bool) -> WebhookJson<'_> {
     }
 }
 
-pub(crate) async fn create(
-    mut call: Call,
-    body: JsonBody<New>,
-) -> Result<Created<WebhookJson<'static>>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let new = body.parse(&bytes)?;
-    let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
+pub(crate) async fn create(mut call: Call<New>) -> Result<Created<WebhookJson<'static>>, ApiError> {
+    let (new, bytes) = call.read().await?;
+    let reply = |app: &_, webhook: &_| Created::new(app, &view(webhook, true));
     register(call, &bytes, new.url, new.events, reply).await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
     let all = all(&call).await?;
-    let views: Vec<WebhookJson<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    List::new(call.compatibility(), &views)
+    List::new(&call.data.app, &all.iter().map(|webhook| view(webhook, false)).collect())
 }
 
 pub(crate) async fn update(
-    mut call: Call,
-    body: JsonBody<Update>,
+    mut call: Call<Update>,
 ) -> Result<Resource<WebhookJson<'static>>, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let wanted = id.clone();
-    let find =
-        move |reader: Reader<'_>| webhooks::find(reader, &wanted, organization, Service::Email);
-    call.app().store.read(find).await?;
-    let update = body.read(&mut call.input).await?;
+    let (id, wanted) = (call.id(), call.id());
+    call.data.read(move |reader, of| webhooks::find(reader, &wanted, of, Service::Email)).await?;
+    let (update, _) = call.read().await?;
     let mut problems = Problems::default();
     if let Some(url) = &update.url
-        && let Err(message) = check_url(Service::Email, call.app().settings.network, url)
+        && let Err(message) = check_url(Service::Email, call.data.app.settings.network, url)
     {
         problems.add("url", message);
     }
     let events = update.events.map(|names| check_events(Service::Email, &names, &mut problems));
     problems.check()?;
-    let app = Arc::clone(call.app());
-    call.app()
-        .store
-        .write(move |tx| {
-            let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
-            let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
-            webhook.url = update.url.unwrap_or(webhook.url);
-            webhook.events = events.unwrap_or(webhook.events);
-            webhook.active = update.active.unwrap_or(webhook.active);
-            if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
-                webhooks::update(tx, &mut webhook)?;
-            }
-            Resource::new(&app.settings.compatibility, &view(&webhook, false))
-        })
-        .await
+    let updated = call.data.write(move |tx, _, organization| {
+        let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
+        let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
+        webhook.url = update.url.unwrap_or(webhook.url);
+        webhook.events = events.unwrap_or(webhook.events);
+        webhook.active = update.active.unwrap_or(webhook.active);
+        if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
+            webhooks::update(tx, &mut webhook)?;
+        }
+        Ok(webhook)
+    });
+    Resource::new(&call.data.app, &view(&updated.await?, false))
 }
 
 /// Sends a signed test event in a single attempt, even if the webhook is inactive
 /// (`docs/undocumented/services.md#webhook-test`). The attempt is recorded as a delivery.
-pub(crate) async fn test(mut call: Call, body: IgnoredBody) -> Result<TestResult, ApiError> {
-    let (id, organization) = (call.input.id().to_owned(), call.organization());
-    let find = move |reader: Reader<'_>| webhooks::find(reader, &id, organization, Service::Email);
-    let webhook = call.app().store.read(find).await?;
-    let bytes = body.read(&mut call.input).await?;
+pub(crate) async fn test(mut call: Call) -> Result<TestResult, ApiError> {
+    let id = call.id();
+    let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
+    let webhook = find.await?;
+    // There is no body, but one that was sent must be read.
+    let bytes = call.input.bytes().await?;
     let key = call.idempotency_key(&bytes)?;
-    let app = Arc::clone(call.app());
+    let app = Arc::clone(&call.data.app);
     // The attempt goes on if the client disconnects: it is stored, and must be recorded.
     let attempt = tokio::spawn(async move {
         let _active = app.activity.request();

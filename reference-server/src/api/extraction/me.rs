@@ -35,8 +35,7 @@ struct Auth {
 
 pub(crate) async fn get(call: Call) -> Result<Json<Me>, ApiError> {
     let key = &call.key;
-    let seq = key.organization;
-    let organization = call.app().store.read(move |reader| organizations::get(reader, seq)).await?;
+    let organization = call.data.read(organizations::get).await?;
     let me = Me {
         organization: Organization {
             id: organization.id,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::framework::{Call, Created, JsonBody, List};
+use crate::api::framework::{Call, Created, List};
 use crate::api::webhooks::{all, register};
 use crate::control::webhooks::Webhook;
 use crate::model::error::ApiError;
@@ -45,18 +45,13 @@ fn view(webhook: &Webhook, secret: bool) -> WebhookJson<'_> {
     }
 }
 
-pub(crate) async fn create(
-    mut call: Call,
-    body: JsonBody<New>,
-) -> Result<Created<WebhookJson<'static>>, ApiError> {
-    let bytes = call.input.json_bytes().await?;
-    let new = body.parse(&bytes)?;
-    let reply = |compatibility: &_, webhook: &_| Created::new(compatibility, &view(webhook, true));
+pub(crate) async fn create(mut call: Call<New>) -> Result<Created<WebhookJson<'static>>, ApiError> {
+    let (new, bytes) = call.read().await?;
+    let reply = |app: &_, webhook: &_| Created::new(app, &view(webhook, true));
     register(call, &bytes, new.url, new.events, reply).await
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<WebhookJson<'static>>, ApiError> {
     let all = all(&call).await?;
-    let views: Vec<WebhookJson<'_>> = all.iter().map(|webhook| view(webhook, false)).collect();
-    List::new(call.compatibility(), &views)
+    List::new(&call.data.app, &all.iter().map(|webhook| view(webhook, false)).collect())
 }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::body::Described;
+use super::call::Data;
 use super::input::{Input, expected, is_name, object};
 use super::response::{ApiResponse, Json};
 use crate::app::Shared;
@@ -21,8 +21,8 @@ use crate::control::endpoint::{Endpoint, Subject, is_nothing};
 use crate::control::query::NoQuery;
 use crate::model::error::ApiError;
 use crate::runtime::heavy;
+use crate::store::NO_ORGANIZATION;
 use crate::store::organizations::{SANDBOX, find_named};
-use crate::store::{NO_ORGANIZATION, Reader, Tx};
 
 /// A request to the control interface that may use it, and that is well-formed.
 pub(crate) struct ControlCall<B = (), Q = NoQuery> {
@@ -32,33 +32,6 @@ pub(crate) struct ControlCall<B = (), Q = NoQuery> {
     pub(crate) body: B,
     /// The body of a request that has it in the other content type; `body` is then empty.
     pub(crate) source: Option<Bytes>,
-}
-
-/// What a request is about: an organization, or the server.
-pub(crate) struct Data {
-    pub(crate) app: Shared,
-    /// [`NO_ORGANIZATION`] if the request is about the server.
-    pub(crate) organization: i64,
-}
-
-impl Data {
-    /// Reads data of the organization.
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(Reader<'_>, i64) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let organization = self.organization;
-        self.app.store.read(move |reader| read(reader, organization)).await
-    }
-
-    /// Changes data of the organization.
-    pub(crate) async fn write<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&mut Tx<'_>, &Shared, i64) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let (app, organization) = (Arc::clone(&self.app), self.organization);
-        self.app.store.write(move |tx| write(tx, &app, organization)).await
-    }
 }
 
 impl<B, Q> ControlCall<B, Q> {
@@ -78,12 +51,16 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
         let content_type = input.header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         let bytes = if is_nothing::<B>() {
             Bytes::from_static(b"null")
-        } else if endpoint.also_accepts.is_some_and(|other| content_type.starts_with(other)) {
+        } else if endpoint
+            .declared
+            .also_accepts
+            .is_some_and(|other| content_type.starts_with(other))
+        {
             source = Some(input.bytes().await?);
             Bytes::from_static(b"{}")
         } else {
             let bytes = input.json_bytes().await?;
-            let is_empty = bytes.is_empty() && endpoint.has_optional_body;
+            let is_empty = bytes.is_empty() && endpoint.declared.has_optional_body;
             if is_empty { Bytes::from_static(b"{}") } else { bytes }
         };
         let (body, in_body) = heavy::run_on(bytes.len(), move || parse(&bytes)).await?;
@@ -92,7 +69,7 @@ impl<B: DeserializeOwned + Send + 'static, Q: DeserializeOwned> ControlCall<B, Q
             return Err(ApiError::field("organization", message));
         }
         let named = in_body.or(in_query);
-        let organization = match (endpoint.subject, &named) {
+        let organization = match (endpoint.declared.subject, &named) {
             (Subject::Server, _) | (Subject::OrganizationOrServer, None) => NO_ORGANIZATION,
             _ => find_organization(&input.app, named).await?,
         };
@@ -174,7 +151,7 @@ pub(crate) trait Returns<R>: Send + 'static {
 
 impl<T: Serialize + JsonSchema + Send + 'static> Returns<T> for T {
     fn describe(generator: &mut SchemaGenerator) -> Option<Schema> {
-        (!is_nothing::<T>()).then(|| generator.subschema_for::<T>())
+        describe::<T>(generator)
     }
 
     fn respond(self, status: StatusCode) -> Result<Response<Body>, ApiError> {
@@ -209,15 +186,9 @@ impl<R, T: Documented<R>> Returns<R> for Json<T> {
     }
 }
 
-/// Describes the body of a request.
-pub(super) fn describe_body<B: JsonSchema + 'static>(
-    required: bool,
-    generator: &mut SchemaGenerator,
-) -> Described {
-    match is_nothing::<B>() {
-        true => Described::None,
-        false => Described::Json { required, schema: generator.subschema_for::<B>() },
-    }
+/// Describes the JSON of a request or of a response, if there is one.
+pub(super) fn describe<T: JsonSchema + 'static>(generator: &mut SchemaGenerator) -> Option<Schema> {
+    (!is_nothing::<T>()).then(|| generator.subschema_for::<T>())
 }
 
 /// Describes the parameters of a query, besides `organization`.

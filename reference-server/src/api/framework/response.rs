@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use crate::app::App;
 use crate::model::compatibility::{Compatibility, ErrorFormat};
 use crate::model::error::{ApiError, Code, Details, ErrorObject};
 
@@ -100,8 +101,8 @@ impl Shape for AllResources {
 }
 
 impl<S: Shape, T: Serialize> JsonReply<S, T> {
-    pub(crate) fn new(compatibility: &Compatibility, value: &T) -> Result<Self, ApiError> {
-        let (status, is_wrapped) = S::select(compatibility);
+    pub(crate) fn new(app: &App, value: &T) -> Result<Self, ApiError> {
+        let (status, is_wrapped) = S::select(&app.settings.compatibility);
         let response = match is_wrapped {
             false => ApiResponse::json(status, value),
             true => ApiResponse::json(status, &Data { data: value }),

@@ -11,102 +11,38 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use svc_sdk::Operation;
 
-use super::body::{Described, RequestBody};
 use super::call::Call;
-use super::control::{ControlCall, Returns, describe_body, parameters};
+use super::control::{ControlCall, Returns, describe, parameters};
 use super::input::Input;
 use super::response::Reply;
-use crate::control::endpoint::{Endpoint, Subject};
+use crate::control::endpoint::{Declaration, Endpoint};
 use crate::model::compatibility::Compatibility;
 use crate::model::error::{ApiError, Code};
+use crate::store::keys::Key;
 
 pub(crate) struct Route {
     pub(crate) target: Target,
+    pub(crate) declared: Declaration,
     pub(crate) tag: &'static str,
-    pub(crate) summary: &'static str,
-    /// The content type of the successful response.
-    pub(crate) produces: &'static str,
-    /// The content type that the body may have besides JSON.
-    pub(crate) also_accepts: Option<&'static str>,
     /// Errors beyond those that follow from the operation, its parameters and its body.
     pub(crate) errors: &'static [Code],
     pub(crate) query: fn(&Compatibility) -> Vec<Value>,
-    /// Whether a request that is not a GET request may change something.
-    pub(crate) changes: bool,
     pub(crate) body: DescribeBody,
     pub(crate) reply: DescribeReply,
 }
 
-type DescribeBody = Box<dyn Fn(&mut SchemaGenerator) -> Described + Send + Sync>;
+type DescribeBody = fn(&mut SchemaGenerator) -> Option<Schema>;
 type DescribeReply =
     Box<dyn Fn(&Compatibility, &mut SchemaGenerator) -> (StatusCode, Option<Schema>) + Send + Sync>;
 
 pub(crate) enum Target {
-    /// An operation of a service; method and path are those of the operation table.
-    Documented(Operation, Boxed<Call>),
-    Control {
-        method: Method,
-        path: &'static str,
-        subject: Subject,
-        handler: Boxed<Input>,
-    },
+    /// An operation of a service.
+    Documented(Operation, Boxed<(Arc<Key>, Input)>),
+    Control(Boxed<Input>),
 }
 
 type Boxed<I> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<Response<Body>, ApiError>> + Send + Sync>;
-
-/// An asynchronous function of the request, and of its body if it has one.
-pub(crate) trait Handler<M>: Send + Sync + 'static {
-    type Reply: Reply;
-
-    fn describe_body(generator: &mut SchemaGenerator) -> Described;
-
-    fn boxed(self) -> Boxed<Call>;
-}
-
-impl<F, Fut, R> Handler<()> for F
-where
-    F: Fn(Call) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
-    R: Reply,
-{
-    type Reply = R;
-
-    fn describe_body(_: &mut SchemaGenerator) -> Described {
-        Described::None
-    }
-
-    fn boxed(self) -> Boxed<Call> {
-        Box::new(move |call| respond(self(call)))
-    }
-}
-
-impl<F, Fut, R, B> Handler<(B,)> for F
-where
-    F: Fn(Call, B) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
-    R: Reply,
-    B: RequestBody,
-{
-    type Reply = R;
-
-    fn describe_body(generator: &mut SchemaGenerator) -> Described {
-        B::describe(generator)
-    }
-
-    fn boxed(self) -> Boxed<Call> {
-        Box::new(move |call| {
-            let body = B::new(call.compatibility());
-            respond(self(call, body))
-        })
-    }
-}
-
-fn respond<R: Reply>(
-    reply: impl Future<Output = Result<R, ApiError>> + Send + 'static,
-) -> BoxFuture<'static, Result<Response<Body>, ApiError>> {
-    Box::pin(async move { reply.await.map(Into::into) })
-}
 
 /// Routes under construction.
 #[derive(Default)]
@@ -122,13 +58,32 @@ impl Routes {
     }
 
     /// Adds an operation of a service.
-    pub(crate) fn documented<M: 'static, H: Handler<M>>(
+    pub(crate) fn documented<B, F, Fut, R>(
         &mut self,
         operation: Operation,
-        handler: H,
-    ) -> &mut Route {
-        let target = Target::Documented(operation, handler.boxed());
-        self.add(Route::new(target, Box::new(H::describe_body), Box::new(H::Reply::describe)))
+        handler: F,
+    ) -> &mut Route
+    where
+        B: JsonSchema + 'static,
+        F: Fn(Call<B>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ApiError>> + Send + 'static,
+        R: Reply,
+    {
+        let handler: Boxed<(Arc<Key>, Input)> = Box::new(move |(key, input)| {
+            let reply = handler(Call::new(operation, key, input));
+            Box::pin(async move { reply.await.map(Into::into) })
+        });
+        // The operation table has only methods that HTTP defines.
+        let method = operation.method().as_str().parse().unwrap_or_default();
+        self.add(Route {
+            target: Target::Documented(operation, handler),
+            declared: Declaration::new(method, operation.path(), ""),
+            tag: self.tag,
+            errors: &[],
+            query: |_| Vec::new(),
+            body: describe::<B>,
+            reply: Box::new(R::describe),
+        })
     }
 
     /// Adds an operation of the control interface.
@@ -145,10 +100,7 @@ impl Routes {
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
         T: Returns<R>,
     {
-        let Endpoint { path, subject, has_optional_body, .. } = endpoint;
-        let (method, status) = (endpoint.method.clone(), endpoint.status());
-        let (summary, changes) = (endpoint.summary, endpoint.changes);
-        let (produces, also_accepts) = (endpoint.produces, endpoint.also_accepts);
+        let (declared, status) = (endpoint.declared.clone(), endpoint.status());
         let shared = Arc::new((endpoint, handler));
         let handler: Boxed<Input> = Box::new(move |input| {
             let shared = Arc::clone(&shared);
@@ -157,21 +109,19 @@ impl Routes {
                 handler(ControlCall::receive(input, endpoint).await?).await?.respond(status)
             })
         });
-        let body = move |generator: &mut _| describe_body::<B>(!has_optional_body, generator);
-        let reply = move |_: &_, generator: &mut _| (status, T::describe(generator));
-        let target = Target::Control { method, path, subject, handler };
         self.add(Route {
-            summary,
-            produces,
-            also_accepts,
-            changes,
+            target: Target::Control(handler),
+            declared,
+            tag: self.tag,
+            errors: &[],
             query: |_| parameters::<Q>(),
-            ..Route::new(target, Box::new(body), Box::new(reply))
+            body: describe::<B>,
+            reply: Box::new(move |_, generator| (status, T::describe(generator))),
         })
     }
 
     fn add(&mut self, route: Route) -> &mut Route {
-        self.all.push(Route { tag: self.tag, ..route });
+        self.all.push(route);
         self.all.last_mut().expect("a route")
     }
 
@@ -181,23 +131,8 @@ impl Routes {
 }
 
 impl Route {
-    fn new(target: Target, body: DescribeBody, reply: DescribeReply) -> Self {
-        Self {
-            target,
-            tag: "",
-            summary: "",
-            produces: "application/json",
-            also_accepts: None,
-            errors: &[],
-            query: |_| Vec::new(),
-            changes: true,
-            body,
-            reply,
-        }
-    }
-
     pub(crate) fn doc(&mut self, summary: &'static str) -> &mut Self {
-        self.summary = summary;
+        self.declared.summary = summary;
         self
     }
 
@@ -211,23 +146,6 @@ impl Route {
         self
     }
 
-    pub(crate) fn method(&self) -> Method {
-        match &self.target {
-            // The operation table has only methods that HTTP defines.
-            Target::Documented(operation, _) => {
-                operation.method().as_str().parse().unwrap_or_default()
-            }
-            Target::Control { method, .. } => method.clone(),
-        }
-    }
-
-    pub(crate) fn path(&self) -> &'static str {
-        match &self.target {
-            Target::Documented(operation, _) => operation.path(),
-            Target::Control { path, .. } => path,
-        }
-    }
-
     /// The ID of the operation in the description: `emailsGet` for a documented one,
     /// `sandboxMessagesGetRaw` for `GET /_sandbox/messages/{id}/raw`: the resource, the verb that the
     /// summary begins with, and what follows in the path.
@@ -237,11 +155,12 @@ impl Route {
                 let name = format!("{operation:?}");
                 name[..1].to_ascii_lowercase() + &name[1..]
             }
-            Target::Control { method, path, .. } => {
+            Target::Control(_) => {
+                let Declaration { method, path, summary, .. } = &self.declared;
                 let path = path.trim_start_matches("/_sandbox").split('/').skip(1);
                 let (parameters, words): (Vec<_>, Vec<_>) =
                     path.partition(|segment| segment.starts_with('{'));
-                let verb = self.summary.split(|letter: char| !letter.is_alphanumeric()).next();
+                let verb = summary.split(|letter: char| !letter.is_alphanumeric()).next();
                 let verb = verb.unwrap_or_default().to_ascii_lowercase();
                 let (resource, rest) =
                     words.split_first().map_or(("", &[][..]), |(r, rest)| (*r, rest));

@@ -9,7 +9,6 @@ use super::document::{Document, headers};
 use super::errors;
 use crate::api::control::guard::PROBES;
 use crate::api::framework::auth;
-use crate::api::framework::body::Described;
 use crate::api::framework::route::{Route, Target};
 use crate::control::endpoint::Subject;
 use crate::model::compatibility::ErrorFormat;
@@ -18,13 +17,13 @@ use crate::model::error::Code;
 use crate::store::organizations::SANDBOX;
 
 pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
-    let compatibility = &document.settings.compatibility;
+    let (compatibility, declared) = (&document.settings.compatibility, &route.declared);
     let mut value = Map::new();
     let mut set = |name: &str, part: Value| value.insert(name.to_owned(), part);
     set("operationId", route.id().into());
     set("tags", json!([route.tag]));
-    set("summary", route.summary.into());
-    let (mut parameters, mut codes) = path_parameters(route.path());
+    set("summary", declared.summary.into());
+    let (mut parameters, mut codes) = path_parameters(declared.path);
     let query = (route.query)(compatibility);
     if !query.is_empty() {
         codes.push(Code::ValidationFailed);
@@ -47,13 +46,13 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
             format = compatibility.error_format;
             fixed_unauthorized = operation.service() == Service::Extraction;
         }
-        Target::Control { subject, .. } => {
+        Target::Control(_) => {
             codes.extend([Code::WrongHost, Code::Forbidden, Code::ValidationFailed]);
-            if document.has_control_token() && !PROBES.contains(&route.path()) {
+            if document.has_control_token() && !PROBES.contains(&declared.path) {
                 set("security", json!([{"controlToken": []}]));
                 codes.push(Code::Unauthorized);
             }
-            if subject != Subject::Server {
+            if declared.subject != Subject::Server {
                 parameters.push(organization(document.settings.seed));
                 codes.extend([Code::NotFound, Code::Conflict]);
             }
@@ -64,28 +63,24 @@ pub(super) fn describe(document: &mut Document<'_>, route: &Route) -> Value {
     if !parameters.is_empty() {
         set("parameters", parameters.into());
     }
-    match (route.body)(&mut document.requests) {
-        Described::None => {}
-        Described::Ignored => codes.push(Code::PayloadTooLarge),
-        Described::Json { required, schema } => {
-            let mut content = json!({"application/json": {"schema": schema}});
-            if let Some(also) = route.also_accepts {
-                content[also] = json!({"schema": {"type": "string"}});
-            }
-            set("requestBody", json!({"required": required, "content": content}));
-            codes.extend([
-                Code::InvalidJson,
-                Code::PayloadTooLarge,
-                Code::UnsupportedMediaType,
-                Code::ValidationFailed,
-            ]);
+    if let Some(schema) = (route.body)(&mut document.requests) {
+        let mut content = json!({"application/json": {"schema": schema}});
+        if let Some(also) = declared.also_accepts {
+            content[also] = json!({"schema": {"type": "string"}});
         }
+        set("requestBody", json!({"required": !declared.has_optional_body, "content": content}));
+        codes.extend([
+            Code::InvalidJson,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ]);
     }
     let (status, schema) = (route.reply)(compatibility, &mut document.responses);
     let description = description(document, schema.as_ref());
     let mut response = json!({"description": description, "headers": headers()});
     if let Some(schema) = schema {
-        response["content"] = json!({route.produces: {"schema": schema}});
+        response["content"] = json!({declared.produces: {"schema": schema}});
     }
     let mut responses = Map::new();
     responses.insert(status.as_str().to_owned(), response);

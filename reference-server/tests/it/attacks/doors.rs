@@ -54,7 +54,7 @@ async fn a_page_that_searches_messages_by_loading_them_as_images() {
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
         response.status
     };
-    for line in ["GET /_sandbox/messages?subject=code", "GET /_sandbox/health", "GET /metrics"] {
+    for line in ["GET /_sandbox/messages?subject=code", "GET /_sandbox/health", "GET /readyz"] {
         for foreign in ["cross-site", "same-site"] {
             assert_eq!(get(line, foreign).await, 403, "{line}");
         }

@@ -26,7 +26,7 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&call.data.app);
     let text = call.data.app.store.read(move |reader| write(reader, &app.settings)).await?;
     let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(SEED.produces));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(SEED.declared.produces));
     Ok(response)
 }
 
@@ -60,12 +60,8 @@ fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {
                     Ok(SeedAudience { name: audience.name, id: Some(audience.id), contacts })
                 })
                 .collect::<Result<_, ApiError>>()?,
-            webhooks: [Service::Email, Service::Extraction]
+            webhooks: webhooks::list(reader, number, None)?
                 .into_iter()
-                .map(|service| webhooks::list(reader, number, service))
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
                 .map(export_webhook)
                 .collect(),
         })
