@@ -2,7 +2,6 @@
 //! sessions are our own, over `smtp-proto`, which parses commands: no kept library has those of a
 //! receiving server.
 
-mod data;
 mod login;
 mod session;
 
@@ -10,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
@@ -18,14 +16,14 @@ use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
 const MAX_CONNECTIONS: usize = 100;
-/// Memory for the messages in transfer, in KiB.
-const TRANSFER_BUDGET: usize = 128 << 10;
+/// Maximum number of messages in transfer, which bounds their memory. Further clients wait for the
+/// reply to `DATA`.
+const MAX_TRANSFERS: usize = 5;
 
 /// The listener.
 struct MailServer {
     app: Shared,
-    /// KiB that messages in transfer may still take.
-    transfers: Arc<Semaphore>,
+    transfers: Limit,
 }
 
 /// Accepts connections until the server stops. A message in transfer at that moment has
@@ -34,8 +32,7 @@ pub(crate) async fn run(app: Shared, listener: TcpListener) {
     let stop = Arc::clone(&app.stop);
     let stopped = stop.requested();
     tokio::pin!(stopped);
-    let transfers = Arc::new(Semaphore::new(TRANSFER_BUDGET));
-    let server = Arc::new(MailServer { app, transfers });
+    let server = Arc::new(MailServer { app, transfers: Limit::new(MAX_TRANSFERS) });
     let limit = Limit::new(MAX_CONNECTIONS);
     let mut sessions = JoinSet::new();
     loop {

@@ -106,7 +106,7 @@ impl Session<'_> {
                     continue;
                 }
                 if self.matches(&term, &domain, budget).await? {
-                    return Ok(term.qualifier.verdict());
+                    return Ok(term.verdict);
                 }
             }
             let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
