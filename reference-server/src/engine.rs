@@ -70,14 +70,15 @@ struct Advancing {
     reply: Reply,
 }
 
-/// Starts the engine with the jobs in the database, which are in these queues.
-pub(crate) fn start(
-    app: &Shared,
+/// Runs the engine, until the server stops, with the jobs in the database, which are in these
+/// queues.
+pub(crate) async fn run_jobs(
+    app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
     due: Vec<(Queue, Millis)>,
-) -> tokio::task::JoinHandle<()> {
+) {
     let mut engine = Engine {
-        app: Arc::clone(app),
+        app,
         commands,
         queues: HashMap::new(),
         tasks: JoinSet::new(),
@@ -87,7 +88,7 @@ pub(crate) fn start(
         settled_waiters: Vec::new(),
     };
     engine.schedule(due);
-    tokio::spawn(engine.run())
+    engine.run().await;
 }
 
 impl Engine {
@@ -116,8 +117,8 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => {}
             }
         }
-        // What is in progress is completed and recorded, or cut and done again by the next
-        // server.
+        // What is in progress is completed and recorded, or aborted with this task, and done again by
+        // the next server.
         while self.tasks.join_next().await.is_some() {}
     }
 
@@ -475,26 +476,16 @@ fn limit(queue: &Queue) -> usize {
     }
 }
 
-/// Does a job, until the server cuts what is in progress.
+/// Does a job.
 async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, ApiError> {
-    // The relay records which messages it may have handed over.
-    let may_cut = job.queue != Queue::Relay;
-    let work = async {
-        match (&job.queue, pending) {
-            (Queue::Relay, _) => relaying::hand_over(&app, job.subject.clone()).await,
-            (Queue::Received, _) => local::announce(&app, job.clone()).await,
-            (_, Some(pending)) => webhook::deliver(&app, pending).await,
-            // The delivery was deleted.
-            (_, None) => {
-                let job = job.clone();
-                app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await
-            }
-        }
-    };
-    tokio::select! {
-        done = work => done.map(|()| Done::default()),
-        () = app.stop.until_cut(), if may_cut => Ok(Done::default()),
+    match (&job.queue, pending) {
+        (Queue::Relay, _) => relaying::hand_over(&app, job.subject).await?,
+        (Queue::Received, _) => local::announce(&app, job).await?,
+        (_, Some(pending)) => webhook::deliver(&app, pending).await?,
+        // The delivery was deleted.
+        (_, None) => app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await?,
     }
+    Ok(Done::default())
 }
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for

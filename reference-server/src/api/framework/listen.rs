@@ -80,10 +80,7 @@ pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
         }
     }
     drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(app.settings.limits.stop_timeout, all).await.is_err() {
-        tracing::warn!("stopping while requests are still in progress");
-    }
+    while connections.join_next().await.is_some() {}
 }
 
 /// Serves the requests of one connection. hyper itself responds to a head that it cannot read.
