@@ -55,12 +55,9 @@ struct Schedule {
     not_before: Option<Instant>,
 }
 
-/// The end of a job.
-#[derive(Default)]
-struct Done {
-    /// When the next step of [`Queue::Mail`] is due, and the time that this one has reached.
-    step: Option<mail::Step>,
-}
+/// The end of a job: for [`Queue::Mail`], when its next step is due, and the time that this one has
+/// reached.
+type Done = Option<mail::Step>;
 
 /// The advance of the clock in progress.
 struct Advancing {
@@ -180,8 +177,7 @@ impl Engine {
             let until = self.step_end(now);
             self.set_next(queue, Millis::MAX);
             let step = mail::step(Arc::clone(&self.app), until);
-            let step = async { step.await.map(|step| Done { step: Some(step) }) };
-            self.spawn(Job::new(Queue::Mail, ""), step);
+            self.spawn(Job::new(Queue::Mail, ""), async { step.await.map(Some) });
             return Ok(());
         }
         let running = self.queues.get(queue).map(|schedule| &schedule.running);
@@ -256,13 +252,13 @@ impl Engine {
         }
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
-                set_aside(&self.app, job.clone()).await.map(|()| Done::default())
+                set_aside(&self.app, job.clone()).await.map(|()| None)
             }
             result => result,
         };
         let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
         match result {
-            Ok(Done { step }) => {
+            Ok(step) => {
                 (schedule.failures, schedule.not_before) = (0, None);
                 if let Some(mail::Step { next, reached }) = step {
                     schedule.next = schedule.next.min(next);
@@ -485,7 +481,7 @@ async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, Ap
         // The delivery was deleted.
         (_, None) => app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await?,
     }
-    Ok(Done::default())
+    Ok(None)
 }
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for

@@ -6,12 +6,12 @@ mod login;
 mod session;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
+use crate::net::accept::accept;
 use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
@@ -29,40 +29,22 @@ struct MailServer {
 /// Accepts connections until the server stops. A message in transfer at that moment has
 /// not been confirmed, so the sending server retries it.
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
-    let stop = Arc::clone(&app.stop);
-    let stopped = stop.requested();
-    tokio::pin!(stopped);
     let server = Arc::new(MailServer { app, transfers: Limit::new(MAX_TRANSFERS) });
     let limit = Limit::new(MAX_CONNECTIONS);
     let mut sessions = JoinSet::new();
     loop {
-        let permit = tokio::select! {
-            () = &mut stopped => return,
-            permit = limit.permit() => permit,
-        };
-        let accepted = loop {
-            tokio::select! {
-                () = &mut stopped => return,
-                Some(_) = sessions.join_next() => {}
-                accepted = listener.accept() => break accepted,
+        tokio::select! {
+            Some(_) = sessions.join_next() => {}
+            accepted = accept(&listener, &limit, &server.app.stop) => {
+                let Some((stream, peer, permit)) = accepted else { return };
+                let server = Arc::clone(&server);
+                sessions.spawn(async move {
+                    let _permit = permit;
+                    if let Err(error) = session::serve(&server, stream, peer).await {
+                        tracing::debug!(%error, "an SMTP connection ended early");
+                    }
+                });
             }
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Most likely the process has no free file descriptor. Wait until some are
-                // closed.
-                tracing::warn!(%error, "cannot accept an SMTP connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let server = Arc::clone(&server);
-        sessions.spawn(async move {
-            let _permit = permit;
-            if let Err(error) = session::serve(&server, stream, peer).await {
-                tracing::debug!(%error, "an SMTP connection ended early");
-            }
-        });
+        }
     }
 }
