@@ -41,8 +41,8 @@ pub use crate::control::faults::{DropPoint, Fault, FaultHit, Faults, NewFault};
 pub use crate::control::inbound::{Inbound, InboundMessage, Received, ReceivedMessage};
 pub use crate::control::keys::{Key, KeyMode, Keys, NewKey};
 pub use crate::control::messages::{
-    Authentication, Direction, DkimVerdict, DmarcVerdict, Link, Message, MessageAttachment,
-    MessageLinks, MessageSummary, Messages, MessagesDeleted, SpfVerdict,
+    Authentication, Direction, DkimVerdict, Link, Message, MessageAttachment, MessageLinks,
+    MessageSummary, Messages, MessagesDeleted, SpfVerdict,
 };
 pub use crate::control::notifications::{
     ControlChange, Notification, NotificationPage, Notifications, Ready, Reset, ResetReason,

@@ -56,12 +56,9 @@ struct Schedule {
     not_before: Option<Instant>,
 }
 
-/// The end of a job.
-#[derive(Default)]
-struct Done {
-    /// When the next step of [`Queue::Mail`] is due, and the time that this one has reached.
-    step: Option<mail::Step>,
-}
+/// The end of a job: for [`Queue::Mail`], when its next step is due, and the time that this one has
+/// reached.
+type Done = Option<mail::Step>;
 
 /// The advance of the clock in progress.
 struct Advancing {
@@ -71,14 +68,15 @@ struct Advancing {
     reply: Reply,
 }
 
-/// Starts the engine with the jobs in the database, which are in these queues.
-pub(crate) fn start(
-    app: &Shared,
+/// Runs the engine, until the server stops, with the jobs in the database, which are in these
+/// queues.
+pub(crate) async fn run_jobs(
+    app: Shared,
     commands: mpsc::UnboundedReceiver<(Command, Reply)>,
     due: Vec<(Queue, Millis)>,
-) -> tokio::task::JoinHandle<()> {
+) {
     let mut engine = Engine {
-        app: Arc::clone(app),
+        app,
         commands,
         queues: HashMap::new(),
         tasks: JoinSet::new(),
@@ -88,7 +86,7 @@ pub(crate) fn start(
         settled_waiters: Vec::new(),
     };
     engine.schedule(due);
-    tokio::spawn(engine.run())
+    engine.run().await;
 }
 
 impl Engine {
@@ -117,8 +115,8 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => {}
             }
         }
-        // What is in progress is completed and recorded, or cut and done again by the next
-        // server.
+        // What is in progress is completed and recorded, or aborted with this task, and done again by
+        // the next server.
         while self.tasks.join_next().await.is_some() {}
     }
 
@@ -180,8 +178,7 @@ impl Engine {
             let until = self.step_end(now);
             self.set_next(queue, Millis::MAX);
             let step = mail::step(Arc::clone(&self.app), until);
-            let step = async { step.await.map(|step| Done { step: Some(step) }) };
-            self.spawn(Job::new(Queue::Mail, ""), step);
+            self.spawn(Job::new(Queue::Mail, ""), async { step.await.map(Some) });
             return Ok(());
         }
         let running = self.queues.get(queue).map(|schedule| &schedule.running);
@@ -256,13 +253,13 @@ impl Engine {
         }
         let result = match result {
             Err(error) if error.code() == Code::Internal && job.queue != Queue::Mail => {
-                set_aside(&self.app, job.clone()).await.map(|()| Done::default())
+                set_aside(&self.app, job.clone()).await.map(|()| None)
             }
             result => result,
         };
         let Some(schedule) = self.queues.get_mut(&job.queue) else { return };
         match result {
-            Ok(Done { step }) => {
+            Ok(step) => {
                 (schedule.failures, schedule.not_before) = (0, None);
                 if let Some(mail::Step { next, reached }) = step {
                     schedule.next = schedule.next.min(next);
@@ -476,26 +473,16 @@ fn limit(queue: &Queue) -> usize {
     }
 }
 
-/// Does a job, until the server cuts what is in progress.
+/// Does a job.
 async fn run(app: Shared, job: Job, pending: Option<Pending>) -> Result<Done, ApiError> {
-    // The relay records which messages it may have handed over.
-    let may_cut = job.queue != Queue::Relay;
-    let work = async {
-        match (&job.queue, pending) {
-            (Queue::Relay, _) => relaying::hand_over(&app, job.subject.clone()).await,
-            (Queue::Received, _) => local::announce(&app, job.clone()).await,
-            (_, Some(pending)) => webhook::deliver(&app, pending).await,
-            // The delivery was deleted.
-            (_, None) => {
-                let job = job.clone();
-                app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await
-            }
-        }
-    };
-    tokio::select! {
-        done = work => done.map(|()| Done::default()),
-        () = app.stop.until_cut(), if may_cut => Ok(Done::default()),
+    match (&job.queue, pending) {
+        (Queue::Relay, _) => relaying::hand_over(&app, job.subject).await?,
+        (Queue::Received, _) => local::announce(&app, job).await?,
+        (_, Some(pending)) => webhook::deliver(&app, pending).await?,
+        // The delivery was deleted.
+        (_, None) => app.store.write_relaxed(move |tx| jobs::done(tx, &job).map(drop)).await?,
     }
+    Ok(None)
 }
 
 /// Gives up a job that the server cannot do because of a defect, so that it is not repeated for

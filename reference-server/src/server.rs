@@ -6,16 +6,14 @@ mod start_error;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use builder::{Builder, InvalidUrl};
@@ -72,10 +70,10 @@ pub struct Server {
     tasks: Option<Tasks>,
 }
 
+/// Aborted when they are dropped.
 struct Tasks {
-    web: JoinHandle<()>,
-    engine: JoinHandle<()>,
-    smtp: Option<JoinHandle<()>>,
+    /// HTTP, SMTP and the engine.
+    running: JoinSet<()>,
     dns: DnsServer,
     data_dir: Option<DataDir>,
 }
@@ -175,85 +173,49 @@ impl Server {
     /// Stops the server gracefully.
     ///
     /// Waits at most one second (see [`Builder::stop_timeout`]) for requests and deliveries
-    /// in progress, and then cuts them. A delivery that was cut does not count as an attempt.
+    /// in progress, and then aborts them. A delivery that was aborted does not count as an attempt.
     /// Pending work stays in the database; a server that starts again on the same
     /// data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stop.request();
         let Some(tasks) = self.tasks.take() else { return };
         tracing::info!("stopping");
-        let Tasks { web, engine, smtp, dns, data_dir } = tasks;
-        let handles: Vec<_> = [web, engine].into_iter().chain(smtp).collect();
-        let aborts: Vec<_> = handles.iter().map(JoinHandle::abort_handle).collect();
-        let mut ended = pin!(async {
-            for task in handles {
-                match task.await {
-                    Err(error) if error.is_panic() => {
-                        tracing::error!(%error, "a server task failed");
-                    }
-                    _ => {}
+        let Tasks { mut running, dns, data_dir } = tasks;
+        let ended = async {
+            while let Some(ended) = running.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a server task failed");
                 }
             }
-        });
-        if timeout(self.app.settings.limits.stop_timeout, &mut ended).await.is_err() {
+        };
+        if timeout(self.app.settings.limits.stop_timeout, ended).await.is_err() {
             tracing::warn!("stopping with work in progress; the next start does it again");
-            self.app.stop.cut();
-            // What was cut records what it knows.
-            if timeout(CUT_TIMEOUT, &mut ended).await.is_err() {
-                aborts.iter().for_each(AbortHandle::abort);
-                ended.await;
-            }
+            running.shutdown().await;
         }
         drop(dns);
-        let hang_up = async {
-            if let Some(relay) = &self.app.relay {
-                relay.close().await;
-            }
-        };
-        tokio::join!(hang_up, close(Arc::clone(&self.app), data_dir));
+        if let Some(relay) = &self.app.relay {
+            relay.close().await;
+        }
+        close(Arc::clone(&self.app.store), data_dir).await;
         tracing::info!("stopped");
     }
 }
 
-/// Closes the database, and unlocks the data directory when nothing can write to it any more.
-/// Has a thread of its own: the blocking threads of the runtime may all be busy.
-async fn close(app: Shared, data_dir: Option<DataDir>) {
-    let (done, mut closed) = oneshot::channel();
-    let closing = Arc::clone(&app);
-    let thread = std::thread::Builder::new().name("svc-close".to_owned()).spawn(move || {
-        closing.store.close();
-        drop(data_dir);
-        let _ = done.send(());
+/// Completes what was submitted to the database, closes it, and unlocks the data directory. Has a
+/// thread of its own: the blocking threads of the runtime may all be busy.
+async fn close(store: Arc<Store>, data_dir: Option<DataDir>) {
+    let (closed, wait) = oneshot::channel();
+    std::thread::spawn(move || {
+        store.close();
+        drop((data_dir, closed));
     });
-    if let Err(error) = thread {
-        tracing::error!(%error, "the database is not closed cleanly; the next start recovers it");
-        return;
-    }
-    if timeout(JOBS_TIMEOUT, &mut closed).await.is_ok() {
-        return;
-    }
-    // A job whose callers are gone may take long.
-    loop {
-        app.store.interrupt();
-        if timeout(Duration::from_millis(10), &mut closed).await.is_ok() {
-            return;
-        }
-    }
+    // Fails when the thread has ended.
+    let _: Result<(), _> = wait.await;
 }
-
-/// How long a stop waits for what it has cut.
-const CUT_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a stop waits for the jobs of the database before it interrupts them.
-const JOBS_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.app.stop.request();
-        if let Some(tasks) = self.tasks.take() {
-            tasks.web.abort();
-            tasks.engine.abort();
-            tasks.smtp.inspect(JoinHandle::abort);
-        }
     }
 }
 
@@ -333,9 +295,12 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     });
     let due = load(&app).await?;
 
-    let engine = engine::start(&app, commands, due);
-    let smtp = mail.map(|listener| tokio::spawn(smtp::run(Arc::clone(&app), listener)));
-    let web = tokio::spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
+    let mut running = JoinSet::new();
+    running.spawn(engine::run_jobs(Arc::clone(&app), commands, due));
+    running.spawn(listen::run(Arc::clone(&app), listener, routes::router(&app)));
+    if let Some(listener) = mail {
+        running.spawn(smtp::run(Arc::clone(&app), listener));
+    }
     if let Some(data_dir) = &data_dir {
         data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
@@ -343,7 +308,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         })?;
     }
     tracing::info!(network = %app.settings.network, http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
-    let tasks = Tasks { web, engine, smtp, dns, data_dir };
+    let tasks = Tasks { running, dns, data_dir };
     Ok(Server { app, addresses, tasks: Some(tasks) })
 }
 

@@ -2,70 +2,49 @@
 //! sessions are our own, over `smtp-proto`, which parses commands: no kept library has those of a
 //! receiving server.
 
-mod data;
 mod login;
 mod session;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::Shared;
+use crate::net::accept::accept;
 use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
 const MAX_CONNECTIONS: usize = 100;
-/// Memory for the messages in transfer, in KiB.
-const TRANSFER_BUDGET: usize = 128 << 10;
+/// Maximum number of messages in transfer, which bounds their memory. Further clients wait for the
+/// reply to `DATA`.
+const MAX_TRANSFERS: usize = 5;
 
 /// The listener.
 struct MailServer {
     app: Shared,
-    /// KiB that messages in transfer may still take.
-    transfers: Arc<Semaphore>,
+    transfers: Limit,
 }
 
 /// Accepts connections until the server stops. A message in transfer at that moment has
 /// not been confirmed, so the sending server retries it.
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
-    let stop = Arc::clone(&app.stop);
-    let stopped = stop.requested();
-    tokio::pin!(stopped);
-    let transfers = Arc::new(Semaphore::new(TRANSFER_BUDGET));
-    let server = Arc::new(MailServer { app, transfers });
+    let server = Arc::new(MailServer { app, transfers: Limit::new(MAX_TRANSFERS) });
     let limit = Limit::new(MAX_CONNECTIONS);
     let mut sessions = JoinSet::new();
     loop {
-        let permit = tokio::select! {
-            () = &mut stopped => return,
-            permit = limit.permit() => permit,
-        };
-        let accepted = loop {
-            tokio::select! {
-                () = &mut stopped => return,
-                Some(_) = sessions.join_next() => {}
-                accepted = listener.accept() => break accepted,
+        tokio::select! {
+            Some(_) = sessions.join_next() => {}
+            accepted = accept(&listener, &limit, &server.app.stop) => {
+                let Some((stream, peer, permit)) = accepted else { return };
+                let server = Arc::clone(&server);
+                sessions.spawn(async move {
+                    let _permit = permit;
+                    if let Err(error) = session::serve(&server, stream, peer).await {
+                        tracing::debug!(%error, "an SMTP connection ended early");
+                    }
+                });
             }
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Most likely the process has no free file descriptor. Wait until some are
-                // closed.
-                tracing::warn!(%error, "cannot accept an SMTP connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let server = Arc::clone(&server);
-        sessions.spawn(async move {
-            let _permit = permit;
-            if let Err(error) = session::serve(&server, stream, peer).await {
-                tracing::debug!(%error, "an SMTP connection ended early");
-            }
-        });
+        }
     }
 }

@@ -37,12 +37,11 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rusqlite::InterruptHandle;
 use tokio::sync::oneshot;
 
 pub(crate) use lock::lock;
 pub(crate) use open::OpenError;
-use readers::{Interrupts, Readers};
+use readers::Readers;
 pub(crate) use tx::{NO_ORGANIZATION, Reader, Tx, Wake};
 use writer::{Write, Writer, Written, stopping};
 
@@ -62,7 +61,6 @@ pub(crate) struct Store {
     writer: Writer,
     /// `None` for an in-memory database, whose only connection is the writer's.
     readers: Option<Readers>,
-    interrupts: Interrupts,
     /// Notified after each commit about work that became due.
     pub(crate) wake: Arc<Wake>,
 }
@@ -90,13 +88,11 @@ impl Store {
             open::keep_newest(&connection, keep)?;
         }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
-        let (wake, interrupts) = (Arc::<Wake>::default(), Interrupts::default());
-        lock(&interrupts).push(connection.get_interrupt_handle());
-        let start = |path| Readers::start(path, &interrupts);
-        let readers = path.as_deref().map(start).transpose().map_err(OpenError::Start)?;
+        let wake = Arc::<Wake>::default();
+        let readers = path.as_deref().map(Readers::start).transpose().map_err(OpenError::Start)?;
         let writer = Writer::start(connection, path.as_deref(), &clock, &wake);
         let writer = writer.map_err(OpenError::Start)?;
-        Ok((Self { writer, readers, interrupts, wake }, clock))
+        Ok((Self { writer, readers, wake }, clock))
     }
 
     /// Runs a closure in a transaction and returns once its data is on disk.
@@ -150,15 +146,6 @@ impl Store {
         self.writer.close();
     }
 
-    /// Makes the statements that are being executed fail, and those that wait, so that
-    /// [`Store::close`] returns soon. Their callers get an error, and nothing that they wrote is
-    /// kept. It does not end the copy of the write-ahead log at the end.
-    pub(crate) fn interrupt(&self) {
-        if !self.writer.abandon() {
-            lock(&self.interrupts).iter().for_each(InterruptHandle::interrupt);
-        }
-    }
-
     async fn submit<T, F>(&self, durable: bool, write: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -188,8 +175,6 @@ fn panicked() -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test]
@@ -217,52 +202,5 @@ mod tests {
             Ok(rows.collect::<rusqlite::Result<Vec<String>>>()?)
         });
         assert_eq!(keys.await.unwrap(), ["done"]);
-    }
-
-    /// SQLite keeps an interruption that comes between two statements until the next one.
-    #[tokio::test]
-    async fn an_interruption_when_no_job_runs_does_not_prevent_the_copy_of_the_log() {
-        let directory = tempfile::tempdir().unwrap();
-        let location = Location::Directory(directory.path().to_owned());
-        let (store, _) = Store::open(&location, None, None).unwrap();
-        let insert = |tx: &mut Tx<'_>| Ok(tx.execute("INSERT INTO meta VALUES ('x', 'x')", [])?);
-        store.write(insert).await.unwrap();
-        let log = directory.path().join("svc.db-wal");
-        assert!(log.exists());
-        store.interrupt();
-        tokio::task::spawn_blocking(move || store.close()).await.unwrap();
-        assert!(!log.exists(), "the write-ahead log still exists");
-    }
-
-    #[tokio::test]
-    async fn an_interrupted_job_leaves_no_rows_and_lets_the_store_close() {
-        let directory = Location::Directory(tempfile::tempdir().unwrap().keep());
-        let store = Arc::new(Store::open(&directory, None, None).unwrap().0);
-        let endless = |tx: Reader<'_>| -> Result<(), ApiError> {
-            loop {
-                tx.find("SELECT 1", [], |_| Ok(()))?;
-            }
-        };
-        let write = store.write(move |tx| {
-            tx.execute("INSERT INTO meta VALUES ('endless', 'x')", [])?;
-            endless(tx.reader())
-        });
-        let read = store.read(endless);
-        let closing = Arc::clone(&store);
-        let closed = std::thread::spawn(move || closing.close());
-        let interrupt = async {
-            while !closed.is_finished() {
-                store.interrupt();
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        let (write, read, ()) = tokio::join!(write, read, interrupt);
-        assert!(write.is_err() && read.is_err());
-        let (store, _) = Store::open(&directory, None, None).unwrap();
-        let keys = store.read(|reader| Ok(reader.find("SELECT key FROM meta", [], |_| Ok(()))?));
-        assert_eq!(keys.await.unwrap(), None);
-        let Location::Directory(path) = directory else { unreachable!() };
-        drop(store);
-        let _ = std::fs::remove_dir_all(path);
     }
 }

@@ -462,8 +462,6 @@ fn control_commands_work_against_a_server() {
         "s",
         "--text",
         "t",
-        "--ip",
-        "127.0.0.1",
     ]);
     assert!(text(&sandbox(&["extraction", "completed", "--data", "{}"]).json()["id"]).len() > 8);
 

@@ -300,7 +300,7 @@ function Checks({ message }) {
   const rows = [];
   const verdicts = message.authentication;
   if (verdicts) {
-    for (const name of /** @type {const} */ (['spf', 'dkim', 'dmarc'])) {
+    for (const name of /** @type {const} */ (['spf', 'dkim'])) {
       const verdict = verdicts[name];
       if (verdict) rows.push([name.toUpperCase(), verdict, '']);
     }

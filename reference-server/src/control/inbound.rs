@@ -1,7 +1,5 @@
 //! Emails from elsewhere.
 
-use std::net::IpAddr;
-
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,16 +20,6 @@ pub(crate) struct InboundQuery {
     /// For `message/rfc822`: the recipients, separated by commas. Default: those in the header of
     /// the message.
     pub(crate) to: Option<String>,
-    /// For `message/rfc822`: the envelope sender. Default: the sender in the header of the
-    /// message.
-    pub(crate) from: Option<String>,
-    /// The IP address of the sending host, for the SPF check. Without it, the SPF result is
-    /// `none`.
-    #[schemars(with = "Option<schema::IpAddress>")]
-    pub(crate) ip: Option<IpAddr>,
-    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9.:\[\]_-]+$"))]
-    pub(crate) helo: Option<String>,
 }
 
 /// An email that arrives.
@@ -47,11 +35,6 @@ pub struct InboundMessage {
     pub(crate) subject: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
-    // Parameters of the query.
-    #[serde(skip)]
-    ip: Option<IpAddr>,
-    #[serde(skip)]
-    helo: Option<String>,
 }
 
 impl InboundMessage {
@@ -86,21 +69,6 @@ impl InboundMessage {
     #[must_use]
     pub fn html(mut self, html: impl Into<String>) -> Self {
         self.html = Some(html.into());
-        self
-    }
-
-    /// The address of the sending host, for the SPF check. Without it, the SPF result is
-    /// `none`.
-    #[must_use]
-    pub fn ip(mut self, ip: IpAddr) -> Self {
-        self.ip = Some(ip);
-        self
-    }
-
-    /// The name that the sending host gives in `HELO`. Default: the domain of the sender.
-    #[must_use]
-    pub fn helo(mut self, helo: impl Into<String>) -> Self {
-        self.helo = Some(helo.into());
         self
     }
 }
@@ -139,33 +107,11 @@ pub struct Inbound<'a>(&'a Client);
 impl Inbound<'_> {
     /// Receives an email as if it had arrived over SMTP, and notifies the webhooks.
     pub fn receive(&self, message: &InboundMessage) -> Request<Received> {
-        let request = self.0.send(&RECEIVE, &[], message);
-        from_host(request, message.ip, message.helo.as_deref())
+        self.0.send(&RECEIVE, &[], message)
     }
 
-    /// As [`receive`](Self::receive), for an RFC 5322 message. The address and the `HELO`
-    /// name of the sending host are for the SPF check.
-    pub fn receive_raw(
-        &self,
-        source: impl Into<Bytes>,
-        ip: Option<IpAddr>,
-        helo: Option<&str>,
-    ) -> Request<Received> {
-        let request = self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822");
-        from_host(request, ip, helo)
-    }
-}
-
-fn from_host(
-    mut request: Request<Received>,
-    ip: Option<IpAddr>,
-    helo: Option<&str>,
-) -> Request<Received> {
-    if let Some(ip) = ip {
-        request = request.query("ip", ip.to_string());
-    }
-    match helo {
-        Some(helo) => request.query("helo", helo),
-        None => request,
+    /// As [`receive`](Self::receive), for an RFC 5322 message.
+    pub fn receive_raw(&self, source: impl Into<Bytes>) -> Request<Received> {
+        self.0.call(&RECEIVE, &[]).body(source.into(), "message/rfc822")
     }
 }

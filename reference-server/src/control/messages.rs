@@ -209,8 +209,6 @@ pub struct Authentication {
     pub spf: SpfVerdict,
     /// Whether the signature of a domain is valid.
     pub dkim: DkimVerdict,
-    /// Whether SPF or DKIM authenticated the domain of the header `From`.
-    pub dmarc: DmarcVerdict,
 }
 
 /// A link of a message.
@@ -266,24 +264,7 @@ pub enum DkimVerdict {
     Pass,
 }
 
-/// The result of a DMARC evaluation (RFC 7489 §11.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum DmarcVerdict {
-    /// The domain of the author has no policy, or nothing could be checked.
-    None,
-    /// SPF or DKIM authenticated the domain of the author.
-    Pass,
-    /// Neither SPF nor DKIM authenticated the domain of the author.
-    Fail,
-    /// A lookup failed temporarily.
-    TempError,
-    /// The header has several authors.
-    PermError,
-}
-
-names!(SpfVerdict, DkimVerdict, DmarcVerdict);
+names!(SpfVerdict, DkimVerdict);
 
 impl Client {
     /// The messages that the mail engine delivered, and those that arrived.

@@ -17,9 +17,8 @@ use url::Url;
 
 use crate::app::App;
 use crate::control::webhooks::Webhook;
-use crate::model::error::{ApiError, Code};
+use crate::model::error::ApiError;
 use crate::model::time::Millis;
-use crate::net::DESCRIPTOR_WAIT;
 use crate::net::outbound::{self, AttemptError};
 use crate::runtime::heavy;
 use crate::runtime::memory::{ATTEMPTS, Reserved};
@@ -102,10 +101,6 @@ pub(crate) struct Sent {
 }
 
 /// Signs and sends a delivery.
-///
-/// # Errors
-///
-/// If the server stops. The delivery was not sent then.
 pub(crate) async fn attempt(
     app: &App,
     webhook: &Webhook,
@@ -121,7 +116,7 @@ pub(crate) async fn attempt(
     let request_headers = request_headers.collect();
     let started_at = app.clock.now().into();
     let made = match Url::parse(&webhook.url) {
-        Ok(url) => post(app, &url, headers, body).await?,
+        Ok(url) => app.outbound.post(&url, headers, body).await,
         Err(_) => {
             let outcome = Err(AttemptError::InvalidUrl);
             outbound::Attempt { outcome, duration: Duration::ZERO }
@@ -148,33 +143,6 @@ pub(crate) async fn attempt(
         response_body,
     };
     Ok(Sent { attempt, is_delivered, is_unreachable })
-}
-
-/// Posts the body. If this process has no free file descriptor, waits until it has one,
-/// because the endpoint has not failed.
-///
-/// # Errors
-///
-/// If the server stops before there is one. The body was not sent then.
-async fn post(
-    app: &App,
-    url: &Url,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<outbound::Attempt, ApiError> {
-    loop {
-        let attempt = app.outbound.post(url, headers.clone(), body.clone()).await;
-        if !matches!(attempt.outcome, Err(AttemptError::NoDescriptor)) {
-            return Ok(attempt);
-        }
-        tracing::warn!("a delivery waits for a free file descriptor");
-        tokio::select! {
-            () = tokio::time::sleep(DESCRIPTOR_WAIT) => {}
-            () = app.stop.requested() => {
-                return Err(ApiError::new(Code::Unavailable, "the server is stopping"));
-            }
-        }
-    }
 }
 
 /// The URL with its password masked, for the record.

@@ -2,14 +2,12 @@
 //! them, the name server for that zone, and the checks that look the records up.
 
 mod check;
-mod dmarc;
 mod resolver;
 mod server;
 mod spf;
 mod zone;
 
 pub(crate) use check::{Check, check, tag};
-pub(crate) use dmarc::evaluate as evaluate_dmarc;
 pub(crate) use resolver::Resolver;
 pub(crate) use server::DnsServer;
 pub(crate) use spf::evaluate as evaluate_spf;

@@ -15,7 +15,6 @@ use mail_builder::headers::date::Date;
 use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
-use percent_encoding::percent_decode_str;
 use ring::digest;
 
 use self::content_type::detect;
@@ -23,7 +22,7 @@ use crate::mail::dkim::{SigningFailed, SigningKey};
 use crate::model::address::Mailbox;
 
 pub(crate) use content_type::check_content_type;
-pub(crate) use incoming::{Incoming, authors};
+pub(crate) use incoming::Incoming;
 
 /// An outgoing message. It has no `bcc`, which must not appear in the message.
 ///
@@ -89,19 +88,16 @@ impl Outgoing<'_> {
     }
 
     /// Builds `mixed(alternative(text, related(html, inline…)), attachments…)`. A level
-    /// with only one part is omitted.
+    /// with only one part is omitted. An attachment that the HTML shows as `cid:FILENAME` is inline.
     fn body(&self) -> MimePart<'_> {
-        let references = self.html.map(cid_references).unwrap_or_default();
-        let mut inline = Vec::new();
-        let mut attached = Vec::new();
-        for attachment in self.attachments {
-            match references.iter().find(|r| r.names(attachment.filename)) {
-                Some(reference) => {
-                    inline.push(attachment.part("inline").cid(reference.id().to_owned()));
-                }
-                None => attached.push(attachment.part("attachment")),
-            }
-        }
+        let is_inline = |attachment: &&Attachment<'_>| {
+            let id = attachment.filename;
+            let is_id = id.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
+            is_id && self.html.is_some_and(|html| html.contains(&format!("cid:{id}")))
+        };
+        let (inline, attached): (Vec<_>, Vec<_>) = self.attachments.iter().partition(is_inline);
+        let inline = inline.into_iter().map(|one| one.part("inline").cid(one.filename));
+        let attached = attached.into_iter().map(|one| one.part("attachment"));
         let html = self.html.map(|html| {
             let html = text_part("text/html", html);
             self.multipart("related", std::iter::once(html).chain(inline))
@@ -172,53 +168,6 @@ fn has_bare_cr_or_nul(content: &[u8]) -> bool {
     };
     content.iter().enumerate().any(is_bare)
 }
-
-/// A `cid:…` reference in the HTML part. The attachment with this file name becomes an
-/// inline image.
-struct CidReference {
-    raw: String,
-    decoded: String,
-}
-
-impl CidReference {
-    fn names(&self, filename: &str) -> bool {
-        self.decoded == filename || self.raw == filename
-    }
-
-    /// The content id: the decoded text (RFC 2392), or the raw text if the decoded text
-    /// is not allowed in a header.
-    fn id(&self) -> &str {
-        let is_header_safe =
-            self.decoded.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
-        if is_header_safe { &self.decoded } else { &self.raw }
-    }
-}
-
-fn cid_references(html: &str) -> Vec<CidReference> {
-    let mut references = Vec::new();
-    let is_cid = |at: usize| {
-        let before = &html.as_bytes()[..at];
-        before.len().checked_sub(3).is_some_and(|n| before[n..].eq_ignore_ascii_case(b"cid"))
-    };
-    let found = html.match_indices(':').map(|(at, _)| at).filter(|&at| is_cid(at));
-    for at in found.take(MAX_REFERENCES) {
-        let rest = &html[at + 1..];
-        let window = rest.char_indices().take(MAX_REFERENCE + 1);
-        let mut ends = window.filter(|(_, c)| c.is_whitespace() || "\"'<>()".contains(*c));
-        let end = ends.next().map_or(rest.len(), |(end, _)| end);
-        let raw = &rest[..end];
-        if !raw.is_empty() && raw.len() <= 4 * MAX_REFERENCE {
-            let decoded = percent_decode_str(raw).decode_utf8_lossy().into_owned();
-            references.push(CidReference { raw: raw.to_owned(), decoded });
-        }
-    }
-    references
-}
-
-/// Maximum length of a reference, in characters.
-const MAX_REFERENCE: usize = 256;
-/// Maximum number of references that are looked at.
-const MAX_REFERENCES: usize = 10_000;
 
 fn header_address(mailbox: &Mailbox) -> HeaderAddress<'_> {
     HeaderAddress::new_address(mailbox.name.as_deref(), mailbox.address.to_ascii())
@@ -412,23 +361,5 @@ mod tests {
                 assert_eq!(parsed.content, file.content);
             }
         }
-    }
-
-    #[test]
-    fn many_references_take_linear_time() {
-        let started = std::time::Instant::now();
-        assert!(cid_references(&"cid:".repeat(100_000)).len() < 2000);
-        assert!(started.elapsed() < std::time::Duration::from_secs(5));
-    }
-
-    #[test]
-    fn finds_content_id_references() {
-        let html = "<img src=cid:a.png><img src='CID:my%20logo.png'> url(cid:c.svg) cid: acid:x";
-        let ids: Vec<_> = cid_references(html).into_iter().map(|r| (r.decoded, r.raw)).collect();
-        let names: Vec<_> = ids.iter().map(|(decoded, _)| decoded.as_str()).collect();
-        assert_eq!(names, ["a.png", "my logo.png", "c.svg", "x"]);
-        let reference = &cid_references("cid:my%20logo.png")[0];
-        assert!(reference.names("my logo.png"));
-        assert_eq!(reference.id(), "my%20logo.png");
     }
 }

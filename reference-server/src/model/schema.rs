@@ -57,10 +57,6 @@ formats! {
         "examples": ["Ada Lovelace <ada@sandbox.test>", "ada@sandbox.test"],
     }),
 
-    IpAddress => json_schema!({
-        "anyOf": [{"type": "string", "format": "ipv4"}, {"type": "string", "format": "ipv6"}],
-    }),
-
     /// One to fifty mailboxes.
     Recipients => {
         let one = schemars::SchemaGenerator::default().subschema_for::<Mailbox>();

@@ -1,96 +1,53 @@
-//! The name servers on the network, and the hosts file. Queries are asynchronous: one that
-//! is not answered takes no thread.
+//! The name servers on the network, and the hosts file.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hickory_proto::op::Query;
-use hickory_proto::rr::{Name, RecordType};
-use hickory_resolver::config::{
-    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
-};
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::{Hosts, TokioResolver};
-use tokio::sync::Mutex;
+use tokio::net::lookup_host;
 
-use crate::net::is_out_of_descriptors;
+use super::target::is_local;
 
 pub(crate) struct NameServers {
     /// Asked instead of those of the system.
     server: Option<SocketAddr>,
-    /// Created on first use, because reading the system's configuration takes time.
-    system: Mutex<Option<(Instant, Arc<System>)>>,
-}
-
-/// What was configured when it was read.
-struct System {
-    resolver: Result<TokioResolver, NetError>,
-    hosts: Hosts,
+    /// The client, and when it read the system's configuration.
+    kept: Mutex<Option<(Instant, TokioResolver)>>,
 }
 
 impl NameServers {
     pub(crate) fn new(server: Option<SocketAddr>) -> Self {
-        Self { server, system: Mutex::new(None) }
+        Self { server, kept: Mutex::new(None) }
     }
 
-    /// A client without a cache, which does not read the hosts file.
-    pub(crate) async fn resolver(&self) -> Result<TokioResolver, NetError> {
-        self.system().await.resolver.clone()
-    }
-
-    /// The addresses of a host: from the hosts file, or else from the name servers.
-    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, NetError> {
-        let system = self.system().await;
-        let name = Name::from_ascii(host)?;
-        let found: Vec<IpAddr> = [RecordType::A, RecordType::AAAA]
-            .into_iter()
-            .filter_map(|kind| system.hosts.lookup_static_host(&Query::query(name.clone(), kind)))
-            .flat_map(|lookup| {
-                lookup
-                    .answers()
-                    .iter()
-                    .filter_map(|record| record.data.ip_addr())
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        if name.is_localhost() {
-            return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-        }
-        Ok(system.resolver.clone()?.lookup_ip(name).await?.iter().collect())
-    }
-
-    /// Reads the system's configuration again once it is old: a laptop may have joined
-    /// another network.
-    async fn system(&self) -> Arc<System> {
-        let mut system = self.system.lock().await;
-        if let Some((read_at, system)) = &*system
+    /// A client without a cache. It reads the system's configuration again once that is old: a
+    /// laptop may have joined another network.
+    pub(crate) fn resolver(&self) -> Result<TokioResolver, NetError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read_at, resolver)) = &*kept
             && read_at.elapsed() < MAX_AGE
         {
-            return Arc::clone(system);
+            return Ok(resolver.clone());
         }
-        let server = self.server;
-        let read = move || match Hosts::from_system() {
-            Err(error) if is_out_of_descriptors(&error) => {
-                System { resolver: Err(error.into()), hosts: Hosts::default() }
-            }
-            hosts => System { resolver: resolver(server), hosts: hosts.unwrap_or_default() },
-        };
-        let new = match tokio::task::spawn_blocking(read).await {
-            Ok(new) => new,
-            Err(_) => System { resolver: Err(NetError::NoConnections), hosts: Hosts::default() },
-        };
-        let new = Arc::new(new);
-        // What could not be read for want of a file descriptor is read again.
-        *system = match &new.resolver {
-            Err(NetError::Io(error)) if is_out_of_descriptors(error) => None,
-            _ => Some((Instant::now(), Arc::clone(&new))),
-        };
-        new
+        let resolver = resolver(self.server)?;
+        *kept = Some((Instant::now(), resolver.clone()));
+        Ok(resolver)
+    }
+
+    /// The addresses of a host: as other programs of this machine find them, or from the hosts file
+    /// and the given server.
+    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, NetError> {
+        if is_local(host) {
+            return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+        }
+        match self.server {
+            None => Ok(lookup_host((host, 0)).await?.map(|address| address.ip()).collect()),
+            Some(_) => Ok(self.resolver()?.lookup_ip(host).await?.iter().collect()),
+        }
     }
 }
 
@@ -110,7 +67,6 @@ fn resolver(server: Option<SocketAddr>) -> Result<TokioResolver, NetError> {
     };
     let options: &mut ResolverOpts = builder.options_mut();
     options.cache_size = 0;
-    options.use_hosts_file = ResolveHosts::Never;
     options.timeout = ATTEMPT_TIMEOUT;
     options.attempts = 1;
     // Over TCP; more are refused, and then the slow names of one organization would be in

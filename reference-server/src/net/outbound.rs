@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use hickory_resolver::net::NetError;
 use http::StatusCode;
 use http::header::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -17,7 +16,7 @@ use url::Url;
 
 use super::name_servers::NameServers;
 use super::target::{self, RefusedTarget};
-use super::{is_out_of_descriptors, tls};
+use super::tls;
 use crate::model::network::Network;
 
 /// HTTP client for webhook deliveries, with pooled connections.
@@ -119,11 +118,8 @@ impl Resolve for Lookup {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { network, name_servers } = self.clone();
         Box::pin(async move {
-            let found =
-                name_servers.addresses(name.as_str()).await.map_err(|error| match error {
-                    NetError::Io(io) if is_out_of_descriptors(&io) => AttemptError::NoDescriptor,
-                    _ => AttemptError::Unresolved,
-                })?;
+            let found = name_servers.addresses(name.as_str()).await;
+            let found = found.map_err(|_| AttemptError::Unresolved)?;
             let (mut allowed, mut refused) = (Vec::new(), AttemptError::Unresolved);
             for address in found {
                 match target::check(network, address) {
@@ -179,9 +175,6 @@ pub(crate) enum AttemptError {
     Refused(#[from] RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
-    /// The attempt did not reach the network.
-    #[error("this machine has no free file descriptor")]
-    NoDescriptor,
     #[error("cannot connect: {0}")]
     NoConnection(&'static str),
     #[error("the TLS handshake failed: {0}")]
@@ -202,9 +195,6 @@ impl AttemptError {
             }
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Self::Tls(tls.to_string());
-            }
-            if cause.downcast_ref().is_some_and(is_out_of_descriptors) {
-                return Self::NoDescriptor;
             }
             if cause.downcast_ref().is_some_and(hyper::Error::is_parse) {
                 return Self::NotHttp;

@@ -235,10 +235,10 @@ impl Builder {
         self
     }
 
-    /// Sets how long a stop waits for requests and deliveries in progress before it cuts
+    /// Sets how long a stop waits for requests and deliveries in progress before it aborts
     /// them. Default: one second, in real time.
     ///
-    /// A delivery that was cut does not count as an attempt, because its outcome is not
+    /// A delivery that was aborted does not count as an attempt, because its outcome is not
     /// known. The next start on the same data directory makes it again.
     pub fn stop_timeout(mut self, timeout: Duration) -> Self {
         self.settings.limits.stop_timeout = timeout;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mail_builder::headers::date::Date;
-use smtp_proto::request::receiver::RequestReceiver;
+use smtp_proto::request::receiver::{DataReceiver, RequestReceiver};
 use smtp_proto::{
     Error, MAIL_BODY_7BIT, MAIL_BODY_8BITMIME, MAIL_BODY_BINARYMIME, MAIL_SMTPUTF8, MailFrom,
     RcptTo, Request,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
-use super::data::{Data, MAX_MESSAGE_SIZE, Rejected};
 use super::login::{self, Exchange, Login, Next};
 use crate::control::messages::Authentication;
 use crate::delivery::authentication::{self, Peer};
@@ -24,10 +24,12 @@ use crate::delivery::inbound::{self, IncomingMessage};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
 use crate::model::id::{self, Prefix};
-use crate::runtime::heavy;
+use crate::runtime::limit::Permit;
 use crate::store::{Reader, domains};
 
 const MAX_RECIPIENTS: usize = 100;
+/// Maximum size of a message in bytes.
+const MAX_MESSAGE_SIZE: usize = 25 << 20;
 /// Number of invalid commands after which the connection is closed.
 const MAX_ERRORS: u32 = 20;
 /// Maximum pause between two reads from the client, in real time.
@@ -36,20 +38,21 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum size of the header of a message, in bytes.
 const MAX_HEADER_SIZE: usize = 1 << 20;
-/// Maximum number of `Received` fields of a message; more indicate a mail loop (§6.3).
-const MAX_HOPS: usize = 100;
 
 /// Serves one client until it disconnects, is idle for too long, or sends too many
 /// invalid commands.
 pub(super) async fn serve(
     server: &MailServer,
-    mut stream: TcpStream,
+    stream: TcpStream,
     peer: SocketAddr,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    // A client that does not read must not keep its connection.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(server.app.settings.limits.write_timeout));
+    let mut stream = Box::pin(stream);
     let client = peer.ip().to_canonical();
-    let greeting = format!("220 {INBOUND_HOST} ESMTP\r\n");
-    write(server.app.settings.limits.write_timeout, &mut stream, greeting.as_bytes()).await?;
+    write(&mut stream, &format!("220 {INBOUND_HOST} ESMTP")).await?;
     let session = Session::new(server, client, false);
     if run_session(session, &mut stream).await? == End::StartTls
         && let Some(certificate) = &server.app.settings.smtp_certificate
@@ -66,17 +69,9 @@ const UNKNOWN_PARAMETER: &str = "555 5.5.4 a parameter is not supported";
 
 const TEMPORARY: &str = "451 4.3.0 temporary failure, try again later";
 
-/// Writes within a time limit: a client that does not read must not keep its connection.
-async fn write<S: AsyncWrite + Unpin>(
-    limit: Duration,
-    stream: &mut S,
-    bytes: &[u8],
-) -> io::Result<()> {
-    let write = async {
-        stream.write_all(bytes).await?;
-        stream.flush().await
-    };
-    timeout(limit, write).await?
+async fn write(stream: &mut (impl AsyncWrite + Unpin), replies: &str) -> io::Result<()> {
+    stream.write_all(format!("{replies}\r\n").as_bytes()).await?;
+    stream.flush().await
 }
 
 /// How a session ended.
@@ -95,8 +90,7 @@ where
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
-            let reply = b"421 4.4.2 idle timeout, closing connection\r\n";
-            write(session.server.app.settings.limits.write_timeout, stream, reply).await?;
+            write(stream, "421 4.4.2 idle timeout, closing connection").await?;
             return Ok(End::Closed);
         };
         let count = read?;
@@ -105,13 +99,12 @@ where
         }
         let mut bytes = buffer[..count].iter();
         if session.data.as_ref().is_some_and(|data| data.started.elapsed() > TRANSFER_TIMEOUT) {
-            let reply = b"421 4.4.2 the message took too long\r\n";
-            write(session.server.app.settings.limits.write_timeout, stream, reply).await?;
+            write(stream, "421 4.4.2 the message took too long").await?;
             return Ok(End::Closed);
         }
         // Several commands may arrive at once (pipelining). Their replies are sent
         // together.
-        let mut replies = String::new();
+        let mut replies = Vec::new();
         while !bytes.as_slice().is_empty() && session.end.is_none() {
             let reply = match (&mut session.data, &mut session.exchange) {
                 (Some(data), _) => {
@@ -140,10 +133,11 @@ where
                     reply
                 }
             };
-            replies.push_str(&reply);
-            replies.push_str("\r\n");
+            replies.push(reply);
         }
-        write(session.server.app.settings.limits.write_timeout, stream, replies.as_bytes()).await?;
+        if !replies.is_empty() {
+            write(stream, &replies.join("\r\n")).await?;
+        }
         match session.end {
             None => {}
             // Discard cleartext input that follows the command (RFC 3207 §6).
@@ -185,6 +179,35 @@ struct Transaction {
     catcher: Option<i64>,
     /// Whether a recipient is in a verified domain.
     is_inbound: bool,
+}
+
+/// A message in transfer.
+struct Data {
+    receiver: DataReceiver,
+    source: Vec<u8>,
+    /// If so, nothing is kept, and the rest is still read.
+    is_too_large: bool,
+    started: Instant,
+    _permit: Permit,
+}
+
+impl Data {
+    fn new(permit: Permit) -> Self {
+        let (mut receiver, source) = (DataReceiver::new(), Vec::new());
+        // The message may start with the final dot: it follows the line of the command.
+        receiver.ingest(&mut b"\r\n".iter(), &mut Vec::new());
+        Self { receiver, source, is_too_large: false, started: Instant::now(), _permit: permit }
+    }
+
+    /// Receives message data. Returns `true` at the end of the message.
+    fn receive(&mut self, bytes: &mut std::slice::Iter<'_, u8>) -> bool {
+        let ended = self.receiver.ingest(bytes, &mut self.source);
+        self.is_too_large |= self.source.len() > MAX_MESSAGE_SIZE;
+        if self.is_too_large {
+            self.source = Vec::new();
+        }
+        ended
+    }
 }
 
 impl<'a> Session<'a> {
@@ -242,7 +265,7 @@ impl<'a> Session<'a> {
             Request::Rcpt { to } => self.recipient(to).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
-                    self.data = Some(Data::new(Arc::clone(&self.server.transfers)));
+                    self.data = Some(Data::new(self.server.transfers.permit().await));
                     "354 end data with <CR><LF>.<CR><LF>".to_owned()
                 }
                 Some(_) => self.reject("554 5.5.1 no valid recipients"),
@@ -389,21 +412,17 @@ impl<'a> Session<'a> {
         let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
             return self.reject("503 5.5.1 send MAIL first");
         };
-        match data.rejected {
-            None => {}
-            Some(Rejected::TooLarge) => return too_large(),
-            Some(Rejected::Busy) => {
-                return "452 4.3.1 too many large messages at once, try again later".to_owned();
-            }
+        if data.is_too_large {
+            return too_large();
+        }
+        // What is after the header may be long.
+        let head = &data.source[..data.source.len().min(MAX_HEADER_SIZE + 4)];
+        if head.len() > MAX_HEADER_SIZE && !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            return format!(
+                "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
+            );
         }
         let source = Arc::new(data.source);
-        let inspected = Arc::clone(&source);
-        let inspect = move || Ok(inspect(&inspected));
-        match heavy::run_on(source.len(), inspect).await {
-            Ok(Ok(())) => {}
-            Ok(Err(reply)) => return reply,
-            Err(_) => return TEMPORARY.to_owned(),
-        }
         // The server is busy until the message's events have been emitted.
         let _active = self.server.app.activity.request();
         let helo = self.helo.clone().unwrap_or_default();
@@ -454,10 +473,9 @@ impl<'a> Session<'a> {
         // comment.
         let helo: String =
             helo.chars().filter(|c| c.is_alphanumeric() || ".-:[]_".contains(*c)).collect();
-        let results = results.map(|Authentication { spf, dkim, dmarc, .. }| {
+        let results = results.map(|Authentication { spf, dkim, .. }| {
             format!(
-                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}; \
-                 dmarc={dmarc}\r\n"
+                "Authentication-Results: {INBOUND_HOST}; spf={spf} smtp.helo={helo}; dkim={dkim}\r\n"
             )
         });
         let results = results.unwrap_or_default();
@@ -516,27 +534,4 @@ impl<'a> Session<'a> {
 
 fn too_large() -> String {
     format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
-}
-
-/// Returns the reply that rejects a message.
-fn inspect(source: &[u8]) -> Result<(), String> {
-    let size = header_size(source);
-    if size > MAX_HEADER_SIZE {
-        return Err(format!(
-            "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
-        ));
-    }
-    if hops(&source[..size]) > MAX_HOPS {
-        return Err("554 5.4.6 too many hops: mail loop detected".to_owned());
-    }
-    Ok(())
-}
-
-fn header_size(source: &[u8]) -> usize {
-    source.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or(source.len())
-}
-
-fn hops(header: &[u8]) -> usize {
-    let lines = header.split(|&byte| byte == b'\n');
-    lines.filter(|line| line.get(..9).is_some_and(|l| l.eq_ignore_ascii_case(b"received:"))).count()
 }

@@ -2,10 +2,8 @@
 //! other processes where that server listens.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -93,7 +91,7 @@ impl RunningServer {
 /// server is running, or if it is still starting.
 pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let directory = data_dir.as_ref();
-    let file = open_regular(&directory.join(LOCK_FILE)).ok()?;
+    let file = File::open(directory.join(LOCK_FILE)).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_server_file(directory),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -102,9 +100,6 @@ pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
 
 const LOCK_FILE: &str = "server.lock";
 const SERVER_FILE: &str = "server.json";
-/// The files that a server opens.
-const FILES: [&str; 6] =
-    [LOCK_FILE, SERVER_FILE, "svc.db", "svc.db-wal", "svc.db-shm", "svc.db-journal"];
 
 /// A locked data directory. The lock ends when this value is dropped or the
 /// process ends.
@@ -112,7 +107,6 @@ const FILES: [&str; 6] =
 pub(crate) struct DataDir {
     path: PathBuf,
     _lock: File,
-    published: OnceLock<RunningServer>,
 }
 
 /// Why a data directory could not be locked.
@@ -133,20 +127,13 @@ impl DataDir {
             }
             checked => checked.map_err(DataDirError::Io)?,
         }
-        for file in FILES {
-            check_regular(&directory.join(file)).map_err(DataDirError::Io)?;
-        }
-        let lock = open_private_file(&directory.join(LOCK_FILE)).map_err(DataDirError::Io)?;
+        let lock = create_private_file(&directory.join(LOCK_FILE)).map_err(DataDirError::Io)?;
         // `find_running` in another process also holds the lock for a moment.
         for _ in 0..10 {
             match lock.try_lock() {
                 Ok(()) => {
                     let _ = std::fs::remove_file(directory.join(SERVER_FILE));
-                    return Ok(Self {
-                        path: directory.to_owned(),
-                        _lock: lock,
-                        published: OnceLock::new(),
-                    });
+                    return Ok(Self { path: directory.to_owned(), _lock: lock });
                 }
                 Err(TryLockError::WouldBlock) => match read_server_file(directory) {
                     Some(running) => return Err(DataDirError::InUse(Some(running))),
@@ -170,79 +157,29 @@ impl DataDir {
             dns: addresses.dns,
             smtp: addresses.smtp,
             pid: std::process::id(),
-            secrets: secrets.clone(),
+            secrets: Secrets::default(),
         };
-        let file = ServerFile { running: running.clone(), secrets };
         let new = self.path.join("server.json.new");
-        // Whatever is there is a leftover, or a link that someone planted.
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
         create_private_file(&new)?;
-        std::fs::write(&new, serde_json::to_vec(&file)?)?;
-        std::fs::rename(new, self.path.join(SERVER_FILE))?;
-        let _ = self.published.set(running);
-        Ok(())
+        std::fs::write(&new, serde_json::to_vec(&ServerFile { running, secrets })?)?;
+        std::fs::rename(new, self.path.join(SERVER_FILE))
     }
 }
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // While this server was stopping, the directory may have been replaced by one
-        // that belongs to another server.
-        let running = read_server_file(&self.path);
-        if running.is_some_and(|running| Some(&running) == self.published.get()) {
-            let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
-        }
+        let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
     }
 }
 
 fn read_server_file(directory: &Path) -> Option<RunningServer> {
-    let file = open_regular(&directory.join(SERVER_FILE)).ok()?;
-    let mut text = Vec::new();
-    file.take(MAX_SERVER_FILE).read_to_end(&mut text).ok()?;
+    let text = std::fs::read(directory.join(SERVER_FILE)).ok()?;
     let ServerFile { running, secrets } = serde_json::from_slice(&text).ok()?;
     Some(RunningServer { secrets, ..running })
 }
 
-const MAX_SERVER_FILE: u64 = 64 << 10;
-
-/// Makes opening fail if the last part of the path is a symbolic link, and not wait if it is
-/// a pipe.
-fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits() as i32);
-    }
-    options
-}
-
-/// Opens a file to read it. Anything but a regular file is an error.
-fn open_regular(path: &Path) -> std::io::Result<File> {
-    check_regular(path)?;
-    no_follow(OpenOptions::new().read(true)).open(path)
-}
-
-/// Returns an error if there is something else than a regular file: a link, or a pipe that
-/// would never be opened.
-fn check_regular(path: &Path) -> std::io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => {
-            let message = format!(
-                "{} is not a regular file; remove it, or use another directory",
-                path.display()
-            );
-            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns an error if the directory belongs to another user, or if other users may write to it or
-/// to one above it: they could replace the database. An empty one, such as a fresh temporary
+/// Returns an error if the directory belongs to another user, or if other users may write to it:
+/// they could replace the database. An empty one, such as a fresh temporary
 /// directory, is made private.
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> std::io::Result<()> {
@@ -255,18 +192,6 @@ fn check_owner(directory: &Path) -> std::io::Result<()> {
              server as its owner, run `chown {user}`, or use another directory"
         );
         return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message));
-    }
-    for parent in directory.canonicalize()?.ancestors().skip(1) {
-        let mode = parent.metadata()?.permissions().mode() & 0o7777;
-        // With the sticky bit, as in /tmp, users can rename only what they own.
-        if mode & 0o1002 == 0o002 {
-            let shown = parent.display();
-            let message = format!(
-                "other users may replace it, because they may write to {shown} (mode {mode:03o}); \
-                 run `chmod o-w {shown}`, or use another directory"
-            );
-            return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, message));
-        }
     }
     let mut permissions = std::fs::metadata(directory)?.permissions();
     let mode = permissions.mode() & 0o777;
@@ -307,20 +232,14 @@ fn create_private_dir(directory: &Path) -> std::io::Result<()> {
     builder.create(directory)
 }
 
-/// Opens a file to read and write it, and creates it if it does not exist.
-pub(super) fn open_private_file(path: &Path) -> std::io::Result<File> {
-    create_private_file(path)?;
-    no_follow(OpenOptions::new().read(true).write(true)).open(path)
-}
-
 /// Creates the file if it does not exist, and makes it readable by its owner only.
 /// SQLite gives its journal files the permissions of the database file.
-pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = no_follow(&mut options).open(path)?;
+    let file = options.open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -330,8 +249,7 @@ pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
             file.set_permissions(permissions)?;
         }
     }
-    drop(file);
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -8,15 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rusqlite::{Connection, InterruptHandle};
 
 use super::lock::lock;
 use super::open;
 use super::tx::{Reader, execute};
 use crate::model::error::ApiError;
-
-/// The handles of all connections.
-pub(super) type Interrupts = Arc<Mutex<Vec<InterruptHandle>>>;
 
 /// Gets an error if there is no connection.
 pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
@@ -32,14 +28,13 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(path: &Path, interrupts: &Interrupts) -> io::Result<Self> {
+    pub(super) fn start(path: &Path) -> io::Result<Self> {
         let (sender, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let start = |_| {
             let (path, queue) = (path.to_owned(), Arc::clone(&queue));
-            let interrupts = Arc::clone(interrupts);
             let thread = std::thread::Builder::new().name("svc-reader".to_owned());
-            thread.spawn(move || run(&path, &queue, &interrupts))
+            thread.spawn(move || run(&path, &queue))
         };
         let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
         Ok(Self { queue: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
@@ -63,20 +58,15 @@ impl Readers {
 
 /// Runs until the readers are closed and nothing is left. The connection is opened at once, so
 /// that it does not lack a file descriptor later, and again after a failure.
-fn run(path: &Path, queue: &Mutex<Receiver<Read>>, interrupts: &Interrupts) {
-    let open = || -> rusqlite::Result<Connection> {
-        let connection = open::reader(path)?;
-        lock(interrupts).push(connection.get_interrupt_handle());
-        Ok(connection)
-    };
-    let mut kept: Option<Connection> = open().ok();
+fn run(path: &Path, queue: &Mutex<Receiver<Read>>) {
+    let mut kept = open::reader(path).ok();
     loop {
         // Only one thread waits for the next read; the others wait for the lock.
         let next = lock(queue).recv();
         let Ok(read) = next else { return };
         let connection = match kept.take() {
             Some(connection) => Ok(connection),
-            None => open(),
+            None => open::reader(path),
         };
         // All statements of a read see the same state, and lock the database once.
         let begun = connection.and_then(|connection| {
@@ -99,7 +89,7 @@ mod tests {
     fn a_connection_that_could_not_be_opened_at_start_is_opened_later() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
-        let readers = Readers::start(&path, &Interrupts::default()).unwrap();
+        let readers = Readers::start(&path).unwrap();
         let read = || {
             let (sender, result) = channel();
             let read = move |reader: Result<Reader<'_>, ApiError>| {

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -41,15 +40,6 @@ pub(super) struct Writer {
     /// `None` once closed.
     queue: Mutex<Option<Sender<Write>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    state: Arc<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Whether the writes that wait are refused.
-    is_abandoned: AtomicBool,
-    /// Set when nothing is left to write and the connection is about to be closed.
-    is_closing: AtomicBool,
 }
 
 impl Writer {
@@ -62,12 +52,10 @@ impl Writer {
     ) -> std::io::Result<Self> {
         let files = path.map(FileIdentity::of_all).transpose()?.unwrap_or_default();
         let (sender, queue) = channel();
-        let state = Arc::<State>::default();
-        let (clock, wake, shared) = (Arc::clone(clock), Arc::clone(wake), Arc::clone(&state));
+        let (clock, wake) = (Arc::clone(clock), Arc::clone(wake));
         let thread = std::thread::Builder::new().name("svc-writer".to_owned());
-        let thread =
-            thread.spawn(move || run(connection, &queue, &shared, &clock, &wake, &files))?;
-        Ok(Self { queue: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), state })
+        let thread = thread.spawn(move || run(connection, &queue, &clock, &wake, &files))?;
+        Ok(Self { queue: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
     }
 
     /// Returns `false` if the writer accepts no more writes.
@@ -84,19 +72,12 @@ impl Writer {
             tracing::error!("the database writer thread panicked");
         }
     }
-
-    /// Refuses the writes that wait. Returns whether nothing is left to write.
-    pub(super) fn abandon(&self) -> bool {
-        self.state.is_abandoned.store(true, Ordering::SeqCst);
-        self.state.is_closing.load(Ordering::SeqCst)
-    }
 }
 
 /// Runs until the queue is closed and empty, and closes the connection.
 fn run(
     connection: Connection,
     queue: &Receiver<Write>,
-    state: &State,
     clock: &Clock,
     wake: &Wake,
     files: &[FileIdentity],
@@ -106,10 +87,6 @@ fn run(
     while let Ok(first) = queue.recv() {
         group.push_back(first);
         group.extend(queue.try_iter().take(MAX_WRITES - 1));
-        if state.is_abandoned.load(Ordering::SeqCst) {
-            fail_all(&mut group, &stopping());
-            continue;
-        }
         let was_present = present;
         present = files.iter().all(FileIdentity::is_present);
         if was_present && !present {
@@ -129,10 +106,6 @@ fn run(
         }
         commit(&connection, &mut group, clock, wake);
     }
-    state.is_closing.store(true, Ordering::SeqCst);
-    // Clears an interruption that no statement has seen: it would end the copy of the
-    // write-ahead log.
-    let _ = connection.execute_batch("SELECT 1");
     connection.flush_prepared_statement_cache();
     if let Err((_, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed cleanly; the next start recovers it");

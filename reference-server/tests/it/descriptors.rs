@@ -11,9 +11,8 @@ use std::time::Duration;
 use svc_reference_server::{RunningServer, Server, find_running};
 use tokio::net::TcpStream;
 
-use crate::harness::{KEY, Sandbox};
+use crate::harness::KEY;
 use crate::raw;
-use crate::receiver::{Receiver, within};
 
 /// Not a test by itself: the server process with few file descriptors.
 #[tokio::test]
@@ -83,48 +82,6 @@ async fn survives_more_connections_than_file_descriptors() {
     // New connections are served once the others are closed.
     let response = raw::send(addr, request.as_bytes()).await;
     assert_eq!(response.status, 202, "{response:?}");
-}
-
-/// A delivery that finds no free file descriptor until the server stops.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_delivery_without_a_file_descriptor_is_not_an_attempt() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (mut child, addr) = start(directory.path()).await;
-    let receiver = Receiver::start(&[]).await;
-    let mut client = TcpStream::connect(addr).await.expect("connected");
-    let mut call = async |line: &str, body: &str| {
-        raw::send_on(&mut client, request(addr, line, body).as_bytes()).await
-    };
-    let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
-    assert_eq!(call("POST /api/v1/webhooks", &body).await.status, 201);
-    let mut open = Vec::new();
-    let files = format!("/proc/{}/fd", child.0.id());
-    let exhausted = async {
-        while std::fs::read_dir(&files).expect("a process").count() < 64 {
-            open.push(TcpStream::connect(addr).await.expect("connected"));
-            tokio::task::yield_now().await;
-        }
-    };
-    within("the server to open 64 files", exhausted).await;
-    let sent = async {
-        assert_eq!(call("POST /api/v1/emails", EMAIL).await.status, 202);
-        while !call("GET /_sandbox/deliveries", "").await.body.contains(r#""state":"pending""#) {}
-    };
-    within("the delivery", sent).await;
-    drop(child.0.stdin.take());
-    let stopped = async {
-        while child.0.try_wait().expect("a process").is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within("the server to stop", stopped).await;
-    // While it stops, descriptors become free, so that the delivery may still succeed.
-
-    let sandbox = Sandbox::with(|builder| builder.data_dir(directory.path())).await;
-    within("the delivery", sandbox.settle()).await;
-    let all = sandbox.control("GET /_sandbox/deliveries", "").await;
-    assert!(all.body.contains(r#""state":"delivered","attemptCount":1,"#), "{all:?}");
 }
 
 async fn wait_until_running(directory: &Path) -> RunningServer {

@@ -313,8 +313,8 @@ async fn a_stop_during_a_message() {
         within("the message", sandbox.settle()).await;
         let found = sandbox.call(&format!("GET /api/v1/emails/{sent}"), "").await;
         assert_eq!(found.between(r#""status":""#), expected, "{found:?}");
-        let reason =
-            "did not confirm the message, and may have accepted it: this server was stopped";
+        let reason = "did not confirm the message, and may have accepted it: this server ended \
+                      before the reply";
         assert_eq!(found.body.contains(reason), line == ".", "{found:?}");
         assert_eq!(mail.accepted().len(), usize::from(line == "DATA"));
     }

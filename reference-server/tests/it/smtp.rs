@@ -99,7 +99,7 @@ async fn mail_for_a_verified_domain_is_received() {
     let list = sandbox.control("GET /_sandbox/messages?limit=1", "").await;
     let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
     let trace = "Return-Path: <a@sandbox.test>\r\n\
-        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass; dmarc=pass\r\n\
+        Authentication-Results: inbound.sandbox.localhost; spf=pass smtp.helo=client.test; dkim=pass\r\n\
         Received: from client.test ([127.0.0.1])\r\n\tby inbound.sandbox.localhost with ESMTP id req_";
     assert!(raw.body.starts_with(trace), "{}", raw.body);
     assert!(raw.body.ends_with(&source), "{}", raw.body);
@@ -261,10 +261,9 @@ async fn the_session_continues_after_a_refusal() {
     );
     let message = sandbox.control("GET /_sandbox/messages/wait?subject=forged", "").await;
     // For an empty sender, SPF uses the HELO domain, which has no policy.
-    let results =
-        "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none; dmarc=fail";
+    let results = "inbound.sandbox.localhost; spf=none smtp.helo=client.test; dkim=none";
     assert!(message.body.contains(results), "{}", message.body);
-    let results = r#""authentication":{"spf":"none","dkim":"none","dmarc":"fail"}"#;
+    let results = r#""authentication":{"spf":"none","dkim":"none"}"#;
     assert!(message.body.contains(results), "{}", message.body);
 }
 
@@ -415,21 +414,6 @@ async fn trace_fields_are_sanitized_and_recipients_deduplicated() {
     let raw = sandbox.control(&format!("GET /_sandbox/messages/{}/raw", list.id()), "").await;
     assert!(raw.body.contains(" smtp.helo=abc; "), "{}", raw.body);
     assert!(raw.body.contains("\r\nReceived: from abc ([127.0.0.1])\r\n"), "{}", raw.body);
-}
-
-#[tokio::test]
-async fn rejects_mail_loops() {
-    let (_sandbox, address) = sandbox().await;
-    let mut client = Client::connect(address).await;
-    client.command("EHLO x").await;
-    for (hops, reply) in [(100, "250 2.0.0 "), (101, "554 5.4.6 ")] {
-        client.command("MAIL FROM:<a@b.test>").await;
-        client.command("RCPT TO:<c@sandbox.test>").await;
-        client.command("DATA").await;
-        let trace = "Received: from x by y\r\n".repeat(hops);
-        let response = client.command(&format!("{trace}\r\nReceived: in the text\r\n.")).await;
-        assert!(response.starts_with(reply), "{hops}: {response}");
-    }
 }
 
 /// Starts TLS and verifies the server's certificate.

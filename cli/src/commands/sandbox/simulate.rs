@@ -1,7 +1,6 @@
 //! The `svc sandbox` commands that simulate what happens outside: events of emails, incoming emails
 //! and extractions.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -88,14 +87,6 @@ pub struct Inbound {
     /// RFC 5322 message: a file or - for stdin
     #[arg(long, value_name = "PATH|-", conflicts_with_all = ["from", "to", "subject", "text", "html"], value_hint = ValueHint::FilePath)]
     raw: Option<PathBuf>,
-    /// IP address of the sending host, for SPF
-    ///
-    /// Without it the SPF result is `none`.
-    #[arg(long, value_name = "ADDR")]
-    ip: Option<IpAddr>,
-    /// HELO name of the sending host, for SPF
-    #[arg(long, value_name = "HOST", requires = "ip")]
-    helo: Option<String>,
     #[command(flatten)]
     organization: OfOrganization,
 }
@@ -105,9 +96,7 @@ impl Inbound {
         let (organization, sentence) = (self.organization, "received the email");
         if let Some(path) = &self.raw {
             let source = context.inputs.bytes(&context.out, "--raw", path)?;
-            let request = |client: &Client| {
-                client.inbound().receive_raw(source, self.ip, self.helo.as_deref())
-            };
+            let request = |client: &Client| client.inbound().receive_raw(source);
             return organization.done(context, sentence, request).await;
         }
         let read =
@@ -117,9 +106,7 @@ impl Inbound {
         let message = InboundMessage::new(from, to)
             .given(self.subject, InboundMessage::subject)
             .given(read("--text", self.text)?, InboundMessage::text)
-            .given(read("--html", self.html)?, InboundMessage::html)
-            .given(self.ip, InboundMessage::ip)
-            .given(self.helo, InboundMessage::helo);
+            .given(read("--html", self.html)?, InboundMessage::html);
         organization.done(context, sentence, |client| client.inbound().receive(&message)).await
     }
 }

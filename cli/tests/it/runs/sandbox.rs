@@ -215,7 +215,6 @@ pub fn mail_rows() -> Vec<Row> {
             .wrong("sandbox inbound --from ada@example.test")
             .never(NotFound, "it takes no id")
             .also("a message from a file", 0, "sandbox inbound --raw message.eml")
-            .also("a HELO name without an IP address", 2, "sandbox inbound --raw message.eml --helo mail.example.test")
             .also("an unverified domain", 6, "sandbox inbound --from ada@example.test --to hello@elsewhere.test --subject Hi"),
         Row::control("sandbox extraction", "sandbox extraction completed --data '{\"total\": 12}'")
             .wrong("sandbox extraction halfway")

@@ -7,7 +7,7 @@ use crate::api::framework::route::Routes;
 use crate::control::inbound::{
     self as control, InboundMessage, InboundQuery, Received, ReceivedMessage,
 };
-use crate::delivery::authentication::{self, Peer};
+use crate::delivery::authentication;
 use crate::delivery::inbound::{self, IncomingMessage};
 use crate::mail::mime::{Incoming, Outgoing};
 use crate::model::address::{Address, Mailbox, reject_line_breaks};
@@ -28,29 +28,25 @@ pub(crate) async fn receive(
     call: ControlCall<InboundMessage, InboundQuery>,
 ) -> Result<Received, ApiError> {
     let (app, query) = (Arc::clone(&call.data.app), call.query);
-    let (ip, helo) = (query.ip, query.helo.clone());
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
-    if helo.as_ref().is_some_and(|helo| helo.is_empty() || !helo.chars().all(is_allowed)) {
-        return Err(ApiError::field("helo", "must be a host name"));
-    }
-    let (source, new, now) = (call.source, call.body, app.clock.now());
-    let read = move || match source {
-        Some(bytes) => parse(&query, inbound::with_crlf(&bytes)),
-        None => new.compose(now),
+    let (recipients, source) = if let Some(bytes) = call.source {
+        let read = move || {
+            let source = inbound::with_crlf(&bytes);
+            Ok((parse_recipients(&query, &source)?, source))
+        };
+        heavy::run(read).await?
+    } else {
+        let (new, now) = (call.body, app.clock.now());
+        heavy::run(move || new.compose(now)).await?
     };
-    let Arrived { recipients, source, sender } = heavy::run(read).await?;
     if recipients.len() > MAX_RECIPIENTS {
         let message =
             format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
         return Err(ApiError::field("to", message));
     }
     let domain = recipients.first().map(|first| first.domain().as_str().to_owned());
-    let (local, from) =
-        sender.as_ref().map_or(("", ""), |sender| (sender.local(), sender.domain().as_str()));
-    let helo = helo.as_deref().unwrap_or(from);
-    let peer = ip.map(|ip| Peer { ip, helo, local, domain: from });
+    let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let source = Arc::new(source);
-    let results = authentication::check(&app.resolver, peer, &source, now).await?;
+    let results = authentication::check(resolver, None, &source, now).await?;
     let source = Arc::unwrap_or_clone(source);
     let message = IncomingMessage {
         organization: Some(call.data.organization),
@@ -59,10 +55,9 @@ pub(crate) async fn receive(
         results: Some(results),
         source,
     };
-    let received = inbound::receive(&app.store, message).await?;
+    let received = inbound::receive(store, message).await?;
     if received.is_empty() {
-        let elsewhere = app
-            .store
+        let elsewhere = store
             .read(move |reader| domains::elsewhere(reader, &domain.unwrap_or_default()))
             .await?;
         let message =
@@ -74,39 +69,25 @@ pub(crate) async fn receive(
     Ok(Received { messages: messages.collect() })
 }
 
-/// A message that arrives.
-struct Arrived {
-    recipients: Vec<Address>,
-    source: Vec<u8>,
-    /// The envelope sender.
-    sender: Option<Address>,
-}
-
-/// Reads a complete message. Its envelope is that of the query, or of the header.
-fn parse(query: &InboundQuery, source: Vec<u8>) -> Result<Arrived, ApiError> {
-    let message = Incoming::parse(&source);
-    // A `+` in a query that is not percent-encoded decodes to a space.
-    let texts = match (&query.to, &message) {
-        (Some(text), _) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
-        (None, Some(message)) => [message.to.clone(), message.cc.clone()].concat(),
-        (None, None) => {
-            return Err(ApiError::field("", "is not an email message: it has no header"));
+/// The recipients of a complete message: the envelope recipients in the query parameter
+/// `to`, or those in the header.
+fn parse_recipients(query: &InboundQuery, source: &[u8]) -> Result<Vec<Address>, ApiError> {
+    let texts = match &query.to {
+        // A `+` in a query that is not percent-encoded decodes to a space.
+        Some(text) => text.split(',').map(|one| one.trim().replace(' ', "+")).collect(),
+        None => {
+            let message = Incoming::parse(source)
+                .ok_or_else(|| ApiError::field("", "is not an email message: it has no header"))?;
+            [message.to, message.cc].concat()
         }
     };
-    let recipients = texts.iter().map(|text| Mailbox::parse(text).map(|mailbox| mailbox.address));
-    let recipients = recipients.collect::<Result<_, _>>();
-    let sender = match &query.from {
-        Some(text) => Some(text.replace(' ', "+")),
-        None => message.map(|message| message.from),
-    };
-    let sender = sender.and_then(|text| Mailbox::parse(&text).ok()).map(|from| from.address);
-    let recipients = recipients.map_err(|error| ApiError::field("to", error.to_string()))?;
-    Ok(Arrived { recipients, source, sender })
+    let parsed = texts.iter().map(|text| Mailbox::parse(text).map(|mailbox| mailbox.address));
+    parsed.collect::<Result<_, _>>().map_err(|error| ApiError::field("to", error.to_string()))
 }
 
 impl InboundMessage {
-    /// Builds the message.
-    fn compose(self, now: i64) -> Result<Arrived, ApiError> {
+    /// The recipients, and the source.
+    fn compose(self, now: i64) -> Result<(Vec<Address>, Vec<u8>), ApiError> {
         let mut problems = Problems::default();
         let mut mailbox = |field: &str, text: &str| match Mailbox::parse(text) {
             Ok(mailbox) => Some(mailbox),
@@ -142,7 +123,6 @@ impl InboundMessage {
             date: now / 1000,
         };
         let source = message.source();
-        let recipients = to.into_iter().map(|mailbox| mailbox.address).collect();
-        Ok(Arrived { recipients, source, sender: Some(from.address) })
+        Ok((to.into_iter().map(|mailbox| mailbox.address).collect(), source))
     }
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -28,6 +27,7 @@ use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::redact::redact;
+use crate::net::accept::accept;
 use crate::runtime::limit::{Limit, Permit};
 use crate::store::request_log::RequestId;
 
@@ -55,35 +55,19 @@ pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Accepts connections until the server stops, then waits for those in progress.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
-    let stopped = app.stop.requested();
-    tokio::pin!(stopped);
     let limit = Limit::new(app.settings.limits.max_connections);
     let mut connections = JoinSet::new();
     loop {
-        let accepted = async {
-            let permit = limit.permit().await;
-            (permit, listener.accept().await)
-        };
         tokio::select! {
-            () = &mut stopped => break,
             Some(_) = connections.join_next() => {}
-            (permit, accepted) = accepted => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(serve(Arc::clone(&app), stream, router.clone(), permit));
-                }
-                Err(error) => {
-                    // Most likely out of file descriptors; some will be free soon.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            },
+            accepted = accept(&listener, &limit, &app.stop) => {
+                let Some((stream, _, permit)) = accepted else { break };
+                connections.spawn(serve(Arc::clone(&app), stream, router.clone(), permit));
+            }
         }
     }
     drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(app.settings.limits.stop_timeout, all).await.is_err() {
-        tracing::warn!("stopping while requests are still in progress");
-    }
+    while connections.join_next().await.is_some() {}
 }
 
 /// Serves the requests of one connection. hyper itself responds to a head that it cannot read.

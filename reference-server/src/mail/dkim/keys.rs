@@ -22,7 +22,9 @@ pub(crate) async fn new_key() -> Result<StoredKey, KeyGenerationFailed> {
 
 /// As [`new_key`], on this thread.
 pub(crate) fn generate_key() -> Result<StoredKey, KeyGenerationFailed> {
-    generate().ok_or(KeyGenerationFailed)
+    let key = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048);
+    let document = key.map_err(|_| KeyGenerationFailed)?.to_pkcs8_der();
+    Ok(Zeroizing::new(document.map_err(|_| KeyGenerationFailed)?.as_bytes().to_vec()))
 }
 
 /// A ready key for a domain with a reserved name, which no public zone has: making one takes
@@ -35,9 +37,3 @@ pub(crate) fn ready_key(is_reserved: bool, exposed: bool) -> Option<StoredKey> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot generate a DKIM key")]
 pub(crate) struct KeyGenerationFailed;
-
-fn generate() -> Option<StoredKey> {
-    let key = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).ok()?;
-    let document = key.to_pkcs8_der().ok()?;
-    Some(Zeroizing::new(document.as_bytes().to_vec()))
-}

@@ -18,7 +18,7 @@ use crate::model::error::ApiError;
 use crate::runtime::heavy;
 
 /// Verifies the signatures of a message. Returns the best result, because one
-/// valid signature is enough, and the domains of the valid signatures. Lines must end in CRLF.
+/// valid signature is enough. Lines must end in CRLF.
 /// `now` is in milliseconds.
 ///
 /// A large message takes time to hash, once for each signature, so this computes on blocking
@@ -27,13 +27,12 @@ pub(crate) async fn verify(
     resolver: &Resolver,
     message: &Arc<Vec<u8>>,
     now: i64,
-) -> Result<(DkimVerdict, Vec<String>), ApiError> {
+) -> Result<DkimVerdict, ApiError> {
     let parsed = Arc::clone(message);
     let parse = move || Ok(signatures(&parsed));
     let signatures = heavy::run(parse).await?;
-    let (mut best, mut domains) = (DkimVerdict::None, Vec::new());
+    let mut best = DkimVerdict::None;
     for signature in signatures {
-        let domain = signature.as_ref().map(|signature| signature.domain.clone());
         let verdict = match signature {
             Some(signature) if signature.expires.is_none_or(|expires| expires >= now / 1000) => {
                 let name = format!("{}._domainkey.{}", signature.selector, signature.domain);
@@ -49,11 +48,8 @@ pub(crate) async fn verify(
             _ => DkimVerdict::PermError,
         };
         best = best.max(verdict);
-        if verdict == DkimVerdict::Pass {
-            domains.extend(domain);
-        }
     }
-    Ok((best, domains))
+    Ok(best)
 }
 
 /// The signatures of a message; `None` for a malformed one. A verifier may limit their number
@@ -253,7 +249,7 @@ mod tests {
 
     async fn verify(resolver: &Resolver, message: &[u8], now: i64) -> DkimVerdict {
         let message = Arc::new(message.to_vec());
-        super::verify(resolver, &message, now).await.expect("a verdict").0
+        super::verify(resolver, &message, now).await.expect("a verdict")
     }
 
     const MESSAGE: &str = "From: Ada <a@sandbox.test>\r\nTo: b@example.test\r\n\

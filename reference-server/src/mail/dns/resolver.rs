@@ -75,7 +75,7 @@ impl Resolver {
         }
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
         name.set_fqdn(true);
-        let upstream = self.network.resolver().await.map_err(|_| LookupError::NoResolver)?;
+        let upstream = self.network.resolver().map_err(|_| LookupError::NoResolver)?;
         let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
         let response = match response.map_err(|_| LookupError::TimedOut)? {
             Ok(response) => response,

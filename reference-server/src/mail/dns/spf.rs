@@ -4,9 +4,7 @@
 
 mod term;
 
-use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
-use std::pin::Pin;
 
 use super::resolver::{LookupError, Resolver};
 use crate::control::messages::SpfVerdict;
@@ -17,8 +15,6 @@ pub(super) fn is_spf(text: &str) -> bool {
     let version = text.split(' ').next().unwrap_or_default();
     version.eq_ignore_ascii_case("v=spf1")
 }
-
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Evaluates the policy of the envelope sender's domain for a client address. If the
 /// sender is empty, uses the domain given in `HELO`.
@@ -86,37 +82,37 @@ impl From<LookupError> for SpfError {
 
 impl Session<'_> {
     /// `check_host()` of §4.
-    fn check_host<'a>(
-        &'a self,
+    async fn check_host(
+        &self,
         domain: String,
-        budget: &'a mut Budget,
-    ) -> BoxFuture<'a, Result<SpfVerdict, SpfError>> {
-        Box::pin(async move {
-            let policy = match policy_of(self.resolver, &domain).await? {
-                Policies::One(policy) => policy,
-                Policies::None => return Ok(SpfVerdict::None),
-                Policies::Several => return Err(SpfError::Permanent),
-            };
-            let mut redirect = None;
-            for term in terms(&policy) {
-                if term.modifier {
-                    if term.name == "redirect" {
-                        redirect = term.value;
-                    }
-                    continue;
+        budget: &mut Budget,
+    ) -> Result<SpfVerdict, SpfError> {
+        let mut policies = self.resolver.txt(&domain).await?;
+        policies.retain(|text| is_spf(text));
+        let policy = match &policies[..] {
+            [] => return Ok(SpfVerdict::None),
+            [policy] => policy,
+            _ => return Err(SpfError::Permanent),
+        };
+        let mut redirect = None;
+        for term in terms(policy) {
+            if term.modifier {
+                if term.name == "redirect" {
+                    redirect = term.value;
                 }
-                if self.matches(&term, &domain, budget).await? {
-                    return Ok(term.qualifier.verdict());
-                }
+                continue;
             }
-            let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
-            budget.count_lookup()?;
-            let target = self.expand(target, &domain)?;
-            match self.check_host(target, budget).await? {
-                SpfVerdict::None => Err(SpfError::Permanent),
-                verdict => Ok(verdict),
+            if self.matches(&term, &domain, budget).await? {
+                return Ok(term.verdict);
             }
-        })
+        }
+        let Some(target) = redirect else { return Ok(SpfVerdict::Neutral) };
+        budget.count_lookup()?;
+        let target = self.expand(target, &domain)?;
+        match Box::pin(self.check_host(target, budget)).await? {
+            SpfVerdict::None => Err(SpfError::Permanent),
+            verdict => Ok(verdict),
+        }
     }
 
     async fn matches(
@@ -137,7 +133,7 @@ impl Session<'_> {
             }
             "include" => {
                 let target = self.expand(term.value.ok_or(SpfError::Permanent)?, domain)?;
-                match self.check_host(target, budget).await? {
+                match Box::pin(self.check_host(target, budget)).await? {
                     SpfVerdict::Pass => Ok(true),
                     SpfVerdict::None => Err(SpfError::Permanent),
                     _ => Ok(false),
@@ -256,22 +252,6 @@ impl Session<'_> {
             if digits.is_empty() { parts.len() } else { digits.parse().unwrap_or(usize::MAX) };
         Ok(parts[parts.len().saturating_sub(keep)..].join("."))
     }
-}
-
-enum Policies {
-    None,
-    One(String),
-    Several,
-}
-
-async fn policy_of(resolver: &Resolver, domain: &str) -> Result<Policies, LookupError> {
-    let mut policies = resolver.txt(domain).await?;
-    policies.retain(|text| is_spf(text));
-    Ok(match (policies.pop(), policies.is_empty()) {
-        (None, _) => Policies::None,
-        (Some(policy), true) => Policies::One(policy),
-        (Some(_), false) => Policies::Several,
-    })
 }
 
 fn is_within(address: IpAddr, network: IpAddr, prefix: Option<u32>) -> bool {

@@ -98,16 +98,6 @@ impl Incoming {
     }
 }
 
-/// The addresses in the header fields `From`: normally one, and at most two of more.
-pub(crate) fn authors(source: &[u8]) -> Vec<String> {
-    let parser = MessageParser::new().header_address(HeaderName::From);
-    let Some(parsed) = parser.parse_headers(source) else { return Vec::new() };
-    let fields = parsed.headers().iter().filter(|header| header.name == HeaderName::From);
-    let lists = fields.filter_map(|header| header.value().as_address());
-    let addresses = lists.flat_map(|list| list.iter().filter_map(Addr::address).map(str::to_owned));
-    addresses.take(2).collect()
-}
-
 fn headers(source: &[u8]) -> Map<String, Value> {
     // Parse every value as text. Without any rule the parser would apply its defaults.
     let texts = MessageParser::new().header_text(HeaderName::Subject).default_header_text();
@@ -168,19 +158,6 @@ mod tests {
         assert_eq!(message.headers["Subject"], "Grüße");
         assert_eq!(message.headers["To"], "a@x.test, B <b@x.test>");
         assert_eq!(message.headers["X-Empty"], "");
-    }
-
-    #[test]
-    fn authors_are_those_of_all_fields() {
-        for (source, expected) in [
-            ("From: Ada <ada@x.test>\r\n\r\nFrom: eve@x.test\r\n", &["ada@x.test"][..]),
-            ("from:\r\n \"a, b\" <ada@x.test>\r\nTo: bob@x.test\r\n\r\n", &["ada@x.test"]),
-            ("From: ada@x.test\r\nFrom: eve@x.test\r\n\r\n", &["ada@x.test", "eve@x.test"]),
-            ("From: ada@x.test, eve@x.test, c@x.test\r\n\r\n", &["ada@x.test", "eve@x.test"]),
-            ("To: bob@x.test\r\n\r\n", &[]),
-        ] {
-            assert_eq!(authors(source.as_bytes()), expected, "{source}");
-        }
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! Ways in for those who should have none.
 
-use std::time::Duration;
-
 use svc_reference_server::{Network, Server};
 
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox, private_dir};
 use crate::raw;
 
 /// How long a start may take.
-const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_rebound_name_cannot_use_the_seeded_keys() {
@@ -176,7 +173,7 @@ async fn a_fault_that_can_never_happen_or_contradicts_itself() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_data_directory_that_others_can_change() {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::PermissionsExt as _;
     let directory = private_dir();
     let path = directory.path().join("data");
     std::fs::create_dir(&path).expect("created");
@@ -193,77 +190,6 @@ async fn a_data_directory_that_others_can_change() {
     let source = std::error::Error::source(&error).expect("a source").to_string();
     assert!(source.contains("chmod go-w"), "{source}");
     set(0o700).expect("set");
-
-    let victim = directory.path().join("victim");
-    std::fs::write(&victim, "precious").expect("written");
-    std::fs::remove_file(path.join("server.lock")).expect("removed");
-    symlink(&victim, path.join("server.lock")).expect("linked");
-    start().await.expect_err("the lock is a link");
-    std::fs::remove_file(path.join("server.lock")).expect("removed");
-    symlink(&victim, path.join("server.json.new")).expect("linked");
-    start().await.expect("started").stop().await;
-    assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_data_directory_that_others_can_replace() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let directory = private_dir();
-    let parent = directory.path().join("shared");
-    let path = parent.join("between/data");
-    let mut private = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
-    private.recursive(true).create(&path).expect("created");
-    let set = |mode| std::fs::set_permissions(&parent, std::fs::Permissions::from_mode(mode));
-    let start = || Server::builder().data_dir(&path).start();
-    set(0o777).expect("set");
-    let error = start().await.expect_err("refused");
-    let source = std::error::Error::source(&error).expect("a source").to_string();
-    assert!(source.contains("shared (mode 777); run `chmod o-w "), "{source}");
-    // As in /tmp.
-    set(0o1777).expect("set");
-    start().await.expect("started").stop().await;
-}
-
-/// Opening a pipe waits for its other end.
-#[cfg(unix)]
-#[tokio::test]
-async fn pipes_and_links_in_place_of_files() {
-    let directory = private_dir();
-    let victim = directory.path().join("victim");
-    std::fs::write(&victim, "precious").expect("written");
-    for file in ["server.lock", "server.json", "svc.db", "svc.db-wal", "svc.db-shm"] {
-        let path = directory.path().join("data");
-        let mut private = std::fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700).create(&path).expect("created");
-        for is_pipe in [true, false] {
-            let planted = path.join(file);
-            if is_pipe {
-                let made = std::process::Command::new("mkfifo").arg(&planted).status();
-                assert!(made.expect("mkfifo runs").success());
-            } else {
-                std::os::unix::fs::symlink(&victim, &planted).expect("linked");
-            }
-            // On a thread of its own, because it would block one.
-            let (done, wait) = std::sync::mpsc::channel();
-            let (data, runtime) = (path.clone(), tokio::runtime::Handle::current());
-            std::thread::spawn(move || {
-                let found = svc_reference_server::find_running(&data);
-                let started = runtime.block_on(Server::builder().data_dir(&data).start());
-                let _ = done.send((found, started.map(drop)));
-            });
-            let wait = tokio::task::spawn_blocking(move || wait.recv_timeout(LIMIT));
-            let (found, started) = wait.await.expect("no panic").expect("the start waits");
-            assert_eq!(found, None);
-            let error = started.expect_err("refused");
-            let source = std::error::Error::source(&error).expect("a source").to_string();
-            assert!(source.contains(&format!("{file} is not a regular file")), "{source}");
-            std::fs::remove_file(planted).expect("removed");
-        }
-        std::fs::remove_dir_all(path).expect("removed");
-    }
-    assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
 }
 
 /// A public server says why it does not send a webhook to a private address.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 
 use super::assert_growth;
 use crate::harness::Sandbox;
@@ -97,7 +97,7 @@ async fn a_second_message_smuggled_after_an_unusual_end() {
     let (sandbox, address) = sandbox().await;
     let second =
         "MAIL FROM:<evil@b.test>\r\nRCPT TO:<y@sandbox.test>\r\nDATA\r\nSubject: smuggled\r\n\r\nx";
-    for end in ["\r\n.\r\r\n", "\n.\n", "\r\n.\n", "\n.\r\n", "\r.\r"] {
+    for end in ["\n.\n", "\r\n.\n", "\n.\r\n", "\r.\r"] {
         let message = format!("Subject: first\r\n\r\none{end}{second}");
         let replies = talk(address, session(&message).as_bytes()).await;
         assert_eq!(replies.matches("250 2.0.0 queued").count(), 1, "{end:?}: {replies}");
@@ -137,33 +137,42 @@ async fn many_unfinished_messages() {
     let head = "EHLO a.test\r\nMAIL FROM:<a@b.test>\r\nRCPT TO:<x@sandbox.test>\r\nDATA\r\n";
     let piece = "x".repeat(1 << 20);
     let mut open = Vec::new();
-    let mut busy = None;
-    // Eight messages of 24 MiB exceed the budget of 128 MiB, even if the server has not yet read the
-    // last 6 MiB of each, which the buffers of the system hold.
-    for _ in 0..8 {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.set_send_buffer_size(64 << 10).expect("a small buffer");
-        let mut stream = socket.connect(address).await.expect("a connection");
+    // As many as may be in transfer, of 24 MiB each.
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
         stream.write_all(head.as_bytes()).await.expect("written");
+        read_until(&mut stream, "354 ").await;
         for _ in 0..24 {
-            within("the server to read", stream.write_all(piece.as_bytes()))
-                .await
-                .expect("written");
+            let write = stream.write_all(piece.as_bytes());
+            within("the server to read", write).await.expect("written");
         }
         open.push(stream);
     }
-    for mut stream in open {
-        stream.write_all(b"\r\n.\r\nQUIT\r\n").await.expect("written");
-        let mut replies = String::new();
-        let _ = within("replies", stream.read_to_string(&mut replies)).await;
-        if replies.contains("452 4.3.1") {
-            busy = Some(replies);
-        }
-    }
-    assert!(busy.is_some(), "one message is told to come later");
+    let mut next = TcpStream::connect(address).await.expect("a connection");
+    let (commands, _) = head.split_at(head.len() - "DATA\r\n".len());
+    next.write_all(commands.as_bytes()).await.expect("written");
+    read_until(&mut next, "250 2.1.5 ").await;
+    next.write_all(b"DATA\r\n").await.expect("written");
+    assert_eq!(sandbox.control("GET /_sandbox/messages", "").await.status, 200);
+    assert!(next.try_read(&mut [0; 8]).is_err(), "more than 5 messages are in transfer");
+    // The reply comes when one of the others has ended.
+    drop(open.pop());
+    read_until(&mut next, "354 ").await;
+    drop((open, next));
     let replies = talk(address, session("Subject: later\r\n\r\nx").as_bytes()).await;
     assert!(replies.contains("250 2.0.0 queued"), "{replies}");
     drop(sandbox);
+}
+
+/// Reads replies up to one that contains this text.
+async fn read_until(stream: &mut TcpStream, text: &str) {
+    let mut replies = Vec::new();
+    let read = async {
+        while !String::from_utf8_lossy(&replies).contains(text) {
+            assert!(stream.read_buf(&mut replies).await.expect("read") > 0, "{text}");
+        }
+    };
+    within(text, read).await;
 }
 
 fn base64(bytes: &[u8]) -> String {

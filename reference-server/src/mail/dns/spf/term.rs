@@ -4,28 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::control::messages::SpfVerdict;
 
-#[derive(Clone, Copy)]
-pub(super) enum Qualifier {
-    Pass,
-    Fail,
-    SoftFail,
-    Neutral,
-}
-
-impl Qualifier {
-    pub(super) const fn verdict(self) -> SpfVerdict {
-        match self {
-            Self::Pass => SpfVerdict::Pass,
-            Self::Fail => SpfVerdict::Fail,
-            Self::SoftFail => SpfVerdict::SoftFail,
-            Self::Neutral => SpfVerdict::Neutral,
-        }
-    }
-}
-
 /// `[qualifier]name[:value][/prefix[//prefix]]`, or a modifier `name=value`.
 pub(super) struct Term<'a> {
-    pub(super) qualifier: Qualifier,
+    /// The result if the term matches.
+    pub(super) verdict: SpfVerdict,
     pub(super) modifier: bool,
     pub(super) name: &'static str,
     pub(super) value: Option<&'a str>,
@@ -50,12 +32,12 @@ const NAMES: [&str; 9] = ["all", "include", "a", "mx", "ptr", "ip4", "ip6", "exi
 /// The terms of a policy, in their order.
 pub(super) fn terms(policy: &str) -> impl Iterator<Item = Term<'_>> {
     policy.split(' ').skip(1).filter(|term| !term.is_empty()).map(|term| {
-        let (qualifier, rest) = match term.as_bytes()[0] {
-            b'+' => (Qualifier::Pass, &term[1..]),
-            b'-' => (Qualifier::Fail, &term[1..]),
-            b'~' => (Qualifier::SoftFail, &term[1..]),
-            b'?' => (Qualifier::Neutral, &term[1..]),
-            _ => (Qualifier::Pass, term),
+        let (verdict, rest) = match term.as_bytes()[0] {
+            b'+' => (SpfVerdict::Pass, &term[1..]),
+            b'-' => (SpfVerdict::Fail, &term[1..]),
+            b'~' => (SpfVerdict::SoftFail, &term[1..]),
+            b'?' => (SpfVerdict::Neutral, &term[1..]),
+            _ => (SpfVerdict::Pass, term),
         };
         let end = rest.find([':', '/', '=']).unwrap_or(rest.len());
         let known = NAMES.iter().find(|name| rest[..end].eq_ignore_ascii_case(name));
@@ -75,6 +57,6 @@ pub(super) fn terms(policy: &str) -> impl Iterator<Item = Term<'_>> {
             Some((v4, v6)) => (v4.strip_prefix('/'), Some(v6)),
             None => (prefixes.strip_prefix('/'), None),
         };
-        Term { qualifier, modifier, name, value, prefix_v4, prefix_v6 }
+        Term { verdict, modifier, name, value, prefix_v4, prefix_v6 }
     })
 }
