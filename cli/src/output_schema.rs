@@ -29,11 +29,6 @@ fn close(schema: &mut Schema) {
     transform_subschemas(&mut close, schema);
 }
 
-/// One of several outputs, of which no two have a value in common.
-pub fn one_of(alternatives: &[fn() -> Value]) -> Value {
-    json!({"oneOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
-}
-
 /// One of several outputs.
 pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
     json!({"anyOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
@@ -69,11 +64,6 @@ pub fn email() -> Value {
             }),
         ),
     ])
-}
-
-/// An email after an event that was simulated.
-pub fn simulated() -> Value {
-    service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
 }
 
 pub fn audience() -> Value {

@@ -202,16 +202,9 @@ impl<'a, R: Resource> Names<'a, R> {
         if (!asks && !out.is_table()) || !R::IS_IN_ONE_LIST {
             return Ok(Target::unnamed(text));
         }
-        match self.find(text).await {
-            Ok(found) => Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target())),
-            Err(failure) => {
-                // The deletion would fail in the same way, after another wait.
-                let again = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
-                // It reports itself what else is wrong.
-                let is_reported = !again && !is_ambiguous(&failure);
-                if is_reported { Ok(Target::unnamed(text)) } else { Err(failure) }
-            }
-        }
+        // What is wrong with the search is wrong with the deletion, too, which reports it.
+        let found = self.find(text).await.ok().flatten();
+        Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()))
     }
 }
 
