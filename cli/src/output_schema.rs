@@ -82,7 +82,6 @@ pub fn contact() -> Value {
 }
 
 pub fn domain() -> Value {
-    let record = ["kind", "type", "name", "value"].map(|name| (name, nullable("string")));
     service_object(&[
         ("id", string()),
         ("name", nullable("string")),
@@ -91,7 +90,18 @@ pub fn domain() -> Value {
         ("dkim_verified", nullable("boolean")),
         ("dmarc_verified", nullable("boolean")),
         ("verified", nullable("boolean")),
-        ("records", json!({"type": "array", "items": service_object(&record)})),
+        ("records", list(dns_record)),
+    ])
+}
+
+/// A DNS record of a domain.
+pub fn dns_record() -> Value {
+    service_object(&[
+        ("kind", nullable("string")),
+        ("type", nullable("string")),
+        ("name", nullable("string")),
+        ("priority", nullable("integer")),
+        ("value", nullable("string")),
     ])
 }
 

@@ -136,6 +136,11 @@ impl<'a, R: Resource> Names<'a, R> {
         Self { context, client, within: R::Within::default() }
     }
 
+    /// Shows the first request of a search, for `--dry-run`.
+    pub async fn preview(&self) -> Result<(), Failure> {
+        R::search(self, None, true).await.map(drop)
+    }
+
     /// Runs `action` with the id that a text is, or that it names.
     ///
     /// A text that cannot be an id is looked up first, any other only after the service has responded
@@ -296,11 +301,11 @@ pub struct Get<R: Resource> {
 impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names { context, client: &client, within: self.within };
+        let names = Names::<R> { context, client: &client, within: self.within };
         if R::get(&client, &self.id).is_none() {
             // The service has no operation that reads one.
             if context.settings.dry_run {
-                return R::search(&names, Some(&self.id), true).await.map(drop);
+                return names.preview().await;
             }
             return context.out.one(&names.existing(&self.id).await?.item, R::VIEW);
         }
