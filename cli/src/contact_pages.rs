@@ -1,6 +1,5 @@
 //! Reads all contacts of an audience in pages that are as large as the service allows.
 
-use std::cell::Cell;
 use std::pin::pin;
 
 use futures_util::TryStreamExt as _;
@@ -42,40 +41,29 @@ pub async fn of_audience(
 pub async fn for_each(
     client: &EmailClient,
     audience: &str,
-    size: Option<u64>,
+    given: Option<u64>,
     mut each: impl FnMut(Contact) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let read = Cell::new(false);
-    let mut each = |contact| {
-        read.set(true);
-        each(contact)
-    };
-    match in_pages_of(client, audience, Some(size.unwrap_or(LARGEST)), &mut each).await? {
-        Ok(()) => Ok(()),
-        Err(error) if size.is_none() && !read.get() && refuses_size(&error) => {
-            in_pages_of(client, audience, None, &mut each).await?.map_err(Failure::from)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn in_pages_of(
-    client: &EmailClient,
-    audience: &str,
-    size: Option<u64>,
-    each: &mut impl FnMut(Contact) -> Result<(), Failure>,
-) -> Result<Result<(), Error>, Failure> {
-    let pages = client.contacts().stream(audience);
-    let mut contacts = pin!(match size {
-        Some(size) => pages.page_size(size),
-        None => pages,
-    });
+    let mut size = given.or(Some(LARGEST));
     loop {
-        match contacts.try_next().await {
-            Ok(Some(contact)) => each(contact)?,
-            Ok(None) => return Ok(Ok(())),
-            Err(error) => return Ok(Err(error)),
+        let pages = client.contacts().stream(audience);
+        let mut contacts = pin!(match size {
+            Some(size) => pages.page_size(size),
+            None => pages,
+        });
+        let mut has_read = false;
+        let error = loop {
+            match contacts.try_next().await {
+                Ok(Some(contact)) => each(contact)?,
+                Ok(None) => return Ok(()),
+                Err(error) => break error,
+            }
+            has_read = true;
+        };
+        if has_read || size == given || !refuses_size(&error) {
+            return Err(error.into());
         }
+        size = None;
     }
 }
 

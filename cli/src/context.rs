@@ -237,14 +237,6 @@ impl Context {
         response.map(Some)
     }
 
-    /// As [`call`](Self::call), but sends the request even with `--dry-run`.
-    pub async fn call_always<T: 'static>(&self, call: Call<T>, what: &str) -> Result<T, Failure> {
-        let progress = self.out.progress(what);
-        let response = self.run(call).await;
-        drop(progress);
-        response
-    }
-
     /// Whether this run has both a base URL and a key for a service.
     pub fn is_configured(&self, service: Service) -> Result<bool, Failure> {
         if self.settings.sandbox {

@@ -229,14 +229,6 @@ impl Printer {
         }
     }
 
-    /// A status word, in the color of its meaning.
-    pub fn status(&self, word: &str) -> String {
-        match table::status_color(word).filter(|_| self.stdout_color) {
-            Some(color) => color.colorize(word),
-            None => word.to_owned(),
-        }
-    }
-
     /// Whether `--jq` filters the JSON.
     pub fn has_filter(&self) -> bool {
         self.look.filter.is_some()

@@ -29,11 +29,6 @@ fn close(schema: &mut Schema) {
     transform_subschemas(&mut close, schema);
 }
 
-/// One of several outputs, of which no two have a value in common.
-pub fn one_of(alternatives: &[fn() -> Value]) -> Value {
-    json!({"oneOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
-}
-
 /// One of several outputs.
 pub fn any_of(alternatives: &[fn() -> Value]) -> Value {
     json!({"anyOf": alternatives.iter().map(|schema| schema()).collect::<Vec<_>>()})
@@ -71,11 +66,6 @@ pub fn email() -> Value {
     ])
 }
 
-/// An email after an event that was simulated.
-pub fn simulated() -> Value {
-    service_object(&[("id", string()), ("status", string()), ("lastEvent", string())])
-}
-
 pub fn audience() -> Value {
     service_object(&[("id", string()), ("name", nullable("string"))])
 }
@@ -92,7 +82,6 @@ pub fn contact() -> Value {
 }
 
 pub fn domain() -> Value {
-    let record = ["kind", "type", "name", "value"].map(|name| (name, nullable("string")));
     service_object(&[
         ("id", string()),
         ("name", nullable("string")),
@@ -101,7 +90,18 @@ pub fn domain() -> Value {
         ("dkim_verified", nullable("boolean")),
         ("dmarc_verified", nullable("boolean")),
         ("verified", nullable("boolean")),
-        ("records", json!({"type": "array", "items": service_object(&record)})),
+        ("records", list(dns_record)),
+    ])
+}
+
+/// A DNS record of a domain.
+pub fn dns_record() -> Value {
+    service_object(&[
+        ("kind", nullable("string")),
+        ("type", nullable("string")),
+        ("name", nullable("string")),
+        ("priority", nullable("integer")),
+        ("value", nullable("string")),
     ])
 }
 

@@ -11,11 +11,6 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     options().write(true).create_new(true).open(path)
 }
 
-/// Opens a file to read and write, and creates it if it is missing.
-pub fn open(path: &Path) -> io::Result<File> {
-    options().read(true).write(true).create(true).truncate(false).open(path)
-}
-
 /// Opens a file to add to its end, and creates it if it is missing.
 pub fn append(path: &Path) -> io::Result<File> {
     options().append(true).create(true).open(path)
@@ -58,7 +53,7 @@ pub fn lock(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent() {
         create_dir(parent)?;
     }
-    let file = open(path)?;
+    let file = append(path)?;
     let _ = file.lock();
     Ok(file)
 }

@@ -136,6 +136,11 @@ impl<'a, R: Resource> Names<'a, R> {
         Self { context, client, within: R::Within::default() }
     }
 
+    /// Shows the first request of a search, for `--dry-run`.
+    pub async fn preview(&self) -> Result<(), Failure> {
+        R::search(self, None, true).await.map(drop)
+    }
+
     /// Runs `action` with the id that a text is, or that it names.
     ///
     /// A text that cannot be an id is looked up first, any other only after the service has responded
@@ -202,16 +207,9 @@ impl<'a, R: Resource> Names<'a, R> {
         if (!asks && !out.is_table()) || !R::IS_IN_ONE_LIST {
             return Ok(Target::unnamed(text));
         }
-        match self.find(text).await {
-            Ok(found) => Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target())),
-            Err(failure) => {
-                // The deletion would fail in the same way, after another wait.
-                let again = matches!(failure.kind(), Kind::Unavailable | Kind::RateLimited);
-                // It reports itself what else is wrong.
-                let is_reported = !again && !is_ambiguous(&failure);
-                if is_reported { Ok(Target::unnamed(text)) } else { Err(failure) }
-            }
-        }
+        // What is wrong with the search is wrong with the deletion, too, which reports it.
+        let found = self.find(text).await.ok().flatten();
+        Ok(found.map_or_else(|| Target::unnamed(text), |found| found.target()))
     }
 }
 
@@ -303,11 +301,11 @@ pub struct Get<R: Resource> {
 impl<R: Resource> Get<R> {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = R::client(context).await?;
-        let names = Names { context, client: &client, within: self.within };
+        let names = Names::<R> { context, client: &client, within: self.within };
         if R::get(&client, &self.id).is_none() {
             // The service has no operation that reads one.
             if context.settings.dry_run {
-                return R::search(&names, Some(&self.id), true).await.map(drop);
+                return names.preview().await;
             }
             return context.out.one(&names.existing(&self.id).await?.item, R::VIEW);
         }

@@ -82,7 +82,6 @@ fn user() -> String {
 /// The sandbox of this run.
 pub struct Sandbox {
     url: String,
-    dns: Option<std::net::SocketAddr>,
     control_token: Option<Secret>,
     keys: [Option<Secret>; 2],
     hold: Mutex<Option<Hold>>,
@@ -141,7 +140,7 @@ impl Sandbox {
     /// nothing of this run may reach a live service.
     async fn at(url: &Sourced<String>, settings: &Settings) -> Result<Self, Failure> {
         let Sourced { value, source } = url;
-        let health = health(value).await.map_err(|failure| {
+        health(value).await.map_err(|failure| {
             let why = &failure.details().message;
             Failure::other(format!("{source}: no sandbox responds at {value}: {why}"))
                 .code("not_running")
@@ -150,7 +149,6 @@ impl Sandbox {
             |name| Ok::<_, Failure>(settings.variable(name)?.map(|found| Secret::new(found.value)));
         Ok(Self {
             url: value.clone(),
-            dns: health.addresses.dns,
             control_token: secret("SVC_SANDBOX_CONTROL_TOKEN")?,
             keys: [secret("SVC_SANDBOX_EMAIL_KEY")?, secret("SVC_SANDBOX_EXTRACTION_KEY")?],
             hold: Mutex::new(None),
@@ -160,7 +158,6 @@ impl Sandbox {
     fn own(server: Server) -> Self {
         Self {
             url: server.base_url(),
-            dns: Some(server.dns_addr()),
             control_token: server.control_token().map(Secret::new),
             keys: server.seeded_keys().map_or([None, None], |(email, extraction)| {
                 [Some(email.clone()), Some(extraction.clone())]
@@ -172,7 +169,6 @@ impl Sandbox {
     fn running(server: &RunningServer, hold: Option<Hold>) -> Self {
         Self {
             url: server.base_url(),
-            dns: Some(server.dns),
             control_token: server.control_token().map(Secret::new),
             keys: [server.email_key(), server.extraction_key()].map(|key| key.map(Secret::new)),
             hold: Mutex::new(hold),
@@ -211,11 +207,6 @@ impl Sandbox {
     /// The base URL of both services and of the control interface.
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// The address of the built-in DNS server.
-    pub fn dns(&self) -> Option<std::net::SocketAddr> {
-        self.dns
     }
 
     /// Releases the sandbox. A server in this process first finishes the work that is due and

@@ -109,22 +109,7 @@ fn message(error: &Error) -> String {
         message.push_str(": ");
         message.push_str(&cause);
     }
-    if let Some(limit) = size_limit(error).filter(|limit| !message.contains(limit.as_str())) {
-        message.push_str(&format!("; the limit is {limit} bytes"));
-    }
     message
-}
-
-/// The limit that a refused request exceeded, if the response names it
-/// (`docs/undocumented/README.md#error-statuses`).
-fn size_limit(error: &Error) -> Option<String> {
-    if !matches!(error.kind(), ErrorKind::TooLarge) {
-        return None;
-    }
-    let body = serde_json::from_slice::<serde_json::Value>(error.body()).ok()?;
-    let limits = ["/error/details/limit", "/details/limit", "/error/limit", "/limit"];
-    let limit = limits.into_iter().find_map(|pointer| body.pointer(pointer)?.as_u64())?;
-    Some(limit.to_string())
 }
 
 /// The innermost cause of a failed connection, as the operating system or TLS library words it.

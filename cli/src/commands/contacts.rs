@@ -18,7 +18,7 @@ use crate::complete::Values;
 use crate::contact_pages;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::{pairs, switch};
+use crate::input::pairs;
 use crate::output::{self, Column, Format, Items, Show, View};
 use crate::output_schema::{contact, list};
 use crate::resource::{Delete, Found, Get, Names, Resource, Target, is_named};
@@ -261,7 +261,7 @@ pub struct Update {
     #[arg(long, conflicts_with = "topic")]
     no_topics: bool,
     /// Subscribe or unsubscribe the contact
-    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     subscribed: Option<bool>,
 }
 

@@ -103,8 +103,7 @@ impl Create {
             return context.out.one(&domain, Domain::VIEW);
         }
         context.out.note(&format!("added {} as {}; publish these records:", self.name, domain.id));
-        let shown = records.iter().map(|record| records::shown(&record.into()));
-        context.out.raw(&shown.collect::<Vec<_>>().join("\n"))?;
+        context.out.raw(&records::shown(&records))?;
         if context.settings.sandbox && is_reserved(&self.name) {
             let publish = context.svc(&format!("sandbox dns publish {}", self.name));
             context.out.hint(&format!("publish them in the sandbox: {publish}"));

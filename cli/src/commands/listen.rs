@@ -30,7 +30,7 @@ use crate::deliver::{Deliverer, RESPONSE_TIMEOUT};
 use crate::events::{self, service_of};
 use crate::failure::{Failure, Kind};
 use crate::output::one_line;
-use crate::output_schema::{of, one_of};
+use crate::output_schema::{any_of, of};
 use crate::recorded::Records;
 use crate::signing::{given_or_profile_secret, profile_secret, read_secret};
 use crate::stop::{Stop, StopSignal};
@@ -63,7 +63,7 @@ const TRACKING: [&str; 2] = ["email.opened", "email.clicked"];
 ///
 /// Ctrl-C ends the command with exit code 130, SIGTERM with 0.
 #[derive(Args, Debug)]
-#[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || one_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
+#[command(add = changes(&[WebhooksList, WebhooksCreate, WebhooksDelete, ExtractionWebhooksList, ExtractionWebhooksCreate, ExtractionWebhooksDelete], || any_of(&[of::<Listening>, of::<Report>, of::<PrintedSecret>])).until_interrupted().with_scope("none; with --public-url, webhooks:manage (email) or full (extraction)"))]
 #[command(after_long_help = "\
 Examples:
   svc --sandbox listen --forward-to http://localhost:3000/hooks
@@ -184,16 +184,8 @@ impl Listen {
         if let Some(url) = &self.public_url {
             check_url("--public-url", url)?;
         }
-        for (index, route) in self.route.iter().enumerate() {
+        for route in &self.route {
             check_url("--route", &route.url)?;
-            let mut earlier = self.route[..index].iter();
-            if let Some(first) = earlier.find(|earlier| earlier.matches(&route.event)) {
-                return Err(Failure::usage(format!(
-                    "--route: `{}` gets no event, because `{}` before it matches them",
-                    route.event, first.event
-                ))
-                .hint(format!("give --route {}=… first", route.event)));
-            }
             // The service may have undocumented events, so this is only a warning.
             if !events::names().chain(["webhook.test"]).any(|event| route.matches(event)) {
                 context.out.warning(&format!("`{}` is not a documented event", route.event));

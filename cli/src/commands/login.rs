@@ -199,17 +199,18 @@ async fn check(
     url: &str,
     key: &Key,
 ) -> Result<Option<(String, String)>, Failure> {
+    let _progress = context.out.progress("checking the key");
     match service {
         Service::Extraction => {
             let client = context.extraction_client_at(url, key)?;
-            let me = context.call_always(client.me(), "checking the key").await;
+            let me = context.run(client.me()).await;
             let me = me.map_err(|failure| next_step(failure, service))?;
             Ok(Some((me.organization.id, me.organization.name)))
         }
         _ => {
             let client = context.email_client_at(url, key)?;
             let call = client.audiences().list();
-            match context.call_always(call, "checking the key").await {
+            match context.run(call).await {
                 Ok(_) => Ok(None),
                 // The key is valid, but lacks the scope to read audiences.
                 Err(failure) if matches!(failure.details().status, Some(403)) => Ok(None),

@@ -11,12 +11,12 @@ use crate::command_spec::local;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
-use crate::output_schema::{of, one_of};
+use crate::output_schema::{any_of, of};
 use crate::settings::table::{OTHER_VARIABLES, SETTINGS};
 
 /// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
-#[command(add = local(|| one_of(&[of::<ManualPage>, of::<ManualPages>])))]
+#[command(add = local(|| any_of(&[of::<ManualPage>, of::<ManualPages>])))]
 #[command(after_long_help = "\
 Examples:
   svc man | man -l -

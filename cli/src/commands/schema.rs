@@ -6,12 +6,12 @@ use serde_json::Value;
 use crate::command_spec::local;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output_schema::{command, list, one_of};
+use crate::output_schema::{any_of, command, list};
 use crate::suggest;
 
 /// Print the JSON Schema of commands: input, output and errors
 #[derive(Args, Debug)]
-#[command(add = local(|| one_of(&[|| list(command), command])))]
+#[command(add = local(|| any_of(&[|| list(command), command])))]
 #[command(after_long_help = "\
 Examples:
   svc schema

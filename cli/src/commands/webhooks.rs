@@ -10,7 +10,6 @@ use crate::command_spec::{changes, creates};
 use crate::complete::Values;
 use crate::context::{Context, PLAIN};
 use crate::failure::Failure;
-use crate::input::switch;
 use crate::output;
 use crate::output::{Column, Show, View};
 use crate::output_schema::{webhook, webhook_test};
@@ -128,7 +127,7 @@ pub struct Update {
     #[arg(long, value_name = "EVENT", value_parser = crate::input::event::parse, value_delimiter = ',', add = Values::EmailEvent.candidates())]
     event: Vec<String>,
     /// Enable or disable delivery
-    #[arg(long, value_name = "true|false", hide_possible_values = true, value_parser = switch::parser())]
+    #[arg(long, value_name = "true|false", hide_possible_values = true)]
     active: Option<bool>,
 }
 

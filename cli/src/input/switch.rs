@@ -1,7 +1,5 @@
 //! Reads `true` and `false`, and the words that people use for them.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-
 const TRUE: [&str; 5] = ["true", "yes", "y", "on", "1"];
 const FALSE: [&str; 5] = ["false", "no", "n", "off", "0"];
 
@@ -13,10 +11,4 @@ pub fn parse(text: &str) -> Option<bool> {
         (false, false) => None,
         (is_true, _) => Some(is_true),
     }
-}
-
-/// A parser for clap.
-pub fn parser() -> impl TypedValueParser<Value = bool> {
-    let words = [TRUE, FALSE].map(|[word, others @ ..]| PossibleValue::new(word).aliases(others));
-    PossibleValuesParser::new(words).map(|word| parse(&word) == Some(true))
 }

@@ -205,7 +205,7 @@ fn an_update_from_a_file_keeps_opt_outs() {
     let file = home.file("old.csv", "email,subscribed\nada@example.test,true\nnew@b.test,yes\n");
     let import = ["--sandbox", "contacts", "import", &audience, &file];
     assert_eq!(home.run(&import).code, 0);
-    home.sandbox_json(&["contacts", "update", "ada@example.test", "--subscribed", "no"]);
+    home.sandbox_json(&["contacts", "update", "ada@example.test", "--subscribed", "false"]);
 
     let update = [&import[..], &["--existing", "update"]].concat();
     let is_subscribed = || {

@@ -230,19 +230,8 @@ fn what_would_be_lost_is_refused() {
     let run = home.run_with_env(&[&bulk[..], &both].concat(), &env);
     assert!(run.code == 2 && run.stderr.contains("sets the header"), "{run:?}");
 
-    let route = |url: &str| format!("email.sent=http://127.0.0.1:9/{url}");
-    let (one, other) = (route("a"), route("b"));
-    let every = one.replace("email.sent", "email.*");
     for (args, why) in [
         (&["domains", "records", "dom_1", "-o", "bind", "--jq", "."][..], "--jq filters JSON"),
-        (
-            &["listen", "--insecure", "--route", &one, "--route", &other],
-            "`email.sent` gets no event",
-        ),
-        (
-            &["listen", "--insecure", "--route", &every, "--route", &one],
-            "`email.sent` gets no event",
-        ),
         (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
         (&["contacts", "create", "aud_1", "b@c.test", "--topic", ""], "a value is required"),
         (&["contacts", "update", "con_1", "--topic", "news,,x"], "a value is required"),

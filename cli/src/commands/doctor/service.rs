@@ -8,7 +8,7 @@ use super::email;
 use super::{Findings, bounded};
 use crate::commands::login::is_accepted;
 use crate::context::{Context, is_cleartext_url};
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::settings::Source;
 
 /// Clock difference in seconds that is worth a warning.
@@ -80,32 +80,19 @@ pub(super) async fn examine(
 
 /// The finding and the next step for a failed request.
 fn unusable(error: &Error, url: &str) -> (String, &'static str) {
-    let cause = std::error::Error::source(error).map(with_causes).unwrap_or_default();
-    let last = cause.rsplit(": ").next().unwrap_or_default();
-    match (error.kind(), error.status().map(|status| status.as_u16())) {
-        // What rustls says about a server that speaks plain http.
-        (ErrorKind::Tls, _) if last.contains("InvalidContentType") => (
-            format!("{url}: the server does not use TLS on this port"),
-            "check the port, or use a base URL that begins with http:",
-        ),
-        (ErrorKind::Tls, _) => (
-            format!("{url}: the TLS connection failed: {last}"),
-            "add your organization's CA certificates with --ca-bundle",
-        ),
-        (ErrorKind::Timeout, _) => {
-            (format!("{url} does not respond in time"), "check the URL and the proxy")
+    let failure = Failure::from_sdk(error, true);
+    let details = failure.details();
+    let status = details.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+    let next = match (error.kind(), details.status) {
+        (ErrorKind::Server | ErrorKind::RateLimited, Some(_)) => "run svc doctor again later",
+        (_, Some(_)) => "check the URL",
+        (ErrorKind::Tls, _) => {
+            "a server without TLS has a URL that begins with http:; add your organization's CA \
+             certificates with --ca-bundle"
         }
-        (_, None) => {
-            (format!("{url} cannot be reached: {last}"), "check the URL, the network and the proxy")
-        }
-        (kind @ (ErrorKind::Server | ErrorKind::RateLimited), Some(status)) => {
-            (format!("{url} responds with HTTP {status}: {kind}"), "run svc doctor again later")
-        }
-        (kind, Some(status)) => (
-            format!("{url} responds with HTTP {status}, but not like the service: {kind}"),
-            "check the URL",
-        ),
-    }
+        _ => "check the URL, the network and the proxy",
+    };
+    (format!("{url}: {}{status}", details.message), next)
 }
 
 fn clock(service: Service, date: Option<&str>, findings: &mut Findings) {

@@ -74,12 +74,9 @@ impl Exec {
 fn variables(server: &Server) -> Vec<(&'static str, String)> {
     let url = server.base_url();
     let mut variables = vec![("SVC_SANDBOX", "1".to_owned())];
-    for name in ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL"] {
-        variables.push((name, url.clone()));
-    }
-    for name in ["SVC_SANDBOX_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"] {
-        variables.push((name, url.clone()));
-    }
+    let urls = ["SANDBOX_URL", "EMAIL_URL", "EXTRACTION_URL"];
+    let urls_of_svc = ["SVC_SANDBOX_URL", "SVC_EMAIL_URL", "SVC_EXTRACTION_URL"];
+    variables.extend(urls.into_iter().chain(urls_of_svc).map(|name| (name, url.clone())));
     if let Some((email, extraction)) = server.seeded_keys() {
         let (email, extraction) = (email.expose(), extraction.expose());
         variables.extend(["EMAIL_KEY", "SVC_EMAIL_KEY"].map(|name| (name, email.to_owned())));

@@ -17,7 +17,7 @@ use crate::control::{self, Done, OfOrganization, Text};
 use crate::failure::Failure;
 use crate::input::address;
 use crate::output::{Column, Show, View};
-use crate::output_schema::{of, one_of};
+use crate::output_schema::{any_of, of};
 use crate::sandbox;
 
 const VIEW: View = View(&[
@@ -36,7 +36,7 @@ const VIEW: View = View(&[
 /// another user at the address that SVC_SANDBOX_ADDR names or 127.0.0.1:4080. It is ready when it
 /// listens on all of its addresses.
 #[derive(Args, Debug)]
-#[command(add = reads(&[], || one_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
+#[command(add = reads(&[], || any_of(&[of::<Running>, of::<NotRunning>])).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox status

@@ -14,13 +14,13 @@ use crate::context::Context;
 use crate::control::{self, Given as _, OfOrganization};
 use crate::failure::Failure;
 use crate::input::{json_or_text, read_json};
-use crate::output_schema::{of, simulated};
+use crate::output_schema::{email, of};
 
 /// Simulate an event of an email
 ///
 /// The status of the email changes and webhooks are delivered as they would be for a real event.
 #[derive(Args, Debug)]
-#[command(add = changes(&[], simulated).of_sandbox())]
+#[command(add = changes(&[], email).of_sandbox())]
 #[command(after_long_help = "\
 Examples:
   svc sandbox event eml_019a bounced --detail 'mailbox full'

@@ -374,18 +374,3 @@ fn an_import_with_a_row_of_unknown_outcome_has_its_own_exit_code() {
     let run = home.run_with_env(&["--retries=0", "contacts", "import", "aud_1", &file], &env);
     assert_eq!((run.code, &run.error()["kind"]), (9, &json!("outcome_unknown")), "{run:?}");
 }
-
-/// A table that was written with its row numbers has a column without a name.
-#[test]
-fn a_column_without_a_name_is_warned_of_if_it_has_values() {
-    let home = Home::new();
-    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
-    for (csv, warns) in [("email,,name\na@x.test,lost,A\n", true), ("email,,\na@x.test,,\n", false)]
-    {
-        let file = home.file("people.csv", csv);
-        let import = ["contacts", "import", "aud_1", &file, "--dry-run", "-q"];
-        let run = home.run_with_env(&import, &env);
-        let is_warned = run.stderr.contains("warning: column 2 has no name and is not imported");
-        assert_eq!((run.code, is_warned), (0, warns), "{run:?}");
-    }
-}

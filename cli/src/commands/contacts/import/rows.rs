@@ -73,7 +73,6 @@ pub(super) async fn read(
     if let Some(at) = file.address {
         let repeated = refuse_repeated(&columns, at, &fields);
         repeated.map_err(|failure| file.records.in_file(failure))?;
-        warn_of_unnamed(context, &columns, &all);
     }
     let PeopleFile { records, opt_outs, .. } = file;
     let mapping = described(&columns, address, &fields, &opt_outs);
@@ -164,17 +163,6 @@ fn refuse_contradiction(opt_outs: &OptOuts, options: &ColumnOptions) -> Result<(
     .hint(format!(
         "let `{no}` decide: --column '{yes}=ignore'\nlet `{yes}` decide: --column '{no}=ignore'"
     )))
-}
-
-fn warn_of_unnamed(context: &Context, columns: &[Arc<str>], people: &[Person]) {
-    let unnamed = columns.iter().enumerate().filter(|(_, name)| name.trim().is_empty());
-    for (at, _) in unnamed {
-        let value = |person: &Person| Some(person.record.fields.get(at)?.1 != "");
-        if people.iter().any(|person| value(person) == Some(true)) {
-            let column = at + 1;
-            context.out.warning(&format!("column {column} has no name and is not imported"));
-        }
-    }
 }
 
 fn described(
