@@ -39,11 +39,7 @@ pub(crate) async fn receive(
         None => new.compose(now),
     };
     let Arrived { recipients, source, sender } = heavy::run(read).await?;
-    if recipients.len() > MAX_RECIPIENTS {
-        let message =
-            format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
-        return Err(ApiError::field("to", message));
-    }
+    ApiError::at_most("to", recipients.len(), MAX_RECIPIENTS, "recipients")?;
     let domain = recipients.first().map(|first| first.domain().as_str().to_owned());
     let (local, from) =
         sender.as_ref().map_or(("", ""), |sender| (sender.local(), sender.domain().as_str()));
