@@ -164,6 +164,13 @@ impl ApiError {
         problems.into_error()
     }
 
+    /// 422 if a field has more than `max` of `what`, such as `bytes`.
+    pub(crate) fn at_most(field: &str, count: usize, max: usize, what: &str) -> Result<(), Self> {
+        let mut problems = Problems::default();
+        problems.at_most(field, count, max, what);
+        problems.check()
+    }
+
     /// 500. The cause is logged and not returned to the client.
     pub(crate) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
@@ -227,6 +234,19 @@ impl Problems {
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < MAX_PROBLEMS {
             self.0.push(Problem { field: field.into(), message: message.into() });
+        }
+    }
+
+    /// Adds a problem if the field has more than `max` of `what`, such as `bytes`.
+    pub(crate) fn at_most(
+        &mut self,
+        field: impl Into<String>,
+        count: usize,
+        max: usize,
+        what: &str,
+    ) {
+        if count > max {
+            self.add(field, format!("has {count} {what}, at most {max} are allowed"));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Reader, Tx};
+use super::Tx;
 use crate::model::error::ApiError;
 
 /// Bytes to store. Creating one costs a hash of them, so do it outside of transactions.
@@ -27,15 +27,4 @@ pub(crate) fn put(tx: &Tx<'_>, new: &NewBody) -> Result<i64, ApiError> {
     }
     tx.execute("INSERT INTO body (digest, bytes) VALUES (?1, ?2)", (new.digest, &new.bytes))?;
     Ok(tx.last_row())
-}
-
-pub(crate) fn find(reader: Reader<'_>, id: i64) -> Result<Option<Vec<u8>>, ApiError> {
-    Ok(reader.find("SELECT bytes FROM body WHERE id = ?1", [id], |row| row.get(0))?)
-}
-
-/// The number of bytes, without reading them.
-pub(crate) fn size(reader: Reader<'_>, id: i64) -> Result<usize, ApiError> {
-    let sql = "SELECT octet_length(bytes) FROM body WHERE id = ?1";
-    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
-    Ok(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0))
 }

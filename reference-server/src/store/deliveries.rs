@@ -228,21 +228,17 @@ pub(crate) fn list(
     );
     let cursor = cursor.as_ref().map_or(PAST_EVERY_ID, |cursor| &cursor.0);
     let (state, wanted) = (state.map(State::as_str), limit.0 + 1);
-    let Some(terms) = search.as_deref().map(Terms::new) else {
-        return reader.all(
-            &sql,
-            (organization, cursor, webhook, event, state, wanted as i64),
-            read,
-        );
-    };
-    let limit = MAX_SEARCHED as i64;
-    let mut found = reader.all(&sql, (organization, cursor, webhook, event, state, limit), read)?;
-    found.retain(|delivery| {
-        let Delivery { id, webhook, event, email_id, recipient, subject, state, .. } = delivery;
-        let about = [email_id, recipient, subject].into_iter().flatten().map(String::as_str);
-        terms.are_in([id, webhook, event, state.as_str()].into_iter().chain(about))
-    });
-    found.truncate(wanted);
+    let terms = search.as_deref().map(Terms::new);
+    let rows = if terms.is_some() { MAX_SEARCHED } else { wanted } as i64;
+    let mut found = reader.all(&sql, (organization, cursor, webhook, event, state, rows), read)?;
+    if let Some(terms) = terms {
+        found.retain(|delivery| {
+            let Delivery { id, webhook, event, email_id, recipient, subject, state, .. } = delivery;
+            let about = [email_id, recipient, subject].into_iter().flatten().map(String::as_str);
+            terms.are_in([id, webhook, event, state.as_str()].into_iter().chain(about))
+        });
+        found.truncate(wanted);
+    }
     Ok(found)
 }
 
@@ -270,7 +266,7 @@ pub(crate) fn body_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError>
     let sql = "SELECT octet_length(head) + COALESCE(octet_length(bytes), 0) + octet_length(tail)
                FROM delivery d LEFT JOIN body b ON b.id = d.shared WHERE d.id = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
-    Ok(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0))
+    Ok(size.unwrap_or(0) as usize)
 }
 
 /// Reads the columns that [`read`] does. `data` is what the event of an email is about; of a large

@@ -252,7 +252,7 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
                          WHERE email = ?1)
                FROM email_content WHERE email = ?1";
     let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
-    Ok(usize::try_from(size.unwrap_or(0)).unwrap_or(0))
+    Ok(size.unwrap_or(0) as usize)
 }
 
 /// Loads the content of an email, with or without the bytes of its attachments.

@@ -11,7 +11,7 @@ use crate::model::error::ApiError;
 use crate::model::terms::{MAX_SEARCHED, Terms};
 use crate::model::time::Millis;
 use crate::store::emails::{EmailFields, StoredEmail};
-use crate::store::{Reader, Tx, bodies, organizations};
+use crate::store::{Reader, Tx, organizations};
 
 /// Stores the message of an email for one recipient. `domain` is the recipient's domain if
 /// the organization has verified it.
@@ -29,21 +29,7 @@ pub(crate) fn insert_outgoing(
         (organization, id, recipient, &email.id, domain, tx.now),
     )?;
     tx.message_stored(organization, recipient);
-    tx.publish(Some(organization), || {
-        let message = MessageSummary {
-            id: id.to_owned(),
-            direction: Direction::Outgoing,
-            email_id: Some(email.id.clone()),
-            from: email.fields.from.clone(),
-            recipient: recipient.to_owned(),
-            subject: email.fields.subject.clone(),
-            preview: email.fields.preview.clone(),
-            attachments: email.fields.attachments,
-            created_at: tx.now.into(),
-        };
-        Notification::Message(message.shortened())
-    });
-    Ok(())
+    publish(tx, organization, id)
 }
 
 /// A received message to insert.
@@ -90,20 +76,18 @@ pub(crate) fn insert_incoming(
         ),
     )?;
     tx.message_stored(organization, new.recipient);
-    tx.publish(Some(organization), || {
-        let message = MessageSummary {
-            id: new.id.to_owned(),
-            direction: Direction::Incoming,
-            email_id: None,
-            from: new.sender.to_owned(),
-            recipient: new.recipient.to_owned(),
-            subject: new.subject.to_owned(),
-            preview: new.preview.to_owned(),
-            attachments: new.attachments,
-            created_at: tx.now.into(),
-        };
-        Notification::Message(message.shortened())
-    });
+    publish(tx, organization, new.id)
+}
+
+/// Tells the clients that watch.
+fn publish(tx: &Tx<'_>, organization: i64, id: &str) -> Result<(), ApiError> {
+    if !tx.is_watched() {
+        return Ok(());
+    }
+    let sql = format!("SELECT {COLUMNS} {FROM} WHERE m.id = ?1");
+    if let Some(message) = tx.find(&sql, [id], |row| Ok(summary(row)))?.transpose()? {
+        tx.publish(Some(organization), || Notification::Message(message.shortened()));
+    }
     Ok(())
 }
 
@@ -182,16 +166,16 @@ pub(crate) fn email_and_recipient(
 
 /// The size of the source of a received message, in bytes, without reading it.
 pub(crate) fn source_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
-    let sql = "SELECT source FROM message WHERE id = ?1";
-    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?.flatten();
-    body.map_or(Ok(0), |body| bodies::size(reader, body))
+    let sql = "SELECT octet_length(bytes) FROM message m JOIN body b ON b.id = m.source
+               WHERE m.id = ?1";
+    let size: Option<i64> = reader.find(sql, [id], |row| row.get(0))?;
+    Ok(size.unwrap_or(0) as usize)
 }
 
 /// The source of a received message.
 pub(crate) fn source(reader: Reader<'_>, id: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let sql = "SELECT source FROM message WHERE id = ?1";
-    let body: Option<i64> = reader.find(sql, [id], |row| row.get(0))?.flatten();
-    body.map_or(Ok(None), |body| bodies::find(reader, body))
+    let sql = "SELECT bytes FROM message m JOIN body b ON b.id = m.source WHERE m.id = ?1";
+    Ok(reader.find(sql, [id], |row| row.get(0))?)
 }
 
 /// The ID of the newest message of an organization.

@@ -162,10 +162,7 @@ pub(crate) async fn simulate(call: ControlCall<EmailEvent>) -> Result<EmailSumma
         return Err(ApiError::field("detail.type", "must be hard or soft"));
     }
     let size = event.detail.as_ref().map_or(0, |detail| detail.to_string().len());
-    if size > MAX_DETAIL {
-        let message = format!("has {size} bytes as JSON, at most {MAX_DETAIL} are allowed");
-        return Err(ApiError::field("detail", message));
-    }
+    ApiError::at_most("detail", size, MAX_DETAIL, "bytes as JSON")?;
     let email = call.data.write(move |tx, app, organization| {
         let mut email = find(tx.reader(), organization, &id)?;
         let is_affected = |state: &status::RecipientState| match &event.recipient {

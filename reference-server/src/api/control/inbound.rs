@@ -38,11 +38,7 @@ pub(crate) async fn receive(
         let (new, now) = (call.body, app.clock.now());
         heavy::run(move || new.compose(now)).await?
     };
-    if recipients.len() > MAX_RECIPIENTS {
-        let message =
-            format!("has {} recipients, at most {MAX_RECIPIENTS} are allowed", recipients.len());
-        return Err(ApiError::field("to", message));
-    }
+    ApiError::at_most("to", recipients.len(), MAX_RECIPIENTS, "recipients")?;
     let domain = recipients.first().map(|first| first.domain().as_str().to_owned());
     let (store, resolver, now) = (&app.store, &app.resolver, app.clock.now());
     let source = Arc::new(source);

@@ -7,7 +7,7 @@ use svc_sdk::Service;
 
 use super::dns::update_zone;
 use super::seed::file::{Seeding, each};
-use super::seed::{check_name, insert_keys};
+use super::seed::{add_key, check_name};
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::app::Shared;
@@ -51,7 +51,8 @@ pub(crate) async fn create_with_keys(
         let email_key = keys::new_secret(Service::Email, KeyMode::Test)?;
         let extraction_key = keys::new_secret(Service::Extraction, KeyMode::Test)?;
         let number = organization.number;
-        insert_keys(tx, number, &email_key, &extraction_key)?;
+        add_key(tx, number, Service::Email, &email_key)?;
+        add_key(tx, number, Service::Extraction, &extraction_key)?;
         let organizations::Organization { id, name, balance_cents, .. } = organization;
         let domain = match domain {
             Some(domain) => domain,

@@ -29,32 +29,36 @@ const DOMAIN: &str = "sandbox.test";
 /// Creates the seed data.
 pub(crate) fn create(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
     let organization = organizations::insert(tx, Some(SANDBOX), 0)?.number;
-    create_keys_and_domain(tx, app, organization)
-}
-
-fn create_keys_and_domain(
-    tx: &mut Tx<'_>,
-    app: &Arc<App>,
-    organization: i64,
-) -> Result<(), ApiError> {
-    keys::delete_all(tx, organization)?;
-    let settings = &app.settings;
-    let (email_key, extraction_key) = (&settings.email_key, &settings.extraction_key);
-    insert_keys(tx, organization, email_key.expose(), extraction_key.expose())?;
+    add_missing_keys(tx, app, organization)?;
     seed_domain(tx, organization)
 }
 
 /// Adds the seeded keys of this start to the seeded organization, if there is one without them.
 pub(crate) fn add_keys(tx: &mut Tx<'_>, app: &Arc<App>) -> Result<(), ApiError> {
-    let Ok(organization) = organizations::find_named(tx.reader(), SANDBOX) else { return Ok(()) };
+    match organizations::find_named(tx.reader(), SANDBOX) {
+        Ok(organization) => add_missing_keys(tx, app, organization),
+        Err(_) => Ok(()),
+    }
+}
+
+fn add_missing_keys(tx: &mut Tx<'_>, app: &Arc<App>, organization: i64) -> Result<(), ApiError> {
     let (email, extraction) = (&app.settings.email_key, &app.settings.extraction_key);
     for (service, key) in [(Service::Email, email), (Service::Extraction, extraction)] {
-        let (secret, scopes) = (key.expose(), all_scopes(service));
-        if keys::find(tx.reader(), secret)?.is_none() {
-            keys::create(tx, secret, organization, service, scopes, KeyMode::Test)?;
+        if keys::find(tx.reader(), key.expose())?.is_none() {
+            add_key(tx, organization, service, key.expose())?;
         }
     }
     Ok(())
+}
+
+/// Adds a key with all scopes.
+pub(crate) fn add_key(
+    tx: &mut Tx<'_>,
+    organization: i64,
+    service: Service,
+    secret: &str,
+) -> Result<(), ApiError> {
+    keys::create(tx, secret, organization, service, all_scopes(service), KeyMode::Test).map(drop)
 }
 
 /// Deletes all data of one organization except its keys, so that a test can continue
@@ -72,7 +76,9 @@ pub(crate) fn reset_organization(
     tx.publish(Some(organization), || DELETED);
     let name = organizations::get(tx.reader(), organization)?.name;
     if name == SANDBOX && app.settings.seed {
-        create_keys_and_domain(tx, app, organization)?;
+        keys::delete_all(tx, organization)?;
+        add_missing_keys(tx, app, organization)?;
+        seed_domain(tx, organization)?;
     }
     apply_file(tx, app, Some(&name))?;
     update_zone(tx, &app.zone)
@@ -130,19 +136,6 @@ fn verify_domain(tx: &Tx<'_>, domain: &mut Domain) -> Result<(), ApiError> {
     };
     domains::set_flags(tx, domain, flags)?;
     publish_records(tx, domain, &RecordKind::ALL)
-}
-
-/// Inserts a key of each service, with all scopes.
-pub(crate) fn insert_keys(
-    tx: &mut Tx<'_>,
-    organization: i64,
-    email_key: &str,
-    extraction_key: &str,
-) -> Result<(), ApiError> {
-    for (service, key) in [(Service::Email, email_key), (Service::Extraction, extraction_key)] {
-        keys::create(tx, key, organization, service, all_scopes(service), KeyMode::Test)?;
-    }
-    Ok(())
 }
 
 /// Returns an error if this cannot be the name of an organization.

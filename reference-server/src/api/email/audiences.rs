@@ -49,11 +49,9 @@ pub(super) fn required_name(name: Option<String>) -> Result<String, ApiError> {
     match name {
         None => Err(ApiError::field("name", "is required")),
         Some(name) if name.trim().is_empty() => Err(ApiError::field("name", "must not be empty")),
-        Some(name) if name.len() > MAX_NAME => {
-            let size = name.len();
-            let message = format!("has {size} bytes, at most {MAX_NAME} are allowed");
-            Err(ApiError::field("name", message))
+        Some(name) => {
+            ApiError::at_most("name", name.len(), MAX_NAME, "bytes")?;
+            Ok(name)
         }
-        Some(name) => Ok(name),
     }
 }

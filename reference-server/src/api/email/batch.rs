@@ -114,14 +114,11 @@ fn parse(
             return Err(ApiError::field("", "must be a list of emails or {\"emails\": […]}"));
         }
     };
-    match emails.len() {
-        0 => Err(ApiError::field("emails", "must contain at least one email")),
-        count if count > MAX_EMAILS => {
-            let message = format!("contains {count} emails, at most {MAX_EMAILS} are allowed");
-            Err(ApiError::field("emails", message))
-        }
-        _ => emails.into_iter().map(|email| parse_email(bytes, email, compatibility)).collect(),
+    if emails.is_empty() {
+        return Err(ApiError::field("emails", "must contain at least one email"));
     }
+    ApiError::at_most("emails", emails.len(), MAX_EMAILS, "emails")?;
+    emails.into_iter().map(|email| parse_email(bytes, email, compatibility)).collect()
 }
 
 /// Parses one email. An invalid field fails only this email (inner error). Invalid JSON,

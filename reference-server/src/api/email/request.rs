@@ -137,16 +137,10 @@ impl NewEmail {
         }
         let mut recipients = Recipients::default();
         let to = recipients.add(&mut problems, "to", self.to);
-        match to.len() {
-            0 => problems.add("to", "is required: at least one recipient"),
-            count if count > MAX_RECIPIENTS => {
-                problems.add(
-                    "to",
-                    format!("has {count} recipients, at most {MAX_RECIPIENTS} are allowed"),
-                );
-            }
-            _ => {}
+        if to.is_empty() {
+            problems.add("to", "is required: at least one recipient");
         }
+        problems.at_most("to", to.len(), MAX_RECIPIENTS, "recipients");
         let cc = recipients.add(&mut problems, "cc", self.cc);
         let bcc = recipients.add(&mut problems, "bcc", self.bcc);
         let reply_to = self.reply_to.unwrap_or_default().0;
@@ -162,13 +156,7 @@ impl NewEmail {
         if let Err(error) = reject_line_breaks(&subject) {
             problems.add("subject", error.to_string());
         }
-        let length = subject.chars().count();
-        if length > MAX_SUBJECT {
-            problems.add(
-                "subject",
-                format!("has {length} characters, at most {MAX_SUBJECT} are allowed"),
-            );
-        }
+        problems.at_most("subject", subject.chars().count(), MAX_SUBJECT, "characters");
         let headers = self.headers.unwrap_or_default();
         check_headers(&mut problems, &headers, !reply_to.is_empty());
         let attachments = check_attachments(&mut problems, self.attachments.unwrap_or_default());
@@ -253,15 +241,9 @@ fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
 }
 
 fn check_tags(problems: &mut Problems, tags: &Map<String, Value>) {
-    if tags.len() > MAX_TAGS {
-        problems.add("tags", format!("has {} tags, at most {MAX_TAGS} are allowed", tags.len()));
-        return;
-    }
+    problems.at_most("tags", tags.len(), MAX_TAGS, "tags");
     let size = serde_json::to_vec(tags).map_or(0, |json| json.len());
-    if size > MAX_TAGS_SIZE {
-        problems
-            .add("tags", format!("has {size} bytes as JSON, at most {MAX_TAGS_SIZE} are allowed"));
-    }
+    problems.at_most("tags", size, MAX_TAGS_SIZE, "bytes as JSON");
 }
 
 /// `to` for a single item, `to[3]` for one of several.
@@ -287,11 +269,8 @@ fn check_headers(problems: &mut Problems, headers: &Map<String, Value>, reply_to
 
 fn check_attachments(problems: &mut Problems, new: Vec<NewAttachment>) -> Vec<Attachment> {
     let count = new.len();
+    problems.at_most("attachments", count, MAX_ATTACHMENTS, "items");
     if count > MAX_ATTACHMENTS {
-        problems.add(
-            "attachments",
-            format!("has {count} items, at most {MAX_ATTACHMENTS} are allowed"),
-        );
         return Vec::new();
     }
     let mut attachments = Vec::with_capacity(count);

@@ -169,13 +169,6 @@ impl From<NoContent> for Response<Body> {
     }
 }
 
-/// A body that is not JSON; its route names the content type.
-impl Reply for Response<Body> {
-    fn describe(_: &Compatibility, _: &mut SchemaGenerator) -> (StatusCode, Option<Schema>) {
-        (StatusCode::OK, Some(schemars::json_schema!({"type": "string"})))
-    }
-}
-
 #[derive(Serialize)]
 struct Data<T> {
     data: T,
