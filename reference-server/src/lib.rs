@@ -84,6 +84,9 @@ mod store;
 
 pub use control::organizations::Organization;
 #[cfg(feature = "server")]
+#[doc(hidden)]
+pub use settings::Limits;
+#[cfg(feature = "server")]
 pub use {
     control::seed_file::InvalidSeed,
     mail::relay::InvalidRelay,

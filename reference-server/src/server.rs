@@ -172,9 +172,8 @@ impl Server {
 
     /// Stops the server gracefully.
     ///
-    /// Waits at most one second (see [`Builder::stop_timeout`]) for requests and deliveries
-    /// in progress, and then aborts them. A delivery that was aborted does not count as an attempt.
-    /// Pending work stays in the database; a server that starts again on the same
+    /// Waits at most one second, in real time, for requests and deliveries in progress, and then
+    /// aborts them. A delivery that was aborted does not count as an attempt. Pending work stays in the database; a server that starts again on the same
     /// data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stop.request();

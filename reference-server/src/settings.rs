@@ -56,21 +56,21 @@ pub(crate) struct Settings {
 
 /// Limits for clients. Times are real time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// For the request line and the headers, including the idle time before.
-    pub(crate) header_timeout: Duration,
+    pub header_timeout: Duration,
     /// For a pause within a body.
-    pub(crate) body_idle_timeout: Duration,
+    pub body_idle_timeout: Duration,
     /// For a whole body.
     pub(crate) body_timeout: Duration,
     pub(crate) max_body_bytes: usize,
     /// For a client that does not read a response.
-    pub(crate) write_timeout: Duration,
+    pub write_timeout: Duration,
     /// How long a stop waits for what is in progress.
-    pub(crate) stop_timeout: Duration,
+    pub stop_timeout: Duration,
     pub(crate) max_connections: usize,
     /// Maximum size of the database; `None` for no limit.
-    pub(crate) max_database_bytes: Option<u64>,
+    pub max_database_bytes: Option<u64>,
     /// How many emails, and how many received messages, are kept; `None` for all.
     pub(crate) keep: Option<u32>,
 }

@@ -104,24 +104,19 @@ pub(crate) async fn parse(
         };
         json.pop();
         let has_content = message.is_some();
-        let (from, subject, preview, attachments, text) =
-            message.map_or_else(Default::default, |content| {
-                let preview = preview(content.html.as_deref(), content.text.as_deref());
-                let words = words(content.html.as_deref(), content.text.as_deref(), MAX_WORDS);
-                let text = format!("{} {words}", content.to.join(" "));
-                (content.from, content.subject, preview, content.attachments.len(), text)
-            });
-        let (content, source) = (Part::new(json), NewBody::new(source));
+        let Incoming { from, to, subject, text, html, attachments, .. } =
+            message.unwrap_or_default();
+        let (html, text) = (html.as_deref(), text.as_deref());
         Ok(AuthenticatedMessage {
             from,
             subject,
-            preview,
-            text,
-            attachments,
-            content,
+            preview: preview(html, text),
+            text: format!("{} {}", to.join(" "), words(html, text, MAX_WORDS)),
+            attachments: attachments.len(),
+            content: Part::new(json),
             has_content,
             results,
-            source,
+            source: NewBody::new(source),
         })
     };
     heavy::run(read).await

@@ -44,6 +44,10 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
         let chunk_size = if message.is_individual() { 1 } else { positions.len().max(1) };
         let message = Arc::new(message);
         for positions in positions.chunks(chunk_size) {
+            // The next server hands over the rest.
+            if app.stop.is_requested() {
+                return Ok(());
+            }
             let outcomes = match hand_to(app, relay, &message, positions).await {
                 Ok(outcomes) => outcomes,
                 // An error of this server, which does not hold back the messages after this one.

@@ -26,10 +26,10 @@ pub(crate) struct SigningKey {
 
 impl SigningKey {
     /// Parses the stored form, an unencrypted PKCS#8 document.
-    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, InvalidKey> {
-        let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| InvalidKey)?;
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, DkimError> {
+        let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| INVALID_KEY)?;
         if pair.public().modulus_len() != MODULUS_LEN {
-            return Err(InvalidKey);
+            return Err(INVALID_KEY);
         }
         Ok(Self { pair, embedded: der == SANDBOX_KEY })
     }
@@ -59,7 +59,7 @@ impl SigningKey {
         domain: &str,
         selector: &str,
         message: &[u8],
-    ) -> Result<String, SigningFailed> {
+    ) -> Result<String, DkimError> {
         let (head, body) = canonical::split(message);
         let fields = canonical::fields(head);
         let mut names: Vec<&str> = Vec::new();
@@ -86,7 +86,7 @@ impl SigningKey {
         let mut signature = vec![0; MODULUS_LEN];
         self.pair
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), &data, &mut signature)
-            .map_err(|_| SigningFailed)?;
+            .map_err(|_| DkimError("the message could not be signed"))?;
         fold_into(&mut field, &BASE64.encode(signature));
         field.push_str("\r\n");
         Ok(field)
@@ -104,15 +104,13 @@ impl fmt::Debug for SigningKey {
 /// outside this machine.
 pub(crate) const SANDBOX_KEY: &[u8] = include_bytes!("dkim/sandbox-key.pkcs8");
 
-/// The stored key is not a PKCS#8 document of an RSA-2048 key.
+/// A key could not be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored DKIM key is not an RSA-2048 key in PKCS#8 form")]
-pub(crate) struct InvalidKey;
+#[error("{0}")]
+pub(crate) struct DkimError(&'static str);
 
-/// Signing failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the message could not be signed")]
-pub(crate) struct SigningFailed;
+const INVALID_KEY: DkimError =
+    DkimError("the stored DKIM key is not an RSA-2048 key in PKCS#8 form");
 
 /// The signed fields, if present: those that RFC 6376 §5.4.1 recommends.
 const SIGNED: [&str; 19] = [
@@ -210,7 +208,7 @@ mod tests {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         assert!(key.is_sandbox_key());
         assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
-        assert_eq!(SigningKey::from_pkcs8(b"no key").expect_err("refused"), InvalidKey);
+        assert_eq!(SigningKey::from_pkcs8(b"no key").expect_err("refused"), INVALID_KEY);
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ use mail_builder::mime::MimePart;
 use ring::digest;
 
 use self::content_type::detect;
-use crate::mail::dkim::{SigningFailed, SigningKey};
+use crate::mail::dkim::{DkimError, SigningKey};
 use crate::model::address::Mailbox;
 
 pub(crate) use content_type::check_content_type;
@@ -80,7 +80,7 @@ impl Outgoing<'_> {
         key: &SigningKey,
         domain: &str,
         selector: &str,
-    ) -> Result<Vec<u8>, SigningFailed> {
+    ) -> Result<Vec<u8>, DkimError> {
         let source = self.source();
         let mut signed = key.sign(domain, selector, &source)?.into_bytes();
         signed.extend_from_slice(&source);

@@ -116,14 +116,14 @@ impl Relay {
     async fn connect(&self) -> Result<AsyncSmtpConnection, String> {
         let RelayTarget { host, port, tls, credentials, .. } = &self.target;
         let hello = ClientId::Domain("sandbox.localhost".to_owned());
-        let parameters = || TlsParameters::new(host.clone()).map_err(text);
+        let parameters = || TlsParameters::new(host.clone()).map_err(|error| error.to_string());
         let from_start = (*tls == Tls::FromStart).then(parameters).transpose()?;
         let (address, limit) = ((host.as_str(), *port), Some(CONNECT_TIMEOUT));
         let connecting =
             AsyncSmtpConnection::connect_tokio1(address, limit, &hello, from_start, None);
-        let mut connection = connecting.await.map_err(text)?;
+        let mut connection = connecting.await.map_err(|error| error.to_string())?;
         if connection.can_starttls() {
-            connection.starttls(parameters()?, &hello).await.map_err(text)?;
+            connection.starttls(parameters()?, &hello).await.map_err(|error| error.to_string())?;
         } else if *tls == Tls::Upgrade {
             return Err("the server does not offer STARTTLS, which the URL demands".to_owned());
         }
@@ -137,7 +137,7 @@ impl Relay {
             let login = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials);
             login.await.map_err(|error| match error.status() {
                 Some(_) => format!("the server rejected the credentials: {}", reason(&error)),
-                None => text(error),
+                None => error.to_string(),
             })?;
         }
         Ok(connection)
@@ -214,13 +214,9 @@ async fn reply(
         Ok(Ok(_)) => Ok(Handoff::Accepted),
         Ok(Err(error)) if error.is_permanent() => Ok(Handoff::Refused(reason(&error))),
         Ok(Err(error)) if error.is_transient() => Ok(Handoff::Deferred(reason(&error))),
-        Ok(Err(error)) => Err(text(error)),
+        Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("timed out".to_owned()),
     }
-}
-
-fn text(error: SmtpError) -> String {
-    error.to_string()
 }
 
 /// The code and the text of a 4xx or 5xx reply.

@@ -45,19 +45,11 @@ impl Certificate {
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or(InvalidCertificate::NoCertificate)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| InvalidCertificate::NoKey)?;
-        Self::new(chain, key).map_err(InvalidCertificate::Unusable)
-    }
-
-    fn new(
-        chain: Vec<CertificateDer<'static>>,
-        key: PrivateKeyDer<'static>,
-    ) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        Ok(Self(Arc::new(config)))
+            .with_safe_default_protocol_versions()
+            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
+        Ok(Self(Arc::new(config.map_err(InvalidCertificate::Unusable)?)))
     }
 
     /// Performs the TLS handshake on an open connection.

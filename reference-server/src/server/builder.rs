@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use svc_sdk::Secret;
 use url::Url;
@@ -16,7 +15,7 @@ use crate::mail::relay::{InvalidRelay, RelayTarget};
 use crate::model::compatibility::InvalidSetting;
 use crate::model::network::Network;
 use crate::net::certificate::{Certificate, InvalidCertificate};
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 use crate::store::Location;
 use crate::store::request_log::OnRequest;
 
@@ -235,37 +234,10 @@ impl Builder {
         self
     }
 
-    /// Sets how long a stop waits for requests and deliveries in progress before it aborts
-    /// them. Default: one second, in real time.
-    ///
-    /// A delivery that was aborted does not count as an attempt, because its outcome is not
-    /// known. The next start on the same data directory makes it again.
-    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.stop_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a client may pause within a request body before it gets
-    /// status 408. Default: ten seconds, in real time.
-    pub fn body_idle_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.body_idle_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a client may take to send the request line and the headers,
-    /// including the time that the connection is idle before. Default: thirty
-    /// seconds, in real time.
-    pub fn header_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.header_timeout = timeout;
-        self
-    }
-
-    /// Limits the size of the database, in bytes. Default: no limit.
-    ///
-    /// When the database is full, requests that store something get status 507, as
-    /// on a full disk, until data is deleted.
-    pub fn max_database_size(mut self, bytes: u64) -> Self {
-        self.settings.limits.max_database_bytes = Some(bytes);
+    /// Changes limits that the tests of this crate cannot wait for.
+    #[doc(hidden)]
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.settings.limits);
         self
     }
 
@@ -280,13 +252,6 @@ impl Builder {
     pub fn keep(mut self, newest: u32) -> Self {
         assert!(newest > 0, "at least one email is kept");
         self.settings.limits.keep = Some(newest);
-        self
-    }
-
-    /// Sets how long a client may leave a response unread, over HTTP and SMTP, before its
-    /// connection is closed. Default: sixty seconds, in real time.
-    pub fn write_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.limits.write_timeout = timeout;
         self
     }
 

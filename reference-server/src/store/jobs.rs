@@ -128,7 +128,7 @@ pub(crate) fn handed_over(reader: Reader<'_>, email: &str) -> Result<Vec<usize>,
 }
 
 /// Records that the message for the recipients at these positions is about to be at the relay;
-/// none if the outcomes are recorded.
+/// none if the outcomes are recorded. Fails if the email was deleted.
 pub(crate) fn set_handed_over(
     tx: &Tx<'_>,
     email: &str,
@@ -136,6 +136,8 @@ pub(crate) fn set_handed_over(
 ) -> Result<(), ApiError> {
     let text = (!positions.is_empty()).then(|| serde_json::to_string(positions)).transpose();
     let sql = "UPDATE job SET handed_over = ?2 WHERE queue = 'relay' AND subject = ?1";
-    tx.execute(sql, (email, text.map_err(ApiError::internal)?))?;
-    Ok(())
+    match tx.execute(sql, (email, text.map_err(ApiError::internal)?))? {
+        0 => Err(ApiError::not_found("email")),
+        _ => Ok(()),
+    }
 }

@@ -8,7 +8,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-
 use super::lock::lock;
 use super::open;
 use super::tx::{Reader, execute};

@@ -11,7 +11,7 @@ async fn a_full_database_returns_507_and_recovers() {
     let directory = tempfile::tempdir().unwrap();
     for on_disk in [true, false] {
         let sandbox = Sandbox::with(|builder| {
-            let builder = builder.max_database_size(LIMIT);
+            let builder = builder.limits(|limits| limits.max_database_bytes = Some(LIMIT));
             if on_disk { builder.data_dir(directory.path()) } else { builder }
         })
         .await;
@@ -50,7 +50,9 @@ async fn a_full_database_returns_507_and_recovers() {
 #[tokio::test]
 async fn an_advance_fails_while_an_outcome_has_no_room() {
     let endpoint = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let sandbox = Sandbox::with(|builder| builder.max_database_size(LIMIT)).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.limits(|limits| limits.max_database_bytes = Some(LIMIT)))
+            .await;
     let url = format!("http://{}/", endpoint.local_addr().unwrap());
     let webhook = format!(r#"{{"url":"{url}","events":["email.delivered"]}}"#);
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &webhook).await.status, 201);

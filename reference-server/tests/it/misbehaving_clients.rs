@@ -21,7 +21,8 @@ async fn read_until_closed(stream: &mut TcpStream) -> String {
 #[tokio::test]
 async fn slow_headers_end_the_connection() {
     let short = Duration::from_millis(500);
-    let sandbox = Sandbox::with(|builder| builder.header_timeout(short)).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.limits(|limits| limits.header_timeout = short)).await;
     let mut slow = TcpStream::connect(sandbox.addr()).await.expect("connect");
     slow.write_all(b"GET /api/v1/audiences HTTP/1.1\r\nhost: localhost\r\n").await.expect("write");
     let mut silent = TcpStream::connect(sandbox.addr()).await.expect("connect");

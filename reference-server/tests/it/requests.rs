@@ -165,8 +165,10 @@ async fn every_response_has_a_unique_request_id() {
 
 #[tokio::test]
 async fn a_stalled_body_gets_408() {
-    let sandbox =
-        Sandbox::with(|builder| builder.body_idle_timeout(Duration::from_millis(50))).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder.limits(|limits| limits.body_idle_timeout = Duration::from_millis(50))
+    })
+    .await;
     let headers = format!("authorization: Bearer {KEY}\r\ncontent-length: 100\r\n");
     let response = sandbox.literal("POST /api/v1/audiences", &headers, r#"{"name":"#).await;
     assert_eq!(

@@ -21,7 +21,9 @@ async fn completes_work_in_flight_and_keeps_pending_work() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     let receiver = Receiver::start(&[]).await;
-    let patient = |builder: Builder| builder.data_dir(&path).stop_timeout(Duration::from_secs(100));
+    let patient = |builder: Builder| {
+        builder.data_dir(&path).limits(|limits| limits.stop_timeout = Duration::from_secs(100))
+    };
     let sandbox = Sandbox::with(patient).await;
     let body = format!(r#"{{"url":"{}","events":["email.delivered"]}}"#, receiver.url());
     assert_eq!(sandbox.call("POST /api/v1/webhooks", &body).await.status, 201);

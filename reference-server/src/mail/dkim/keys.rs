@@ -5,7 +5,7 @@ use rsa::pkcs8::EncodePrivateKey as _;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
-use super::SANDBOX_KEY;
+use super::{DkimError, SANDBOX_KEY};
 
 /// A key in its stored form, a PKCS#8 document.
 pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
@@ -14,17 +14,17 @@ pub(crate) type StoredKey = Zeroizing<Vec<u8>>;
 ///
 /// Generating one takes 200 to 450 ms of CPU time, so it happens on a blocking thread, two at
 /// the same time: large messages are worked on by the same threads.
-pub(crate) async fn new_key() -> Result<StoredKey, KeyGenerationFailed> {
+pub(crate) async fn new_key() -> Result<StoredKey, DkimError> {
     static FREE: Semaphore = Semaphore::const_new(2);
     let _permit = FREE.acquire().await;
-    tokio::task::spawn_blocking(generate_key).await.map_err(|_| KeyGenerationFailed)?
+    tokio::task::spawn_blocking(generate_key).await.map_err(|_| FAILED)?
 }
 
 /// As [`new_key`], on this thread.
-pub(crate) fn generate_key() -> Result<StoredKey, KeyGenerationFailed> {
+pub(crate) fn generate_key() -> Result<StoredKey, DkimError> {
     let key = RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048);
-    let document = key.map_err(|_| KeyGenerationFailed)?.to_pkcs8_der();
-    Ok(Zeroizing::new(document.map_err(|_| KeyGenerationFailed)?.as_bytes().to_vec()))
+    let document = key.map_err(|_| FAILED)?.to_pkcs8_der();
+    Ok(Zeroizing::new(document.map_err(|_| FAILED)?.as_bytes().to_vec()))
 }
 
 /// A ready key for a domain with a reserved name, which no public zone has: making one takes
@@ -34,6 +34,4 @@ pub(crate) fn ready_key(is_reserved: bool, exposed: bool) -> Option<StoredKey> {
 }
 
 /// No thread could be started, or the system provided no random numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot generate a DKIM key")]
-pub(crate) struct KeyGenerationFailed;
+const FAILED: DkimError = DkimError("cannot generate a DKIM key");

@@ -14,7 +14,10 @@ use crate::receiver::{Receiver, within};
 pub(super) async fn sandbox() -> (Sandbox, SocketAddr) {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let limit = Duration::from_millis(300);
-    let sandbox = Sandbox::with(|builder| builder.smtp(any_port).write_timeout(limit)).await;
+    let sandbox = Sandbox::with(|builder| {
+        builder.smtp(any_port).limits(|limits| limits.write_timeout = limit)
+    })
+    .await;
     let address = sandbox.server.addresses().smtp.expect("a listener");
     (sandbox, address)
 }

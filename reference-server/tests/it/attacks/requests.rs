@@ -153,7 +153,8 @@ async fn hundreds_of_clients_that_wait_for_a_message() {
 #[tokio::test]
 async fn a_client_that_does_not_read_its_response() {
     let limit = Duration::from_millis(300);
-    let sandbox = Sandbox::with(|builder| builder.write_timeout(limit)).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.limits(|limits| limits.write_timeout = limit)).await;
     let text = "x".repeat(8 << 20);
     let body =
         format!(r#"{{"from":"a@sandbox.test","to":"b@x.test","subject":"s","text":"{text}"}}"#);

@@ -234,7 +234,9 @@ async fn gated_endpoint(requests: Arc<AtomicUsize>, gate: Arc<Semaphore>) -> Str
 
 #[tokio::test]
 async fn a_disk_that_is_full_when_the_outcome_is_stored() {
-    let sandbox = Sandbox::with(|builder| builder.max_database_size(1 << 20)).await;
+    let sandbox =
+        Sandbox::with(|builder| builder.limits(|limits| limits.max_database_bytes = Some(1 << 20)))
+            .await;
     let (requests, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let url = gated_endpoint(Arc::clone(&requests), Arc::clone(&gate)).await;
     let body = format!(r#"{{"url":"{url}","events":["email.sent"]}}"#);
