@@ -16,9 +16,8 @@ use crate::model::error::ApiError;
 /// Gets an error if there is no connection.
 pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
 
-/// More than a machine for tests usually has processors, so that reads that wait for the disk
-/// leave room for others.
-const THREADS: usize = 4;
+/// One read that takes long leaves room for others. Each thread takes about 150 KiB when idle.
+const THREADS: usize = 2;
 
 pub(super) struct Readers {
     /// `None` once closed.

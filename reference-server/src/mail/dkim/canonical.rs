@@ -102,67 +102,45 @@ pub(super) enum Form {
 /// at the end (§3.4.3). The relaxed form also reduces runs of white space to one space
 /// and ignores white space at line ends (§3.4.4).
 pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest::Digest {
-    let mut hash = LimitedHash {
-        context: digest::Context::new(&digest::SHA256),
-        remaining: length
-            .map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
-    };
-    let mut line = Vec::new();
-    let mut empty_lines = 0;
-    let mut has_content = false;
-    let mut rest = body;
+    let mut out = Vec::with_capacity(body.len() + 2);
+    let (mut rest, mut end) = (body, 0);
     while !rest.is_empty() {
-        let (raw, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
+        let (line, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
             Some(end) => (&rest[..end], &rest[end + 2..]),
-            None => (rest, &rest[rest.len()..]),
+            None => (rest, &b""[..]),
         };
         rest = after;
-        line.clear();
+        let start = out.len();
         match form {
-            Form::Simple => line.extend_from_slice(raw),
-            Form::Relaxed => relax_line(raw, &mut line),
+            Form::Simple => out.extend_from_slice(line),
+            Form::Relaxed => relax_line(line, &mut out),
         }
-        if line.is_empty() {
-            empty_lines += 1;
-            continue;
+        let is_empty = out.len() == start;
+        out.extend_from_slice(b"\r\n");
+        if !is_empty {
+            end = out.len();
         }
-        for _ in 0..empty_lines {
-            hash.update(b"\r\n");
-        }
-        empty_lines = 0;
-        has_content = true;
-        line.extend_from_slice(b"\r\n");
-        hash.update(&line);
     }
-    if !has_content && form == Form::Simple {
-        hash.update(b"\r\n");
+    out.truncate(end);
+    if out.is_empty() && form == Form::Simple {
+        out.extend_from_slice(b"\r\n");
     }
-    hash.context.finish()
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    out.truncate(length.unwrap_or(usize::MAX));
+    digest::digest(&digest::SHA256, &out)
 }
 
-fn relax_line(raw: &[u8], line: &mut Vec<u8>) {
-    for &byte in raw {
+fn relax_line(line: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    for &byte in line {
         if byte != b' ' && byte != b'\t' {
-            line.push(byte);
-        } else if line.last() != Some(&b' ') {
-            line.push(b' ');
+            out.push(byte);
+        } else if out[start..].last() != Some(&b' ') {
+            out.push(b' ');
         }
     }
-    if line.last() == Some(&b' ') {
-        line.pop();
-    }
-}
-
-struct LimitedHash {
-    context: digest::Context,
-    remaining: usize,
-}
-
-impl LimitedHash {
-    fn update(&mut self, bytes: &[u8]) {
-        let count = bytes.len().min(self.remaining);
-        self.remaining -= count;
-        self.context.update(&bytes[..count]);
+    if out[start..].last() == Some(&b' ') {
+        out.pop();
     }
 }
 

@@ -58,14 +58,8 @@ impl Resolver {
     ) -> Result<Vec<IpAddr>, LookupError> {
         let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
         let records = self.lookup(name, kind).await?;
-        Ok(records
-            .into_iter()
-            .filter_map(|data| match data {
-                RData::A(address) if like.is_ipv4() => Some(IpAddr::V4(address.0)),
-                RData::AAAA(address) if like.is_ipv6() => Some(IpAddr::V6(address.0)),
-                _ => None,
-            })
-            .collect())
+        let found = records.iter().filter_map(RData::ip_addr);
+        Ok(found.filter(|address| address.is_ipv4() == like.is_ipv4()).collect())
     }
 
     /// Returns the records of a name; none if the name or the record does not exist.
