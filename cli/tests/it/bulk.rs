@@ -881,3 +881,18 @@ fn mistakes_are_named_with_the_next_step() {
     assert!(message.starts_with("cannot keep a record of the job in "), "{message}");
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("set HOME")), "{error}");
 }
+
+/// A column does not add a recipient or schedule an email.
+#[test]
+fn a_column_named_like_a_field_of_an_email_is_not_passed_over_in_silence() {
+    let home = Home::new();
+    home.file("people.csv", "email,Send at,cc\na@b.test,,\nc@d.test,tomorrow,boss@b.test\n");
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "k")];
+    let send = ["bulk", "send", "people.csv", "--from", "a@b.test", "--subject", "s", "--dry-run"];
+    let run = |text| home.run_with_env(&[&send[..], &["--text", text]].concat(), &env);
+    let unused = run("t");
+    assert_eq!((unused.code, unused.stderr.matches("is not used").count()), (0, 2), "{unused:?}");
+    assert!(unused.stderr.contains("warning: the column `cc` is not used"), "{unused:?}");
+    let used = run("{{ cc|default('') }} {{ row.send_at|default('') }}");
+    assert_eq!((used.code, used.stderr.contains("is not used")), (0, false), "{used:?}");
+}

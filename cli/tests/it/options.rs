@@ -273,6 +273,27 @@ fn a_field_that_is_not_documented_is_sent_with_a_warning() {
 }
 
 /// Only templates and `svc bulk send` fill placeholders.
+#[test]
+fn a_placeholder_without_a_template_is_sent_with_a_warning() {
+    let home = Home::new();
+    let env = [("SVC_EMAIL_URL", "http://127.0.0.1:9"), ("SVC_EMAIL_KEY", "mk_test_x")];
+    let send = [&SEND[..], &["--dry-run", "--html"]].concat();
+    for (html, more, warns) in [
+        ("<p>Hi {{ first_name }}</p>", &[][..], true),
+        ("<p>Hi {{name|upper}}</p>", &["--text", "Hi"], true),
+        ("<p>Hi {{ name }}</p>", &["--template", "t"], false),
+        ("<p>a {{ b</p>", &[], false),
+        ("<style>a{{}}</style>{{#if x}}", &[], false),
+    ] {
+        let run = home.run_with_env(&[&send[..], &[html], more].concat(), &env);
+        assert_eq!((run.code, run.stderr.contains("placeholders")), (0, warns), "{html}: {run:?}");
+    }
+    let row = r#"{"from":"a@b.test","to":"c@d.test","subject":"Hi {{ name }}","text":"t"}"#;
+    let file = home.file("rows.ndjson", row);
+    let run = home.run_with_env(&["emails", "batch", &file, "--dry-run"], &env);
+    assert!(run.code == 0 && run.stderr.contains("placeholders such as"), "{run:?}");
+}
+
 /// The items of a page are not mistaken for another list beside them.
 #[test]
 fn a_page_with_several_lists_is_read_or_refused() {

@@ -2,7 +2,7 @@
 //! order; then each is checked, because a later row may opt out, and what will be sent is written
 //! into the folder of the job.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,10 @@ const PEOPLE: &str = "people.ndjson";
 /// How many emails and problems are kept to be shown.
 pub const SHOWN: usize = 3;
 
+/// Columns that look like fields of an email, which only a placeholder reads.
+const FIELDS: [&str; 7] =
+    ["cc", "bcc", "reply_to", "scheduled_at", "send_at", "attachment", "attachments"];
+
 /// A line of the file [`PEOPLE`].
 #[derive(Serialize, Deserialize)]
 struct PersonLine {
@@ -55,6 +59,8 @@ pub struct People {
     opted_out: HashSet<u64>,
     /// The addresses with a row that may opt out, and the number of that row.
     unclear: HashMap<u64, u64>,
+    /// Those of [`FIELDS`] that have values, and that no placeholder reads.
+    pub unused_columns: BTreeSet<&'static str>,
 }
 
 /// Which rows are sent, beside what the file says.
@@ -89,8 +95,8 @@ impl People {
     /// Starts to read. `renderer` is that of the job.
     pub fn new(folder: &Path, renderer: Renderer) -> Result<Self, Failure> {
         let (folder, file) = (folder.to_owned(), Lines::create(&folder.join(PEOPLE))?);
-        let (opt_outs, opted_out, unclear) = Default::default();
-        Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear })
+        let (opt_outs, opted_out, unclear, unused_columns) = Default::default();
+        Ok(Self { folder, file, renderer, opt_outs, opted_out, unclear, unused_columns })
     }
 
     /// Reads a file. It blocks, until `stop` is set.
@@ -150,7 +156,7 @@ impl People {
 
     /// The values of a row: by the names of their columns, and as placeholders. `First Name` is
     /// `first_name`, unless another column has exactly that name.
-    fn values(&self, record: &mut Record, options: &ColumnOptions) -> Map<String, Value> {
+    fn values(&mut self, record: &mut Record, options: &ColumnOptions) -> Map<String, Value> {
         let exact = record.fields.iter().map(|(name, _)| &**name).collect::<HashSet<_>>();
         let is_missing = |value: &Value| {
             value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
@@ -185,6 +191,8 @@ impl People {
                 }
             }
         }
+        let unused = FIELDS.iter().filter(|name| values.contains_key(**name));
+        self.unused_columns.extend(unused.filter(|name| !self.renderer.uses(name)));
         if let Some(problem) = problem {
             record.problem.get_or_insert(problem);
         }

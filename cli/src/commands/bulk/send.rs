@@ -196,6 +196,11 @@ impl Send {
         if self.audience.is_none() {
             context.out.note(&people.opt_outs.describe());
         }
+        for column in &people.unused_columns {
+            context.out.warning(&format!(
+                "the column `{column}` is not used: only placeholders read columns"
+            ));
+        }
         let selection = self.selection(context, &client, &plan, &earlier).await?;
         let (mut checked, plan) = in_background(context, &mut stop, move |stop| {
             Ok((people.check(&mut plan, &selection, stop)?, plan))

@@ -67,6 +67,7 @@ impl Batch {
         if local_checks {
             fields::warn(context, emails.iter().flat_map(fields::undocumented));
         }
+        fields::warn_of_placeholders(context, &emails);
         let call = client.emails().send_batch(&emails);
         let Some(response) = context.call(call, "sending").await? else { return Ok(()) };
         let items = response.items.iter().map(Item::of).collect::<Vec<_>>();

@@ -54,6 +54,27 @@ pub(super) fn warn<'a>(context: &Context, names: impl IntoIterator<Item = &'a st
     }
 }
 
+/// Says that placeholders without a template are not filled.
+pub(super) fn warn_of_placeholders<'a>(
+    context: &Context,
+    emails: impl IntoIterator<Item = &'a Email>,
+) {
+    let is_name = |text: &str| text.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let contains = |text: &String| {
+        text.split("{{").skip(1).any(|inside| is_name(inside) && inside.contains("}}"))
+    };
+    let has_placeholder = |email: &Email| {
+        let texts = [Some(&email.subject), email.html.as_ref(), email.text.as_ref()];
+        email.template_id.is_none() && texts.into_iter().flatten().any(contains)
+    };
+    if emails.into_iter().any(has_placeholder) {
+        context.out.warning(
+            "placeholders such as {{ name }} are sent as they are; --template and `svc bulk send` \
+             fill them",
+        );
+    }
+}
+
 fn meant(name: &str) -> Option<&'static str> {
     let letters = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     // Other services' names of the time: without it, the email would go out at once.

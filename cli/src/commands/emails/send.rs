@@ -145,6 +145,7 @@ impl Send {
             }
             fields::warn(context, fields::undocumented(&email));
         }
+        fields::warn_of_placeholders(context, [&email]);
         if email.subject.is_empty() && self.body.is_some() {
             return Err(Failure::input(
                 "the email has no subject: add it to --body or give --subject",
