@@ -49,8 +49,6 @@ pub(crate) struct Settings {
     pub(crate) rate_limit: Option<u32>,
     pub(crate) compatibility: Compatibility,
     pub(crate) on_request: Option<OnRequest>,
-    /// Whether the newest requests are kept.
-    pub(crate) request_log: bool,
     pub(crate) limits: Limits,
 }
 
@@ -158,7 +156,6 @@ impl Default for Settings {
             rate_limit: None,
             compatibility: Compatibility::default(),
             on_request: None,
-            request_log: true,
             limits: Limits::default(),
         }
     }

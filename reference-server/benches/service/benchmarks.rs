@@ -119,30 +119,6 @@ pub(crate) fn sends(time: Duration) {
     bench.server.stop();
 }
 
-/// Single sends with and without the request log, in turns: the machine and its disk change
-/// more from one minute to the next than the log costs.
-pub(crate) fn requests(time: Duration) {
-    const ROUNDS: u32 = 6;
-    let turn_time = (time / ROUNDS).max(Duration::from_secs(2));
-    let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let servers = [Process::start(with.path()), Process::start_without_log(without.path())];
-    let mut rates = [Vec::new(), Vec::new()];
-    for round in 0..ROUNDS {
-        for turn in 0..servers.len() {
-            let index = (round as usize + turn) % servers.len();
-            let load = wrk::post(servers[index].addr, SEND, EMAIL, turn_time);
-            rates[index].push(load.requests_per_second);
-            servers[index].settle();
-        }
-    }
-    let ratios = rates[0].iter().zip(&rates[1]).map(|(with, without)| with / without).collect();
-    let ratio = median(ratios);
-    let [with, without] = rates.map(median);
-    line("single sends with the request log", with, "/s", &format!("{ratio:.3} times as many"));
-    line("single sends without it", without, "/s", "");
-    servers.into_iter().for_each(Process::stop);
-}
-
 pub(crate) fn batches(time: Duration) {
     let bench = Bench::start();
     let load = wrk::post(bench.server.addr, BATCH, &batch(), time);

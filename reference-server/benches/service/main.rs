@@ -3,7 +3,7 @@
 //! `email.delivered`.
 //!
 //! `cargo bench -p svc-reference-server` runs all benchmarks. Names as arguments
-//! (`start sends requests batches deliveries backlog dead connections advance growth mixed kill attack`)
+//! (`start sends batches deliveries backlog dead connections advance growth mixed kill attack`)
 //! select benchmarks; a number, with or without `--seconds` before it, is the duration of
 //! each load in seconds. The server is a
 //! separate process, `wrk` generates the load, and this process receives the deliveries
@@ -24,10 +24,9 @@ use std::time::Duration;
 
 type Measure = fn(Duration);
 
-const ALL: [(&str, Measure); 13] = [
+const ALL: [(&str, Measure); 12] = [
     ("start", benchmarks::start),
     ("sends", benchmarks::sends),
-    ("requests", benchmarks::requests),
     ("batches", benchmarks::batches),
     ("deliveries", benchmarks::deliveries),
     ("backlog", benchmarks::backlog),

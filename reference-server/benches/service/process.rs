@@ -11,14 +11,11 @@ use svc_reference_server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) const SERVE: &str = "serve";
-/// Used in place of a resolver for a server without a request log.
-const NO_LOG: &str = "no-log";
 /// Used in place of a directory for an in-memory database.
 pub(crate) const MEMORY: &str = "memory";
 
 /// Main function of the server process: serves until its standard input is closed, or until
-/// SIGTERM. `option` is the name server to ask, [`NO_LOG`], or empty for the name servers of the
-/// system.
+/// SIGTERM. `option` is the name server to ask, or empty for the name servers of the system.
 pub(crate) fn serve(location: &str, option: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -26,7 +23,6 @@ pub(crate) fn serve(location: &str, option: &str) {
         let builder = Server::builder().smtp(any_port);
         let builder = match option {
             "" => builder,
-            NO_LOG => builder.request_log(false),
             addr => builder.resolver(addr.parse().unwrap()),
         };
         let builder =
@@ -61,11 +57,6 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(location: &Path) -> Self {
         Self::start_with(location, None)
-    }
-
-    /// Starts a server that keeps no requests.
-    pub(crate) fn start_without_log(location: &Path) -> Self {
-        Self::launch(location, NO_LOG)
     }
 
     /// Starts a server that asks this name server.

@@ -11,8 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Response};
 use sha2::{Digest as _, Sha256};
@@ -47,10 +46,9 @@ async fn preview(State(app): State<Shared>, request: Request) -> Response<Body> 
     let mut input = input(app, request);
     match read_html(&mut input).await {
         Ok(html) => {
-            let mut response = Response::new(Body::from(html));
+            let mut response = response::content("text/html; charset=utf-8", html);
             let policy = if remote { REMOTE_PREVIEW_POLICY } else { PREVIEW_POLICY };
             for (name, value) in [
-                (CONTENT_TYPE, "text/html; charset=utf-8"),
                 (CONTENT_SECURITY_POLICY, policy),
                 (X_CONTENT_TYPE_OPTIONS, "nosniff"),
                 (REFERRER_POLICY, "no-referrer"),
@@ -102,7 +100,7 @@ impl Asset {
     }
 
     fn respond(&self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.content));
+        let mut response = response::content(self.content_type(), self.content);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY.clone());
@@ -110,7 +108,6 @@ impl Asset {
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type()));
         response
     }
 }

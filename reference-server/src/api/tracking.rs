@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::routing::get;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 use url::{Position, Url};
@@ -75,10 +75,8 @@ async fn open(
     {
         tracing::debug!(message = error.message(), "did not record an open");
     }
-    let mut response = Response::new(Body::from(PIXEL));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("image/gif"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = response::content("image/gif", PIXEL);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

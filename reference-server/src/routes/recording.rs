@@ -20,24 +20,19 @@ use crate::store::request_log::{BodyRecorder, OnRequest, RequestId};
 /// client is gone or a fault has cut the connection.
 pub(super) struct Recording {
     app: Shared,
-    /// `None` if neither the log nor anyone else takes it.
+    /// `None` once it is added.
     request: Option<LoggedRequest>,
     organization: Option<i64>,
     started: Instant,
-    /// `None` without a log, which alone has bodies.
-    body: Option<BodyRecorder>,
+    body: BodyRecorder,
 }
 
 impl Recording {
     pub(super) fn start(input: &mut Input, operation: Operation) -> Self {
         let started = Instant::now();
         let app = Arc::clone(&input.app);
-        let body = app.settings.request_log.then(BodyRecorder::default);
-        if let Some(body) = &body {
-            input.parts.extensions.insert(body.clone());
-        } else if app.settings.on_request.is_none() && !app.store.wake.notifications.is_watched() {
-            return Self { app, request: None, organization: None, started, body };
-        }
+        let body = BodyRecorder::default();
+        input.parts.extensions.insert(body.clone());
         let id = input.parts.extensions.get::<RequestId>();
         let id = id.map(|RequestId(id)| id.clone()).unwrap_or_default();
         let path = input.parts.uri.path_and_query().map_or("", |path| path.as_str());
@@ -56,7 +51,7 @@ impl Recording {
 
     /// The request has no valid key. The seeded organization lists it.
     pub(super) async fn not_authenticated(&mut self) {
-        if self.request.is_some() && self.app.settings.seed {
+        if self.app.settings.seed {
             let seeded = self.app.store.read(|reader| find_named(reader, SANDBOX));
             self.organization = seeded.await.ok();
         }
@@ -70,12 +65,6 @@ impl Recording {
 
     /// Records the response, and returns it.
     pub(super) async fn respond(mut self, response: Response<Body>) -> Response<Body> {
-        if self.body.is_none() {
-            if let Some(request) = &mut self.request {
-                request.summary.status = Some(response.status().as_u16());
-            }
-            return response;
-        }
         let (parts, mut body) = response.into_parts();
         let mut start = None;
         // The body of a documented response is in memory, so this neither waits nor copies it.
@@ -99,7 +88,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Some(mut request) = self.request.take() else { return };
         request.summary.duration_ms = self.started.elapsed().as_micros() as f64 / 1000.0;
-        request.request_body = self.body.as_ref().and_then(BodyRecorder::take);
+        request.request_body = self.body.take();
         let request = Arc::new(request);
         if let Some(OnRequest(function)) = &self.app.settings.on_request {
             function(&request.summary);
@@ -108,9 +97,7 @@ impl Drop for Recording {
             let notifications = &self.app.store.wake.notifications;
             notifications
                 .publish(Some(organization), || Notification::Request(request.summary.clone()));
-            if self.app.settings.request_log {
-                self.app.requests.add(organization, request);
-            }
+            self.app.requests.add(organization, request);
         }
     }
 }

@@ -181,16 +181,6 @@ impl Builder {
         self
     }
 
-    /// Sets whether the server keeps the newest requests to the documented operations, for
-    /// `/_sandbox/requests` and for the story of an email. Default: `true`.
-    ///
-    /// They are in memory, and recording them costs a small part of the time of a request. See
-    /// <https://github.com/svc-tools/svc/blob/main/docs/control-interface.md#requests>.
-    pub fn request_log(mut self, keep: bool) -> Self {
-        self.settings.request_log = keep;
-        self
-    }
-
     /// Accepts mail to any address over SMTP on this listen address.
     ///
     /// Port 0 picks a free port. Default: no SMTP listener.

@@ -12,7 +12,7 @@ use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
 /// A contact of an audience.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Contact {
     pub(crate) id: String,

@@ -42,23 +42,19 @@ impl Domain {
     }
 }
 
-/// A new domain: its key, and the value of the DKIM record for it.
-pub(crate) struct NewDomain<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) selector: &'a str,
-    pub(crate) private_key: &'a [u8],
-    pub(crate) public_key: String,
-}
-
 /// Inserts a domain that is not verified yet, or returns 409 if the organization has it.
+/// `public_key` is the value of the DKIM record for the private one.
 pub(crate) fn insert(
     tx: &Tx<'_>,
     organization: i64,
-    new: NewDomain<'_>,
+    name: &str,
+    selector: String,
+    private_key: &[u8],
+    public_key: String,
 ) -> Result<Domain, ApiError> {
     let existing = tx.find(
         "SELECT 1 FROM domain WHERE name = ?1 AND organization = ?2",
-        (new.name, organization),
+        (name, organization),
         |_| Ok(()),
     )?;
     if existing.is_some() {
@@ -67,9 +63,9 @@ pub(crate) fn insert(
     let domain = Domain {
         id: id::new(Prefix::Domain),
         organization,
-        name: new.name.to_owned(),
-        selector: new.selector.to_owned(),
-        public_key: new.public_key,
+        name: name.to_owned(),
+        selector,
+        public_key,
         flags: Flags::default(),
         created_at: tx.now,
         updated_at: tx.now,
@@ -79,15 +75,7 @@ pub(crate) fn insert(
                              mx_verified, spf_verified, dkim_verified, dmarc_verified, created_at,
                              updated_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, 0, ?7, ?7)",
-        (
-            &domain.id,
-            organization,
-            new.name,
-            new.selector,
-            new.private_key,
-            &domain.public_key,
-            tx.now,
-        ),
+        (&domain.id, organization, name, &domain.selector, private_key, &domain.public_key, tx.now),
     )?;
     Ok(domain)
 }

@@ -292,17 +292,14 @@ async fn a_request_without_a_response_is_logged_with_its_fault() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_request_log_keeps_no_requests() {
+async fn a_program_gets_each_request_of_its_server() {
     let handled = Arc::new(Mutex::new(Vec::new()));
     let calls = Arc::clone(&handled);
-    let options = Server::builder().request_log(false);
-    let options = options.on_request(move |request| calls.lock().unwrap().push(request.clone()));
+    let options =
+        Server::builder().on_request(move |request| calls.lock().unwrap().push(request.clone()));
     let server = options.start().await.unwrap();
-    let (client, sandbox) = (server.email_client().unwrap(), server.client().unwrap());
-    let sent = client.emails().send(email("ada@example.test", "Hi")).await.unwrap();
-    assert!(sandbox.requests().list().await.unwrap().data.is_empty());
-    assert!(sandbox.emails().story(&sent.id).await.unwrap().request.is_none());
-    // The function that the program set is called all the same.
+    let client = server.email_client().unwrap();
+    client.emails().send(email("ada@example.test", "Hi")).await.unwrap();
     let handled = handled.lock().unwrap();
     assert_eq!((handled[0].operation.as_str(), handled[0].status), ("emails.send", Some(202)));
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response};
+use http::Response;
 
 use crate::api::framework::ControlCall;
+use crate::api::framework::response::content;
 use crate::model::error::{ApiError, Code};
 
 /// The interval of the line feeds, which detect a client that is gone.
@@ -33,7 +33,5 @@ pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
         }
         Some((Ok::<_, Infallible>(Bytes::from_static(b"\n")), (lease, stop, false)))
     });
-    let mut response = Response::new(Body::from_stream(heartbeats));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    Ok(response)
+    Ok(content("text/plain", Body::from_stream(heartbeats)))
 }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use svc_sdk::Service;
 
 use crate::api::control::dns::{publish_records, update_zone};
+use crate::api::email::domains::insert;
 use crate::app::App;
 use crate::control::keys::KeyMode;
 use crate::control::notifications::{Notification, Reset, ResetReason};
 use crate::control::organizations::MAX_NAME_LENGTH;
-use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
+use crate::mail::dkim::SANDBOX_KEY;
 use crate::model::dns::RecordKind;
 use crate::model::error::ApiError;
 use crate::model::scope::all_scopes;
 use crate::runtime::clock;
-use crate::store::domains::{self, Domain, Flags, NewDomain};
+use crate::store::domains::{self, Domain, Flags};
 use crate::store::organizations::{self, SANDBOX};
 use crate::store::{Tx, keys};
 
@@ -114,14 +115,7 @@ fn apply_file(tx: &mut Tx<'_>, app: &Arc<App>, only: Option<&str>) -> Result<(),
 
 /// Creates the seeded domain: its records are published, and it is verified.
 fn seed_domain(tx: &Tx<'_>, organization: i64) -> Result<(), ApiError> {
-    let key = SigningKey::from_pkcs8(SANDBOX_KEY).map_err(ApiError::internal)?;
-    let new = NewDomain {
-        name: DOMAIN,
-        selector: "sandbox",
-        private_key: SANDBOX_KEY,
-        public_key: key.record(),
-    };
-    let mut domain = domains::insert(tx, organization, new)?;
+    let mut domain = insert(tx, organization, DOMAIN, Some("sandbox"), SANDBOX_KEY)?;
     verify_domain(tx, &mut domain)
 }
 

@@ -113,12 +113,7 @@ impl Update {
         if self.email.is_some_and(|email| without_final_dot(email) != contact.email) {
             return Err(ApiError::field("email", "cannot be changed"));
         }
-        let before = (
-            contact.name.clone(),
-            contact.metadata.clone(),
-            contact.topics.clone(),
-            contact.subscribed,
-        );
+        let before = contact.clone();
         if let Some(name) = self.name {
             contact.name = name;
         }
@@ -138,8 +133,7 @@ impl Update {
             contact.subscribed = subscribed;
         }
         check_size(contact.name.as_deref(), &contact.metadata, &contact.topics)?;
-        let after = (&contact.name, &contact.metadata, &contact.topics, contact.subscribed);
-        Ok(after != (&before.0, &before.1, &before.2, before.3))
+        Ok(*contact != before)
     }
 }
 

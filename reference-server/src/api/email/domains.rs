@@ -12,7 +12,8 @@ use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
-use crate::store::domains::{self, Domain, Flags, NewDomain};
+use crate::store::Tx;
+use crate::store::domains::{self, Domain, Flags};
 use crate::store::keys::random_hex;
 
 #[derive(Deserialize, JsonSchema)]
@@ -77,17 +78,26 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'st
         None => dkim::new_key().await.map_err(ApiError::internal)?,
     };
     let create = call.create(&bytes, move |tx, app, organization| {
-        let selector = format!("svc{}", random_hex::<4>()?);
-        let new = NewDomain {
-            name: name.as_str(),
-            selector: &selector,
-            private_key: &key,
-            public_key: SigningKey::from_pkcs8(&key).map_err(ApiError::internal)?.record(),
-        };
-        let domain = domains::insert(tx, organization, new)?;
+        let domain = insert(tx, organization, name.as_str(), None, &key)?;
         Created::new(app, &view(&domain, None))
     });
     create.await
+}
+
+/// Inserts a domain with this private key, by default with a random selector.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    organization: i64,
+    name: &str,
+    selector: Option<&str>,
+    key: &[u8],
+) -> Result<Domain, ApiError> {
+    let selector = match selector {
+        Some(selector) => selector.to_owned(),
+        None => format!("svc{}", random_hex::<4>()?),
+    };
+    let record = SigningKey::from_pkcs8(key).map_err(ApiError::internal)?.record();
+    domains::insert(tx, organization, name, selector, key, record)
 }
 
 pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiError> {

@@ -107,11 +107,11 @@ pub(crate) async fn update(
     problems.check()?;
     let updated = call.data.write(move |tx, _, organization| {
         let mut webhook = webhooks::find(tx.reader(), &id, organization, Service::Email)?;
-        let before = (webhook.url.clone(), webhook.events.clone(), webhook.active);
+        let before = webhook.clone();
         webhook.url = update.url.unwrap_or(webhook.url);
         webhook.events = events.unwrap_or(webhook.events);
         webhook.active = update.active.unwrap_or(webhook.active);
-        if before != (webhook.url.clone(), webhook.events.clone(), webhook.active) {
+        if webhook != before {
             webhooks::update(tx, &mut webhook)?;
         }
         Ok(webhook)

@@ -186,6 +186,13 @@ impl From<ApiResponse> for Response<Body> {
     }
 }
 
+/// A response with a body that is not JSON.
+pub(crate) fn content(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `{error: {code, message, details}}`

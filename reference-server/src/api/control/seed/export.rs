@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response};
+use http::Response;
 use svc_sdk::{Secret, Service};
 
 use crate::api::framework::ControlCall;
+use crate::api::framework::response::content;
 use crate::control::keys::{KeyMode, KeyService};
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{
@@ -25,9 +25,7 @@ use crate::store::{Reader, audiences, contacts, domains, keys, organizations, te
 pub(crate) async fn get(call: ControlCall) -> Result<Response<Body>, ApiError> {
     let app = Arc::clone(&call.data.app);
     let text = call.data.app.store.read(move |reader| write(reader, &app.settings)).await?;
-    let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(SEED.declared.produces));
-    Ok(response)
+    Ok(content(SEED.declared.produces, text))
 }
 
 fn write(reader: Reader<'_>, settings: &Settings) -> Result<String, ApiError> {

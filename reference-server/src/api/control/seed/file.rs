@@ -9,20 +9,21 @@ use svc_sdk::Service;
 use super::{check_name, verify_domain};
 use crate::api::control::templates::check;
 use crate::api::email::contacts::check_size;
+use crate::api::email::domains::insert;
 use crate::api::webhooks::{check_events, check_url};
 use crate::app::App;
 use crate::control::keys::KeyService;
 use crate::control::organizations::NewOrganizationWebhook;
 use crate::control::seed_file::{SeedAudience, SeedContact, SeedFile, SeedKey, SeedTemplate};
 use crate::control::templates::NewTemplate;
-use crate::mail::dkim::{self, SigningKey};
+use crate::mail::dkim;
 use crate::mail::dns::is_reserved;
 use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::contacts::NewContact;
-use crate::store::domains::{self, NewDomain};
-use crate::store::keys::{self, random_hex};
+use crate::store::domains;
+use crate::store::keys;
 use crate::store::{Tx, audiences, contacts, organizations, templates, webhooks};
 
 /// Creates and changes what the file names; the rest stays. `only` is the name of the one
@@ -260,11 +261,5 @@ fn insert_domain(
         Some(key) => key.to_vec(),
         None => dkim::generate_key().map_err(ApiError::internal)?.to_vec(),
     };
-    let new = NewDomain {
-        name: name.as_str(),
-        selector: &format!("svc{}", random_hex::<4>()?),
-        private_key: &key,
-        public_key: SigningKey::from_pkcs8(&key).map_err(ApiError::internal)?.record(),
-    };
-    domains::insert(tx, organization, new)
+    insert(tx, organization, name.as_str(), None, &key)
 }
