@@ -1,5 +1,6 @@
 //! The command tree. Each leaf command has a struct with its arguments and a `run` method.
 
+pub mod agent;
 pub mod api;
 pub mod audiences;
 pub mod bulk;
@@ -31,7 +32,7 @@ pub mod whoami;
 pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
-    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
+    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config", "agent"]),
     ("Sandbox", &["sandbox", "watch"]),
     ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
     ("Other", &["api", "completions", "man", "schema", "help", "version"]),
@@ -70,6 +71,9 @@ group! {
         /// Show settings and where they come from
         #[command(subcommand)]
         Config(config::Command),
+        /// Set up assistants that use svc
+        #[command(subcommand)]
+        Agent(agent::Command),
         Watch(watch::Watch),
         Listen(Box<listen::Listen>),
         Replay(replay::Replay),

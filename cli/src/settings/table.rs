@@ -246,8 +246,8 @@ pub(super) fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A value as an entry of a profile.
-pub(super) fn to_item(value: &Json) -> Item {
+/// A value as an entry of a TOML file.
+pub fn to_item(value: &Json) -> Item {
     match value {
         Json::Bool(flag) => toml_edit::value(*flag),
         Json::Number(number) => toml_edit::value(number.as_i64().unwrap_or_default()),

@@ -2,6 +2,8 @@
 //! checked together.
 #![expect(unreachable_pub, reason = "a test binary has no public interface")]
 
+#[cfg(target_os = "linux")]
+mod agent;
 #[cfg(unix)]
 mod bulk;
 mod certify;

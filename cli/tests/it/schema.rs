@@ -259,6 +259,9 @@ fn this_machine(checker: &mut Checker) {
     checker.run("--sandbox whoami");
     checker.run("--sandbox doctor");
     checker.run("--sandbox api GET /api/v1/audiences");
+    checker.run("agent setup zed --yes");
+    checker.run("agent setup zed --print");
+    checker.run("agent setup --print");
     checker.run("completions fish");
     checker.run("help emails send");
     checker.run("version");

@@ -287,12 +287,16 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     Run::of(child.wait_with_output().expect("bash ends"))
 }
 
-/// The `svc` commands in the shell blocks of the READMEs.
+/// The `svc` commands in the shell blocks of the READMEs and of the skill for assistants.
 fn readme_commands() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let dirs = ["", "cli", "sdk", "webhook-verify", "reference-server", "examples", "tests"];
     let readmes = dirs.iter().map(|dir| root.join(dir).join("README.md"));
-    let texts = readmes.filter(|path| path.exists()).map(|path: PathBuf| fs::read_to_string(path));
+    let skill = root.join("cli/src/commands/agent/SKILL.md");
+    let texts = readmes
+        .chain([skill])
+        .filter(|path| path.exists())
+        .map(|path: PathBuf| fs::read_to_string(path));
     let mut found = Vec::new();
     for text in texts.map(|text| text.expect("UTF-8")) {
         for block in text.split("```sh\n").skip(1) {

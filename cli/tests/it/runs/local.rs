@@ -1,9 +1,23 @@
-//! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
+//! `svc agent`, `completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
 
-use super::row::{Row, Situation, Stream};
+use super::row::{NO, Row, Situation, Stream, YES};
 
 pub fn rows() -> Vec<Row> {
     vec![
+        Row::here("agent setup", "agent setup codex")
+            .when("[y/N] ", YES)
+            .only(Stream::Terminal)
+            .wrong("agent setup claude-desktop --project")
+            .never(Situation::NotFound, "an unknown client is a usage error")
+            .also("piped, without --yes", 2, "agent setup codex")
+            .only(Stream::Pipe)
+            .also("piped", 0, "agent setup codex --yes")
+            .only(Stream::Pipe)
+            .also("declined", 2, "agent setup zed --project")
+            .when("[y/N] ", NO)
+            .only(Stream::Terminal)
+            .also("nothing to remove", 0, "agent setup zed --remove")
+            .also("printed", 0, "agent setup --print"),
         Row::here("completions", "completions bash")
             .head(3)
             .wrong("completions tcsh")
