@@ -22,32 +22,17 @@ pub fn append(path: &Path) -> io::Result<File> {
     options().append(true).create(true).open(path)
 }
 
+/// As [`replace`], for a file of another program, which keeps its permissions. A new file gets the
+/// usual ones.
+pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    replace(path, content)?;
+    fs::set_permissions(path, file.metadata()?.permissions())
+}
+
 /// Replaces a file, so that a crash leaves either the old or the new content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_with(path, content, create_dir, create_new)
-}
-
-/// As [`replace`], for a file of another program, which keeps its permissions. A new file gets those
-/// of every other.
-pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
-    let permissions = fs::metadata(path).map(|old| old.permissions()).ok();
-    if permissions.as_ref().is_some_and(fs::Permissions::readonly) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
-    }
-    let create = |new: &Path| {
-        let file = File::create_new(new)?;
-        permissions.iter().try_for_each(|old| file.set_permissions(old.clone()))?;
-        Ok(file)
-    };
-    replace_with(path, content, |parent| fs::create_dir_all(parent), create)
-}
-
-fn replace_with(
-    path: &Path,
-    content: &[u8],
-    create_dir: impl Fn(&Path) -> io::Result<()>,
-    create_new: impl Fn(&Path) -> io::Result<File>,
-) -> io::Result<()> {
     // Write through a symbolic link, for example into a dotfiles repository.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     if let Some(parent) = path.parent() {

@@ -2,103 +2,57 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::{Map, json};
 
 use super::{json, toml};
 use crate::settings::{Env, applications_directory, home_directory};
 
 /// The name of the entry and of the skill.
-pub const NAME: &str = "svc";
+const NAME: &str = "svc";
 
 /// A client, as its documentation describes it.
 pub struct Client {
     /// The word on the command line.
     pub id: &'static str,
     pub name: &'static str,
-    /// Its settings of a user.
-    user: fn(Places) -> PathBuf,
-    /// Its settings of a project, below the directory of the project.
-    project: Option<&'static str>,
     /// The member of the settings that holds the servers.
     key: &'static str,
     /// Whether an entry names the transport.
     has_type: bool,
-    /// The folders of skills: of a user, and of a project.
-    skills: Option<(fn(Places) -> PathBuf, &'static str)>,
+    /// The settings of a user.
+    user: fn(Places<'_>) -> PathBuf,
+    /// The settings of a project.
+    project: Option<&'static str>,
+    /// Where the folder `skills` of a user and of a project is.
+    skills: Option<(fn(Places<'_>) -> PathBuf, &'static str)>,
 }
 
-/// Several clients read skills here.
-const AGENTS: Option<(fn(Places) -> PathBuf, &str)> = Some((|at| at.home(".agents"), ".agents"));
+/// Where several clients read skills.
+const AGENTS: Option<(fn(Places<'_>) -> PathBuf, &str)> =
+    Some((|at| at.home(".agents"), ".agents"));
 
+#[rustfmt::skip]
 pub const CLIENTS: [Client; 7] = [
-    Client {
-        id: "claude-code",
-        name: "Claude Code",
-        user: |at| at.named("CLAUDE_CONFIG_DIR", "").join(".claude.json"),
-        project: Some(".mcp.json"),
-        key: "mcpServers",
-        has_type: true,
-        skills: Some((|at| at.named("CLAUDE_CONFIG_DIR", ".claude"), ".claude")),
-    },
-    Client {
-        id: "claude-desktop",
-        name: "Claude Desktop",
-        user: |at| at.applications("Claude/claude_desktop_config.json"),
-        project: None,
-        key: "mcpServers",
-        has_type: false,
-        skills: None,
-    },
-    Client {
-        id: "codex",
-        name: "Codex",
-        user: |at| at.named("CODEX_HOME", ".codex").join("config.toml"),
-        project: Some(".codex/config.toml"),
-        key: "mcp_servers",
-        has_type: false,
-        skills: AGENTS,
-    },
-    Client {
-        id: "cursor",
-        name: "Cursor",
-        user: |at| at.home(".cursor/mcp.json"),
-        project: Some(".cursor/mcp.json"),
-        key: "mcpServers",
-        has_type: true,
-        skills: AGENTS,
-    },
-    Client {
-        id: "vscode",
-        name: "VS Code",
-        user: |at| at.applications("Code/User/mcp.json"),
-        project: Some(".vscode/mcp.json"),
-        key: "servers",
-        has_type: true,
-        skills: AGENTS,
-    },
-    Client {
-        id: "zed",
-        name: "Zed",
+    Client { id: "claude-code", name: "Claude Code", key: "mcpServers", has_type: true,
+        user: |at| at.named("CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
+        skills: Some((|at| at.named("CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
+    Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
+        user: |at| at.applications("Claude/claude_desktop_config.json"), project: None, skills: None },
+    Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
+        user: |at| at.named("CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
+        skills: AGENTS },
+    Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
+        user: |at| at.home(".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
+    Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
+        user: |at| at.applications("Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
+    Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
         user: |at| match cfg!(target_os = "macos") {
             true => at.home(".config/zed/settings.json"),
-            false => {
-                at.applications(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json")
-            }
-        },
-        project: Some(".zed/settings.json"),
-        key: "context_servers",
-        has_type: false,
-        skills: AGENTS,
-    },
-    Client {
-        id: "gemini",
-        name: "Gemini CLI",
-        user: |at| at.named("GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
-        project: Some(".gemini/settings.json"),
-        key: "mcpServers",
-        has_type: false,
-        skills: Some((|at| at.named("GEMINI_CLI_HOME", "").join(".gemini"), ".gemini")),
-    },
+            false => at.applications("zed/settings.json"),
+        }, project: Some(".zed/settings.json"), skills: AGENTS },
+    Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
+        user: |at| at.named("GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
+        skills: Some((|at| at.named("GEMINI_CLI_HOME", "").join(".gemini"), ".gemini")) },
 ];
 
 impl Client {
@@ -119,24 +73,20 @@ impl Client {
 
     /// The settings with the entry of a server.
     pub fn with(&self, settings: &str, command: &str, args: &[&str]) -> Result<String, String> {
-        let mut entry = json!({"type": "stdio", "command": command, "args": args});
-        if let Value::Object(members) = &mut entry
-            && !self.has_type
-        {
-            members.shift_remove("type");
+        let mut entry = Map::new();
+        if self.has_type {
+            entry.insert("type".to_owned(), "stdio".into());
         }
-        match self.is_toml() {
-            true => toml::set(settings, self.key, NAME, &entry),
-            false => json::set(settings, self.key, NAME, &entry),
-        }
+        entry.insert("command".to_owned(), command.into());
+        entry.insert("args".to_owned(), json!(args));
+        let set = if self.is_toml() { toml::set } else { json::set };
+        set(settings, self.key, NAME, &entry)
     }
 
     /// The settings without the entry; `None` if nothing is left.
     pub fn without(&self, settings: &str) -> Result<Option<String>, String> {
-        match self.is_toml() {
-            true => toml::remove(settings, self.key, NAME),
-            false => json::remove(settings, self.key, NAME),
-        }
+        let remove = if self.is_toml() { toml::remove } else { json::remove };
+        remove(settings, self.key, NAME)
     }
 
     fn is_toml(&self) -> bool {
@@ -146,7 +96,7 @@ impl Client {
 
 /// The directories of a user.
 #[derive(Clone, Copy)]
-struct Places<'a>(&'a Env);
+pub struct Places<'a>(&'a Env);
 
 impl Places<'_> {
     fn home(self, path: &str) -> PathBuf {

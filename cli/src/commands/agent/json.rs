@@ -9,47 +9,48 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
 
 /// The text with `text[key][name]` set to this object. Other members of the entry stay.
-pub fn set(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
+pub fn set(
+    text: &str,
+    key: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+) -> Result<String, String> {
     let Some(root) = parse(text)? else {
-        return Ok(format!(
-            "{text}{}\n",
-            Style::of(text, None).pretty(&json!({key: {name: entry}}), "")
-        ));
+        return Ok(format!("{text}{}\n", pretty(text, 0, &json!({key: {name: entry}}))));
     };
-    let style = Style::of(text, Some(&root));
     let Some(servers) = root.get(key) else {
-        return Ok(style.insert(&root, key, &json!({name: entry})));
+        return Ok(insert(text, &root, key, &json!({name: entry})));
     };
     let servers = object(text, servers)?;
     let Some(found) = servers.get(name) else {
-        return Ok(style.insert(servers, name, entry));
+        return Ok(insert(text, servers, name, &json!(entry)));
     };
-    let range = found.value.range();
-    let before = serde_json::from_str::<Map<_, _>>(&text[range.start..range.end]);
-    let mut after = before.as_ref().cloned().unwrap_or_default();
-    after.extend(entry.as_object().cloned().unwrap_or_default());
-    if before.is_ok_and(|before| before == after) {
+    let (start, end) = (found.value.start(), found.value.end());
+    let before = serde_json::from_str(&text[start..end]).unwrap_or(Map::new());
+    let mut after = before.clone();
+    after.extend(entry.clone());
+    if before == after {
         return Ok(text.to_owned());
     }
-    let value = style.pretty(&Value::Object(after), style.indent_at(found.start()));
-    Ok(format!("{}{value}{}", &text[..range.start], &text[range.end..]))
+    let value = pretty(text, found.start(), &after.into());
+    Ok(format!("{}{value}{}", &text[..start], &text[end..]))
 }
 
 /// The text without `text[key][name]`; `None` if nothing is left.
 pub fn remove(text: &str, key: &str, name: &str) -> Result<Option<String>, String> {
-    let unchanged = || Ok(Some(text.to_owned()));
-    let Some(root) = parse(text)? else { return unchanged() };
-    let index = |object: &Object<'_>, name| {
-        object.properties.iter().position(|property| property.name.as_str() == name)
+    let root = parse(text)?;
+    let Some((root, servers)) = root.as_ref().and_then(|root| Some((root, root.get(key)?))) else {
+        return Ok(Some(text.to_owned()));
     };
-    let Some(at) = index(&root, key) else { return unchanged() };
-    let servers = object(text, &root.properties[at])?;
-    let Some(entry) = index(servers, name) else { return unchanged() };
-    if !is_created(text, servers) {
-        return Ok(Some(without(text, servers, entry)));
-    }
-    let is_all = is_created(text, &root) && text.trim().len() == root.range.end - root.range.start;
-    Ok((!is_all).then(|| without(text, &root, at)))
+    let object = object(text, servers)?;
+    let rest = match object.get(name) {
+        None => text.to_owned(),
+        Some(entry) if !is_created(text, object) => without(text, entry),
+        Some(_) if !is_created(text, root) => without(text, servers),
+        Some(_) => format!("{}{}", &text[..root.start()], &text[root.end()..]),
+    };
+    parse(&rest)?;
+    Ok((!rest.trim().is_empty()).then_some(rest))
 }
 
 fn parse(text: &str) -> Result<Option<Object<'_>>, String> {
@@ -76,109 +77,50 @@ fn object<'a, 'b>(text: &str, property: &'b ObjectProp<'a>) -> Result<&'b Object
     })
 }
 
-/// How the lines of a file are indented.
-struct Style<'a> {
-    text: &'a str,
-    unit: &'a str,
-    newline: &'static str,
+/// Adds a property at the start of an object, before the comments of the others.
+fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
+    let (before, after) = text.split_at(object.start() + 1);
+    let first = object.properties.first().map(ObjectProp::start);
+    let value = pretty(text, first.unwrap_or(object.start()), value);
+    match first {
+        Some(first) => format!("{before}{}{}: {value},{after}", line(text, first), json!(name)),
+        None => format!("{before}{}: {value}{after}", json!(name)),
+    }
 }
 
-impl<'a> Style<'a> {
-    fn of(text: &'a str, root: Option<&Object<'_>>) -> Self {
-        let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let style = Self { text, unit: "  ", newline };
-        let first = root.and_then(|root| root.properties.first());
-        let unit = first.map_or("", |first| style.indent_at(first.start()));
-        Self { unit: if unit.is_empty() { "  " } else { unit }, ..style }
-    }
+/// A value for the line at this position, in the style of the file.
+fn pretty(text: &str, at: usize, value: &Value) -> String {
+    let unit = text.lines().map(indent).find(|unit| !unit.is_empty()).unwrap_or("  ");
+    let mut json = Vec::new();
+    let formatter = PrettyFormatter::with_indent(unit.as_bytes());
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut json, formatter));
+    String::from_utf8_lossy(&json).replace('\n', &line(text, at))
+}
 
-    /// The white space at the start of the line.
-    fn indent_at(&self, at: usize) -> &'a str {
-        let line = &self.text[self.text[..at].rfind('\n').map_or(0, |end| end + 1)..];
-        &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
-    }
+/// A new line, indented as that at this position.
+fn line(text: &str, at: usize) -> String {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    format!("{newline}{}", indent(&text[start..]))
+}
 
-    fn pretty(&self, value: &Value, indent: &str) -> String {
-        let mut json = Vec::new();
-        let formatter = PrettyFormatter::with_indent(self.unit.as_bytes());
-        let _ = value.serialize(&mut Serializer::with_formatter(&mut json, formatter));
-        String::from_utf8_lossy(&json).replace('\n', &format!("{}{indent}", self.newline))
-    }
-
-    /// Adds a property at the end of an object, after its comments.
-    fn insert(&self, object: &Object<'_>, name: &str, value: &Value) -> String {
-        let (start, end) = (object.range.start + 1, object.range.end - 1);
-        let within = &self.text[start..end];
-        let property = |indent: &str| format!("{}: {}", json!(name), self.pretty(value, indent));
-        let Some(last) = object.properties.last() else {
-            let indent = self.indent_at(object.range.start);
-            let (at, before) = match within.trim_end() {
-                "" => (start, property(indent)),
-                comments => {
-                    let indent = format!("{indent}{}", self.unit);
-                    (
-                        start + comments.len(),
-                        format!("{}{indent}{}", self.newline, property(&indent)),
-                    )
-                }
-            };
-            return format!("{}{before}{}", &self.text[..at], &self.text[at..]);
-        };
-        let indent = self.indent_at(last.start());
-        let separator = match within.contains('\n') {
-            true => format!("{}{indent}", self.newline),
-            false => " ".to_owned(),
-        };
-        let at = start + within.trim_end().len();
-        let (property, comments) = (property(indent), &self.text[last.end()..at]);
-        // A comma at the end stays one.
-        let (comma, last_comma) = if comma(comments).is_some() { ("", ",") } else { (",", "") };
-        let (before, after) = (&self.text[..last.end()], &self.text[at..]);
-        format!("{before}{comma}{comments}{separator}{property}{last_comma}{after}")
-    }
+fn indent(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
 }
 
 /// Whether `set` created the object: its only property has lines of its own, without comments.
 fn is_created(text: &str, object: &Object<'_>) -> bool {
     let [only] = &object.properties[..] else { return false };
-    let around =
-        [&text[object.range.start + 1..only.start()], &text[only.end()..object.range.end - 1]];
+    let around = [&text[object.start() + 1..only.start()], &text[only.end()..object.end() - 1]];
     around.iter().all(|space| space.contains('\n') && space.trim().is_empty())
 }
 
 /// The text without a property, and without the comma that separates it.
-fn without(text: &str, object: &Object<'_>, index: usize) -> String {
-    let property = &object.properties[index];
-    let next = object.properties.get(index + 1);
-    let limit = next.map_or(object.range.end - 1, |next| next.start());
-    let start = text[..property.start()].trim_end().len();
-    let (mut before, mut after) = (text[..start].to_owned(), &text[property.end()..]);
-    if let Some(at) = comma(&text[property.end()..limit]) {
-        after = &after[at + 1..];
-    } else if let Some(previous) = index.checked_sub(1) {
-        let end = object.properties[previous].end();
-        if let Some(at) = comma(&before[end..]) {
-            before.remove(end + at);
-        }
-    }
-    before + after
-}
-
-/// The position of the comma between two properties, outside of comments.
-fn comma(between: &str) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let rest = &between[at..];
-        let comment = if rest.starts_with("//") {
-            rest.find('\n')?
-        } else if rest.starts_with("/*") {
-            rest.find("*/")? + 2
-        } else if rest.starts_with(',') {
-            return Some(at);
-        } else {
-            rest.chars().next()?.len_utf8()
-        };
-        at += comment;
+fn without(text: &str, property: &ObjectProp<'_>) -> String {
+    let (before, after) = (text[..property.start()].trim_end(), &text[property.end()..]);
+    match after.trim_start().strip_prefix(',') {
+        Some(after) => format!("{before}{after}"),
+        None => format!("{}{after}", before.strip_suffix(',').unwrap_or(before)),
     }
 }
 
@@ -205,31 +147,25 @@ mod tests {
 
     #[test]
     fn what_was_added_is_removed_to_the_byte() {
-        let entry = "{\n    \"command\": \"/bin/svc\",\n    \"args\": [\n      \"mcp\"\n    ]\n  }";
-        let inner = entry.replace('\n', "\n  ");
-        let outer = entry.replace("\n  ", "\n");
+        let entry = "{\n  \"command\": \"/bin/svc\",\n  \"args\": [\n    \"mcp\"\n  ]\n}";
+        let entry = |indent: &str| entry.replace('\n', &format!("\n{indent}"));
+        let (outer, middle, inner) = (entry(""), entry("  "), entry("    "));
         round_trip("", &format!("{{\n  \"servers\": {{\n    \"svc\": {inner}\n  }}\n}}\n"));
-        round_trip("{}", &format!("{{\"servers\": {{\n  \"svc\": {entry}\n}}}}"));
+        round_trip("{}", &format!("{{\"servers\": {{\n  \"svc\": {middle}\n}}}}"));
         round_trip("{\"servers\": {}}\n", &format!("{{\"servers\": {{\"svc\": {outer}}}}}\n"));
         round_trip(
-            "{\"servers\": { }, \"a\": 1}",
-            &format!("{{\"servers\": {{\"svc\": {outer} }}, \"a\": 1}}"),
+            "{\"a\": 1, \"servers\": { }}",
+            &format!("{{\"a\": 1, \"servers\": {{\"svc\": {outer} }}}}"),
         );
         round_trip(
-            "{\n  \"servers\": {\n    \"a\": {} // b, c\n    // last\n  }\n}",
+            "{\n  \"servers\": {\n    // b, c\n    \"a\": {}, // last\n  }\n}",
             &format!(
-                "{{\n  \"servers\": {{\n    \"a\": {{}}, // b, c\n    // last\n    \"svc\": {inner}\n  }}\n}}"
+                "{{\n  \"servers\": {{\n    \"svc\": {inner},\n    // b, c\n    \"a\": {{}}, // last\n  }}\n}}"
             ),
         );
         round_trip(
-            "{\n  \"servers\": {\n    \"a\": {}, /* , */\n  },\n}\n",
-            &format!(
-                "{{\n  \"servers\": {{\n    \"a\": {{}}, /* , */\n    \"svc\": {inner},\n  }},\n}}\n"
-            ),
-        );
-        round_trip(
-            "{\n  // none\n}",
-            &format!("{{\n  // none\n  \"servers\": {{\n    \"svc\": {inner}\n  }}\n}}"),
+            "// all\n{ // none\n}",
+            &format!("// all\n{{\"servers\": {{\n  \"svc\": {middle}\n}} // none\n}}"),
         );
         let windows = "{\r\n\t\"a\": 1\r\n}\r\n";
         let after = added(windows);
@@ -239,8 +175,7 @@ mod tests {
 
     #[test]
     fn what_others_added_later_stays() {
-        let after = added("{\"a\": 1}").replace("}}}", "}, \"b\": {}}}");
-        let after = after.replace("\"svc\"", "\"other\": {}, \"svc\"");
+        let after = added("{\"a\": 1}").replace("\"svc\"", "\"other\": {}, \"svc\"");
         let restored = remove(&after, "servers", "svc").expect("removed").expect("a rest");
         let restored = serde_json::from_str::<Value>(&restored).expect("JSON");
         assert_eq!(restored["servers"]["other"], json!({}));
@@ -248,8 +183,7 @@ mod tests {
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let entry = json!({});
-        let problem = |text: &str| set(text, "servers", "svc", &entry).expect_err("refused");
+        let problem = |text: &str| set(text, "servers", "svc", &Map::new()).expect_err("refused");
         assert_eq!(problem("{\n\"key\": secret\n}"), "line 2 is not JSON: Unexpected word");
         assert_eq!(problem("[]"), "it is not a JSON object");
         assert_eq!(problem("{\n\"servers\": []}"), "line 2: `servers` is not an object");

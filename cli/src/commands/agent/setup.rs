@@ -2,7 +2,7 @@
 
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
-use std::io;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -22,9 +22,6 @@ use crate::settings::{Env, Source};
 
 /// Teaches the command line to assistants without MCP.
 const SKILL: &str = include_str!("SKILL.md");
-
-/// The most lines that are shown of the change of a file.
-const SHOWN: usize = 20;
 
 /// Connect an assistant to svc
 ///
@@ -59,25 +56,17 @@ pub struct Setup {
     print: bool,
 }
 
-/// The files that were changed.
+/// The files that were changed or removed.
 #[derive(Serialize, JsonSchema)]
 pub struct AgentSetup {
     client: &'static str,
-    files: Vec<ChangedFile>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ChangedFile {
-    path: String,
-    change: &'static str,
+    files: Vec<String>,
 }
 
 /// With --print.
 #[derive(Serialize, JsonSchema)]
-pub struct AgentEntry {
-    /// Where it belongs, if a client is given.
-    file: Option<String>,
-    entry: String,
+pub struct AgentEntry<'a> {
+    entry: &'a str,
     /// The content of SKILL.md.
     skill: &'static str,
 }
@@ -85,62 +74,46 @@ pub struct AgentEntry {
 impl Setup {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let env = &context.settings.env;
-        let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
         let svc = executable(env)?;
         let profile = &context.settings.profile;
         let mut args = vec!["mcp"];
         if matches!(profile.source, Source::Option(_)) {
             args.extend(["--profile", &profile.value]);
         }
-        let Some(client) = client.filter(|_| !self.print) else {
-            // Most clients have the form of Claude Desktop.
-            let shape = client.unwrap_or(&CLIENTS[1]);
-            let entry = shape.with("", &svc, &args).map_err(Failure::other)?;
-            let file = client.map(|it| self.settings_of(it, env)).transpose()?;
-            let file = file.map(|path| path.display().to_string());
-            return context
-                .out
-                .document(&entry, &AgentEntry { file, entry: entry.clone(), skill: SKILL });
+        // Most clients have the form of Claude Desktop.
+        let client = self.client.as_deref().unwrap_or("claude-desktop");
+        let Some(client) = CLIENTS.iter().find(|it| it.id == client) else {
+            return Err(Failure::usage(format!("{client} is not a client")));
         };
-        let mut changes = vec![self.change(client, env, |text| match self.remove {
+        if self.print {
+            let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
+            return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
+        }
+        let settings = self.change(client, env, |text| match self.remove {
             true => client.without(text),
             false => client.with(text, &svc, &args).map(Some),
-        })?];
+        })?;
+        let mut changes = vec![settings];
         changes.extend(self.change_skill(client, env)?);
         changes.retain(|change| change.before != change.after);
+        let files = changes.iter().map(|change| change.path.display().to_string());
+        let files = files.collect::<Vec<_>>();
         if !changes.is_empty() {
             if context.out.is_table() {
-                context.out.note(&changes.iter().map(Change::shown).collect::<Vec<_>>().join("\n"));
+                let shown = changes.iter().map(Change::shown).collect::<String>();
+                context.out.note(shown.trim_end());
             }
-            let paths = changes.iter().map(|change| change.path.display().to_string());
-            confirm(context, &format!("Change {}?", paths.collect::<Vec<_>>().join(" and ")))
-                .await?;
+            confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
         changes.iter().try_for_each(Change::write)?;
-        let files = changes.iter().map(|change| ChangedFile {
-            path: change.path.display().to_string(),
-            change: change.kind(),
-        });
+        let line = args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
         let sentence = match (self.remove, changes.is_empty()) {
             (true, true) => format!("nothing to change: {} does not use svc", client.name),
             (true, false) => format!("removed svc from {}", client.name),
-            (false, unchanged) => {
-                let line =
-                    args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
-                match unchanged {
-                    true => format!("nothing to change: {} starts {line}", client.name),
-                    false => format!("{} starts {line} from its next start on", client.name),
-                }
-            }
+            (false, true) => format!("nothing to change: {} starts {line}", client.name),
+            (false, false) => format!("{} starts {line} from its next start on", client.name),
         };
-        context.out.done(&sentence, &AgentSetup { client: client.id, files: files.collect() })
-    }
-
-    fn settings_of(&self, client: &Client, env: &Env) -> Result<PathBuf, Failure> {
-        client.settings(env, self.project).ok_or_else(|| {
-            Failure::usage(format!("--project: {} has no settings of a project", client.name))
-                .hint("leave out --project: the settings of the user are changed")
-        })
+        context.out.done(&sentence, &AgentSetup { client: client.id, files })
     }
 
     /// The change of a client's settings.
@@ -150,13 +123,16 @@ impl Setup {
         env: &Env,
         edit: impl Fn(&str) -> Result<Option<String>, String>,
     ) -> Result<Change, Failure> {
-        let path = self.settings_of(client, env)?;
+        let path = client.settings(env, self.project).ok_or_else(|| {
+            Failure::usage(format!("--project: {} has no settings of a project", client.name))
+                .hint("leave out --project: the settings of the user are changed")
+        })?;
         let before = read(&path)?;
         let after = edit(before.as_deref().unwrap_or_default()).map_err(|problem| {
             Failure::input(format!("{}: {problem}", path.display()))
                 .hint("correct the file, or add the entry yourself: svc agent setup --print")
         })?;
-        // Nothing is removed from a file that does not exist.
+        // There was no file, and there is nothing to write.
         let after = after.filter(|after| before.is_some() || !after.is_empty());
         Ok(Change { path, before, after })
     }
@@ -164,16 +140,15 @@ impl Setup {
     /// The change of the skill, which stays as long as another client that reads it uses svc.
     fn change_skill(&self, client: &Client, env: &Env) -> Result<Option<Change>, Failure> {
         let Some(path) = client.skill(env, self.project) else { return Ok(None) };
-        let is_used = |other: &Client| {
+        let is_used_by = |other: &Client| {
             let removal = self.change(other, env, |text| other.without(text));
             removal.is_ok_and(|removal| removal.before != removal.after)
+                && other.skill(env, self.project).as_ref() == Some(&path)
         };
         let mut others = CLIENTS.iter().filter(|other| other.id != client.id);
-        let others =
-            others.any(|it| it.skill(env, self.project).as_ref() == Some(&path) && is_used(it));
         let before = read(&path)?;
         let after = match self.remove {
-            true => before.clone().filter(|_| others),
+            true => before.clone().filter(|_| others.any(is_used_by)),
             false => Some(SKILL.to_owned()),
         };
         Ok(Some(Change { path, before, after }))
@@ -188,67 +163,50 @@ struct Change {
 }
 
 impl Change {
-    fn kind(&self) -> &'static str {
-        match (&self.before, &self.after) {
-            (None, _) => "created",
-            (_, None) => "removed",
-            _ => "changed",
-        }
-    }
-
     /// The lines that differ, except those of a new or removed SKILL.md.
     fn shown(&self) -> String {
-        let title = format!("{} ({})", self.path.display(), self.kind());
-        if let (None, Some(whole)) | (Some(whole), None) = (&self.before, &self.after)
-            && whole == SKILL
-        {
-            return title;
-        }
         let lines = |text: &Option<String>| {
-            text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect::<Vec<_>>()
+            let text = text.as_deref().filter(|text| *text != SKILL).unwrap_or_default();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         let (before, after) = (lines(&self.before), lines(&self.after));
         let same = |(a, b): &(&String, &String)| a == b;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);
         let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
-        let removed = before[..before.len() - end].iter().map(|line| format!("- {line}"));
-        let added = after[..after.len() - end].iter().map(|line| format!("+ {line}"));
-        let mut changes = removed.chain(added).collect::<Vec<_>>();
-        let more = changes.len().saturating_sub(SHOWN);
-        if more > 0 {
-            changes.truncate(SHOWN);
-            changes.push(format!("… {more} more lines"));
-        }
-        changes.insert(0, title);
-        changes.join("\n")
+        let removed = before[..before.len() - end].iter().map(|line| format!("- {line}\n"));
+        let added = after[..after.len() - end].iter().map(|line| format!("+ {line}\n"));
+        let kind = match (&self.before, &self.after) {
+            (None, _) => "new",
+            (_, None) => "removed",
+            _ => "changed",
+        };
+        let title = format!("{} ({kind})\n", self.path.display());
+        title + &removed.chain(added).collect::<String>()
     }
 
     fn write(&self) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::other(format!("{}: {error}", self.path.display()));
-        if read(&self.path)? != self.before {
-            let changed =
-                format!("{}: another program has changed it meanwhile", self.path.display());
+        let path = &self.path;
+        if read(path)? != self.before {
+            let changed = format!("{}: another program has changed it meanwhile", path.display());
             return Err(Failure::other(changed).hint("run the command again"));
         }
-        match &self.after {
-            Some(after) => private::replace_of_others(&self.path, after.as_bytes()).map_err(failed),
-            None => {
-                fs::remove_file(&self.path).map_err(failed)?;
-                // The folder of the skill, which is empty now.
-                match self.path.parent().filter(|_| self.path.ends_with("svc/SKILL.md")) {
-                    Some(folder) => fs::remove_dir(folder).or(Ok(())),
-                    None => Ok(()),
-                }
-            }
+        let written = match &self.after {
+            Some(after) => private::replace_of_others(path, after.as_bytes()),
+            None => fs::remove_file(path),
+        };
+        if let Some(folder) = path.parent().filter(|folder| folder.ends_with("skills/svc")) {
+            // Only if it is empty.
+            let _ = fs::remove_dir(folder);
         }
+        written.map_err(|error| Failure::other(format!("{}: {error}", path.display())))
     }
 }
 
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
     }
 }
@@ -257,14 +215,12 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 /// may put each version into another folder.
 fn executable(env: &Env) -> Result<String, Failure> {
     let this = std::env::current_exe()?;
+    let real = fs::canonicalize(&this)?;
     let name = Path::new("svc").with_extension(EXE_EXTENSION);
-    let same = |path: &PathBuf| match (fs::canonicalize(path), fs::canonicalize(&this)) {
-        (Ok(path), Ok(this)) => path == this,
-        _ => false,
-    };
-    let folders = std::env::split_paths(env.get("PATH").unwrap_or_default()).collect::<Vec<_>>();
-    let mut found = folders.iter().filter(|it| it.is_absolute()).map(|folder| folder.join(&name));
-    let path = found.find(same).unwrap_or(this);
-    let path = path.into_os_string().into_string();
-    path.map_err(|path| Failure::other(format!("{}: the path of svc is not UTF-8", path.display())))
+    let mut named = std::env::split_paths(env.get("PATH").unwrap_or_default())
+        .map(|folder| folder.join(&name))
+        .filter(|path| path.is_absolute());
+    let found = named.find(|path| fs::canonicalize(path).is_ok_and(|path| path == real));
+    let path = found.unwrap_or(this).into_os_string().into_string();
+    path.map_err(|path| Failure::other(format!("{}: the path is not UTF-8", path.display())))
 }

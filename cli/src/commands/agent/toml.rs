@@ -1,62 +1,44 @@
 //! Edits one table of a TOML file, of which all other bytes stay.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::settings::table::to_item;
 
-/// The text with the table `[key.name]`. Other entries of the table stay.
-pub fn set(text: &str, key: &str, name: &str, entry: &Value) -> Result<String, String> {
-    let mut document = parse(text, key)?;
-    let members = entry.as_object().into_iter().flatten();
-    let members = members.map(|(member, value)| (member.as_str(), to_item(value)));
-    let Some(servers) = document.get_mut(key).and_then(Item::as_table_like_mut) else {
-        return Ok(appended(text, &block(key, name, members)));
-    };
-    if let Some(found) = servers.get_mut(name) {
-        let found = found.as_table_like_mut();
-        let found = found.ok_or_else(|| format!("`{key}.{name}` is not a table"))?;
-        let mut is_same = true;
-        for (member, value) in members {
-            let before = found.get(member).map(plain);
-            if before != Some(plain(&value)) {
-                found.insert(member, value);
-                is_same = false;
-            }
-        }
-        return Ok(if is_same { text.to_owned() } else { document.to_string() });
+/// The text with the table `[key.name]` at its end. Other entries of the table stay.
+pub fn set(
+    text: &str,
+    key: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+) -> Result<String, String> {
+    let document = parse(text, key)?;
+    let before = document.get(key).and_then(|servers| servers.get(name)).map(members);
+    let mut after = before.clone().unwrap_or_default();
+    after.extend(entry.iter().map(|(member, value)| (member.clone(), plain(&to_item(value)))));
+    if before.as_ref() == Some(&after) {
+        return Ok(text.to_owned());
     }
-    if document.get(key).is_some_and(Item::is_inline_table) {
-        let table = members.filter_map(|(member, value)| Some((member, value.into_value().ok()?)));
-        document[key][name] = toml_edit::value(table.collect::<toml_edit::InlineTable>());
-        return Ok(document.to_string());
-    }
-    Ok(appended(text, &block(key, name, members)))
+    let others = remove(text, key, name)?.unwrap_or_default();
+    Ok(appended(&others, &block(key, name, &after)))
 }
 
 /// The text without the table `[key.name]`; `None` if nothing is left.
 pub fn remove(text: &str, key: &str, name: &str) -> Result<Option<String>, String> {
     let mut document = parse(text, key)?;
-    let servers = document.get_mut(key).and_then(Item::as_table_like_mut);
-    let Some((servers, found)) =
-        servers.and_then(|it| it.get(name).cloned().map(|found| (it, found)))
-    else {
+    let servers = document.get_mut(key).and_then(Item::as_table_mut);
+    let Some(found) = servers.and_then(|servers| servers.remove(name)) else {
         return Ok(Some(text.to_owned()));
     };
-    let members = found.as_table_like().into_iter().flat_map(TableLike::iter);
-    let block = block(key, name, members.map(|(member, value)| (member, value.clone())));
-    if text == appended("", &block) {
-        return Ok(None);
-    }
     // As `set` appended it, whatever was appended after it.
-    let before = text.strip_suffix(&format!("\n\n{block}")).map(str::to_owned);
-    let within = format!("\n\n{block}\n");
-    let before = before.or_else(|| text.contains(&within).then(|| text.replacen(&within, "\n", 1)));
-    if let Some(before) = before {
-        return Ok(Some(before));
-    }
-    servers.remove(name);
-    let rest = document.to_string();
+    let block = block(key, name, &members(&found));
+    let end = format!("\n\n{block}");
+    let rest = match (text.strip_suffix(&end), text.split_once(&format!("{end}\n"))) {
+        _ if text == appended("", &block) => String::new(),
+        (Some(before), _) => before.to_owned(),
+        (None, Some((before, after))) => format!("{before}\n{after}"),
+        (None, None) => document.to_string(),
+    };
     Ok((!rest.trim().is_empty()).then_some(rest))
 }
 
@@ -66,19 +48,27 @@ fn parse(text: &str, key: &str) -> Result<DocumentMut, String> {
         let start = error.span().map_or(0, |span| span.start);
         format!("line {} is not TOML", text[..start].matches('\n').count() + 1)
     })?;
-    match document.get(key).is_some_and(|item| !item.is_table_like()) {
-        true => Err(format!("`{key}` is not a table")),
+    match document.get(key).is_some_and(|servers| !servers.is_table()) {
+        true => Err(format!("`{key}` is not written as tables, [{key}.NAME]")),
         false => Ok(document),
     }
 }
 
-fn block<'a>(key: &str, name: &str, members: impl Iterator<Item = (&'a str, Item)>) -> String {
-    let lines = members.map(|(member, value)| format!("\n{member} = {}", plain(&value)));
-    format!("[{key}.{name}]{}", lines.collect::<String>())
+fn members(table: &Item) -> Map<String, Value> {
+    let members = table.as_table_like().into_iter().flat_map(TableLike::iter);
+    members.map(|(member, value)| (member.to_owned(), plain(value))).collect()
 }
 
-fn plain(item: &Item) -> String {
-    item.to_string().trim().to_owned()
+fn plain(item: &Item) -> Value {
+    let value = item.clone().into_value().map(|value| value.to_string());
+    value.unwrap_or_default().trim().into()
+}
+
+fn block(key: &str, name: &str, members: &Map<String, Value>) -> String {
+    let line = |(member, value): (&String, &Value)| {
+        format!("\n{member} = {}", value.as_str().unwrap_or_default())
+    };
+    format!("[{key}.{name}]{}", members.iter().map(line).collect::<String>())
 }
 
 /// A file without a newline at its end gets none, so that `remove` restores it.
@@ -92,20 +82,17 @@ fn appended(text: &str, block: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn added(text: &str) -> String {
-        set(text, "servers", "svc", &json!({"command": "/bin/svc", "args": ["mcp"]})).expect("set")
+        let entry = r#"{"command": "/bin/svc", "args": ["mcp"]}"#;
+        set(text, "servers", "svc", &serde_json::from_str(entry).expect("JSON")).expect("set")
     }
 
     #[test]
     fn what_was_added_is_removed_to_the_byte() {
         let block = "[servers.svc]\ncommand = \"/bin/svc\"\nargs = [\"mcp\"]";
-        for before in
-            ["", "a = 1", "a = 1\n", "# a\n\n[servers.b]\nx = 1 # why\n", "[servers]\n", "\n\n"]
-        {
+        for before in ["", "a = 1", "a = 1\n", "# a\n\n[servers.b]\nx = 1 # why\n", "[servers]\n"] {
             let after = added(before);
             assert!(after.contains(block), "{after}");
             assert_eq!(added(&after), after);
@@ -119,24 +106,22 @@ mod tests {
 
     #[test]
     fn an_entry_keeps_what_a_person_added() {
-        let text = "[servers.svc]\ncommand = \"old\" # mine\nargs = [ \"mcp\" ]\nenabled = true\n";
+        let text = "[servers.svc]\ncommand = \"old\" # mine\nenabled = true\n\n[servers.svc.env]\nA = \"b\"\n";
         let after = added(text);
         assert_eq!(after, added(&after));
-        for kept in ["enabled = true", "/bin/svc"] {
-            assert!(after.contains(kept), "{after}");
-        }
+        let lines =
+            "command = \"/bin/svc\"\nenabled = true\nenv = { A = \"b\" }\nargs = [\"mcp\"]\n";
+        assert_eq!(after, format!("[servers.svc]\n{lines}"));
         assert_eq!(remove(&after, "servers", "svc"), Ok(None));
-        let inline = added("servers = { a = { command = \"a\" } }\n");
-        assert!(inline.contains("svc = { command = \"/bin/svc\", args = [\"mcp\"] }"), "{inline}");
-        let restored = remove(&inline, "servers", "svc").expect("removed").expect("a rest");
-        assert!(!restored.contains("svc"), "{restored}");
+        assert_eq!(remove(text, "servers", "svc"), Ok(None));
     }
 
     #[test]
     fn a_wrong_file_is_described_without_its_content() {
-        let problem = |text: &str| set(text, "servers", "svc", &json!({})).expect_err("refused");
+        let problem = |text: &str| set(text, "servers", "svc", &Map::new()).expect_err("refused");
         assert_eq!(problem("a = 1\nkey = secret\n"), "line 2 is not TOML");
-        assert_eq!(problem("servers = 1\n"), "`servers` is not a table");
-        assert_eq!(problem("servers.svc = 1\n"), "`servers.svc` is not a table");
+        for servers in ["servers = 1\n", "servers = { a = {} }\n", "[[servers]]\n"] {
+            assert_eq!(problem(servers), "`servers` is not written as tables, [servers.NAME]");
+        }
     }
 }
