@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use chrono::{SecondsFormat, Utc};
-use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -50,13 +49,10 @@ impl Audit {
 }
 
 impl Entry<'_> {
-    /// Writes the line.
-    pub fn end(mut self, result: &CallToolResult, error: Option<&Value>) {
+    /// Writes the line, with the error object if there is one.
+    pub fn end(mut self, error: Option<&Value>) {
         let field = |name: &str| error.and_then(|error| error.get(name)).cloned();
-        self.line["result"] = match result.is_error {
-            Some(true) => field("kind").unwrap_or_else(|| "other".into()),
-            _ => "ok".into(),
-        };
+        self.line["result"] = field("kind").unwrap_or_else(|| "ok".into());
         if let Some(id) = field("request_id") {
             self.line["request_id"] = id;
         }
@@ -83,6 +79,8 @@ fn described(given: &Map<String, Value>) -> Value {
 }
 
 fn is_id(name: &str, text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    matches!(name, "id" | "job" | "action") && text.len() <= 80 && text.chars().all(is_plain)
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '/' | '.');
+    matches!(name, "id" | "job" | "action" | "resource")
+        && text.len() <= 80
+        && text.chars().all(is_plain)
 }

@@ -9,8 +9,8 @@ pub struct Policy {
     pub allowed: Option<Vec<Group>>,
     /// The groups of `--tools`; empty for all.
     pub selected: Vec<Group>,
-    /// How a group is opened.
-    pub hint: String,
+    /// The profile, if it is not the sandbox.
+    pub profile: Option<String>,
 }
 
 impl Policy {
@@ -23,9 +23,15 @@ impl Policy {
             Err(Failure::new(Kind::Refused, why).code("not_allowed").hint(hint))
         };
         if !is_allowed {
-            let name = group.name();
+            let open = self.allowed.iter().flatten().chain([&group]).map(|group| group.name());
+            let open = open.collect::<Vec<_>>().join(",");
             let why = format!("{} is not allowed here; nothing was done", tool.name);
-            let hint = self.hint.replace("GROUP", &name);
+            let hint = match &self.profile {
+                None => format!("a person opens it: svc mcp --allow {open}"),
+                Some(profile) => format!(
+                    "a person opens it: svc mcp --allow {open}, or svc config set mcp_policy {open} --profile {profile}"
+                ),
+            };
             return refused(why, hint);
         }
         if !self.selected.is_empty() && !self.selected.contains(&group) {

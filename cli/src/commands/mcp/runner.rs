@@ -41,9 +41,9 @@ pub struct Output {
 }
 
 impl Runner {
-    pub fn new(context: &Context, is_live: bool) -> Self {
-        let mut options = vec!["svc".into(), "--json".into()];
-        let matches = (context.tree)().try_get_matches_from(context.typed()).ok();
+    pub fn new(context: &Context, tree: clap::Command, is_live: bool) -> Self {
+        let mut options = Vec::new();
+        let matches = tree.try_get_matches_from(context.typed()).ok();
         let matches = matches.as_ref().and_then(|matches| matches.subcommand());
         for name in PASSED_ON {
             let Some((_, matches)) = matches else { continue };
@@ -72,7 +72,22 @@ impl Runner {
 
     /// Runs a command. It is completed even if nobody waits for it any more.
     pub async fn run(&self, args: &[String], stdin: &[u8]) -> Result<Output, Failure> {
-        let args = self.options.iter().cloned().chain(args.iter().map(OsString::from));
+        self.run_with(&self.options, args, stdin).await
+    }
+
+    /// Runs a command with the sandbox.
+    pub async fn run_in_sandbox(&self, args: &[String]) -> Result<Output, Failure> {
+        self.run_with(&["--sandbox".into()], args, &[]).await
+    }
+
+    async fn run_with(
+        &self,
+        options: &[OsString],
+        args: &[String],
+        stdin: &[u8],
+    ) -> Result<Output, Failure> {
+        let program = ["svc", "--json"].map(OsString::from).into_iter();
+        let args = program.chain(options.iter().cloned()).chain(args.iter().map(OsString::from));
         let args = args.collect::<Vec<_>>();
         let (stdout, stderr) = (Captured::default(), Captured::default());
         let process = Process {

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -20,6 +22,7 @@ use super::content::{answer, refusal};
 use super::describe::{Ready, ReadyAction};
 use super::plans::{self, Plans};
 use super::policy::Policy;
+use super::resources;
 use super::runner::{Output, Runner};
 use super::table::Kind;
 use crate::failure::{Failure, Kind as FailureKind};
@@ -49,7 +52,8 @@ pub struct Shared {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder();
+        let capabilities = capabilities.enable_tools().enable_resources().enable_prompts().build();
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
         info.server_info = Implementation::new("svc", env!("CARGO_PKG_VERSION"));
         info
@@ -63,6 +67,56 @@ impl ServerHandler for McpServer {
         let listed = self.0.tools.iter().filter(|ready| self.0.policy.check(ready.tool).is_ok());
         let listed = listed.map(|ready| ready.description.clone());
         Ok(ListToolsResult::with_all_items(listed.collect()))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(self.0.resources()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(self.0.templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let failed =
+            |failure: &Failure| ErrorData::internal_error(failure.details().message.clone(), None);
+        let given = Map::from_iter([("resource".to_owned(), request.uri.clone().into())]);
+        let entry = self.0.audit.begin("read_resource", &given).map_err(|it| failed(&it))?;
+        let read = self.0.read(&request.uri).await;
+        entry.end(read.as_ref().err().map(Failure::to_json).as_ref().map(|line| &line["error"]));
+        let read = read.map_err(|failure| failed(&failure))?;
+        let missing = || ErrorData::resource_not_found("no resource has this address", None);
+        Ok(ReadResourceResult::new(vec![read.ok_or_else(missing)?]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(resources::prompts()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompt = resources::prompt(&request.name, &request.arguments.unwrap_or_default());
+        let problem = "no prompt has this name, or its argument is missing";
+        Ok(prompt.ok_or_else(|| ErrorData::invalid_params(problem, None))?.into())
     }
 
     async fn call_tool(
@@ -96,7 +150,7 @@ impl Shared {
             }
             Err(failure) => (refusal(&failure), failure.to_json().get("error").cloned()),
         };
-        entry.end(&result, error.as_ref());
+        entry.end(error.as_ref());
         result
     }
 
