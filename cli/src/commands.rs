@@ -16,6 +16,7 @@ pub mod help;
 pub mod listen;
 pub mod login;
 pub mod man;
+pub mod mcp;
 pub mod profiles;
 pub mod replay;
 pub mod sandbox;
@@ -35,7 +36,7 @@ pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config", "agent"]),
     ("Sandbox", &["sandbox", "watch"]),
     ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
-    ("Other", &["api", "completions", "man", "schema", "help", "version"]),
+    ("Other", &["api", "mcp", "completions", "man", "schema", "help", "version"]),
 ];
 
 group! {
@@ -82,6 +83,7 @@ group! {
         Verify(verify::Verify),
         Sign(sign::Sign),
         Api(api::Api),
+        Mcp(mcp::Mcp),
         /// Run and control the sandbox
         #[command(subcommand)]
         Sandbox(sandbox::Command),
@@ -96,6 +98,12 @@ group! {
 impl Command {
     /// Whether the command runs the sandbox for other programs.
     pub fn is_server(&self) -> bool {
-        matches!(self, Self::Sandbox(sandbox::Command::Serve(_) | sandbox::Command::Exec(_)))
+        let is_sandbox = |of: &sandbox::Command| {
+            matches!(of, sandbox::Command::Serve(_) | sandbox::Command::Exec(_))
+        };
+        match self {
+            Self::Sandbox(command) => is_sandbox(command),
+            command => matches!(command, Self::Mcp(_)),
+        }
     }
 }
