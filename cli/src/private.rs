@@ -26,9 +26,9 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// usual ones.
 pub fn replace_of_others(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    let old = OpenOptions::new().append(true).create(true).open(path)?.metadata()?;
     replace(path, content)?;
-    fs::set_permissions(path, file.metadata()?.permissions())
+    fs::set_permissions(path, old.permissions())
 }
 
 /// Replaces a file, so that a crash leaves either the old or the new content.
