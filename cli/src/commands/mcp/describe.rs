@@ -17,6 +17,18 @@ pub struct Ready {
     pub description: Description,
 }
 
+impl Ready {
+    /// Whether a key without these scopes can do nothing with the tool.
+    pub fn needs_one_of(&self, missing: &[String]) -> bool {
+        let is_missing = |scope: &str| missing.iter().any(|it| it == scope);
+        let lacks = |ready: &ReadyAction| match ready.spec.operations.first() {
+            Some(first) => is_missing(command_spec::scope_of(*first)),
+            None => false,
+        };
+        !self.actions.is_empty() && self.actions.iter().all(lacks)
+    }
+}
+
 /// An action with its command.
 pub struct ReadyAction {
     pub action: &'static Action,

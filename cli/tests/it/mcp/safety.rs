@@ -109,6 +109,25 @@ fn a_profile_is_read_only_until_a_person_opens_groups() {
 }
 
 #[test]
+fn tools_that_the_key_cannot_use_are_not_listed() {
+    let home = Home::new();
+    profile(&home, "");
+    let refused = r#"{"error":{"code":"insufficient_scope","message":"no"}}"#;
+    let service = Service::always(403, refused);
+    let url = service.url();
+    let allowed = ["--profile", "shop", "--retries", "0", "--allow", "contacts,domains,webhooks"];
+    let mut client = Client::with_env(&home, &allowed, &live(&url));
+    let tools = client.tools();
+    let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
+    assert!(!has("save_contacts") && !has("save_domain"), "{tools:?}");
+    assert!(has("whoami") && has("doctor") && has("diagnose_signature"), "{tools:?}");
+    // A call says which scope is missing.
+    let domain = json!({"action": "create", "name": "shop.test"});
+    let answer = client.call("save_domain", domain);
+    assert_eq!(answer.error()["required_scope"], "domains:manage", "{}", answer.text);
+}
+
+#[test]
 fn no_value_is_an_option_a_file_or_another_profile() {
     let home = Home::new();
     let elsewhere = Service::always(200, "[]");

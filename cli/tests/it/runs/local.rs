@@ -1,4 +1,4 @@
-//! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
+//! `svc completions`, `man`, `schema`, `help`, `mcp` and `version`. Snapshots show the start of long output.
 
 use super::row::{Row, Situation, Stream};
 
@@ -25,6 +25,11 @@ pub fn rows() -> Vec<Row> {
             .head(12)
             .wrong("help emails lost")
             .never(Situation::NotFound, "an unknown command is a usage error"),
+        Row::here("mcp", "mcp")
+            // On a terminal, it waits for messages.
+            .only(Stream::Pipe)
+            .wrong("mcp --listen everywhere")
+            .never(Situation::NotFound, "it takes no id"),
         Row::here("version", "version")
             .wrong("version 2")
             .never(Situation::NotFound, "it takes no id")
