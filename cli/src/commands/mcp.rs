@@ -57,13 +57,6 @@ pub struct Mcp {
     listen: Option<SocketAddr>,
 }
 
-impl Group {
-    /// The name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-}
-
 impl Mcp {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let settings = &context.settings;
@@ -83,7 +76,7 @@ impl Mcp {
         let tree = (context.tree)();
         let (sandbox, mut asked) = mpsc::channel::<oneshot::Sender<Result<(), Failure>>>(1);
         let server = McpServer(Arc::new(Shared {
-            tools: describe::all(&tree),
+            tools: table::tools(&tree),
             policy: Policy { allowed, selected: self.tools, profile },
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
