@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum as _};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use self::audit::Audit;
 use self::policy::Policy;
@@ -34,16 +34,15 @@ mod table;
 /// Serve agents over the Model Context Protocol
 ///
 /// Uses the sandbox unless --profile or SVC_PROFILE names a profile. With the sandbox, everything is
-/// allowed; with a profile, only reading, until --allow or the profile's mcp_policy opens more groups:
-/// send, contacts, domains, webhooks, delete, sandbox. Sending is two calls: one shows the exact
-/// request, and the other sends it.
+/// allowed; with a profile only reading, until --allow or the profile's mcp_policy opens groups: send,
+/// contacts, domains, webhooks, delete, sandbox.
 #[derive(Args, Debug)]
-#[command(add = local(|| json!({"description": "messages of the protocol, one per line"})).until_interrupted())]
+#[command(add = local(|| json!({"description": "messages of the protocol; with --listen, a line with the URL"})).until_interrupted())]
 #[command(after_long_help = "\
 Examples:
   svc mcp
   svc mcp --profile staging --allow send,contacts
-  svc mcp --tools look sandbox --listen 127.0.0.1:4090")]
+  svc mcp --listen 127.0.0.1:4090 --tools look sandbox")]
 pub struct Mcp {
     /// Groups that are allowed beside reading
     #[arg(long, value_name = "GROUP", value_enum, value_delimiter = ',', num_args = 1.., hide_possible_values = true)]
@@ -51,18 +50,11 @@ pub struct Mcp {
     /// Offer only the tools of these groups
     #[arg(long, value_name = "GROUP", value_enum, value_delimiter = ',', num_args = 1.., hide_possible_values = true)]
     tools: Vec<Group>,
-    /// Serve over HTTP at this address of this machine; port 0 picks a free port
+    /// Serve over HTTP at a loopback address
     ///
-    /// Clients send the bearer token of SVC_MCP_TOKEN, or of a file that is named at the start.
+    /// Port 0 picks a free port. Clients send the bearer token of SVC_MCP_TOKEN, or of a file that is named at the start.
     #[arg(long, value_name = "ADDR", value_parser = http::parse_address)]
     listen: Option<SocketAddr>,
-}
-
-impl Group {
-    /// The name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
 }
 
 impl Mcp {
@@ -84,7 +76,7 @@ impl Mcp {
         let tree = (context.tree)();
         let (sandbox, mut asked) = mpsc::channel::<oneshot::Sender<Result<(), Failure>>>(1);
         let server = McpServer(Arc::new(Shared {
-            tools: describe::all(&tree),
+            tools: table::tools(&tree),
             policy: Policy { allowed, selected: self.tools, profile },
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
@@ -92,6 +84,7 @@ impl Mcp {
             is_live,
             sandbox,
             plans: Mutex::default(),
+            missing_scopes: OnceCell::new(),
         }));
         let mut stop = StopSignal::listen_with_hangup(settings.env.signals)?;
         let hold_sandbox = async {
@@ -102,7 +95,12 @@ impl Mcp {
         let serve = async {
             match self.listen {
                 Some(address) => http::serve(server, address, context).await,
-                None => stdio::serve(server, context.out.streams()).await,
+                None => {
+                    if context.out.stdin_is_terminal() {
+                        context.out.note("this is for programs: enter the command in the settings of an assistant");
+                    }
+                    stdio::serve(server, context.out.streams()).await
+                }
             }
         };
         tokio::select! {

@@ -17,6 +17,7 @@ mod examples;
 mod help;
 #[cfg(unix)]
 mod listen;
+mod mcp;
 mod names;
 mod options;
 mod output;

@@ -111,8 +111,9 @@ fn the_output_of_every_command_matches_its_schema() {
     serving.wait().expect("ends");
     checker.run("sandbox stop");
     checker.run_words(&["sandbox", "status", "--url", "http://127.0.0.1:1"], 1);
-    // These need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
-    let needs_more = |path: &str| matches!(path, "bulk pause" | "bulk settle" | "bulk work");
+    // The first speaks a protocol: `mcp.rs`. The others need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
+    let needs_more =
+        |path: &str| matches!(path, "mcp" | "bulk pause" | "bulk settle" | "bulk work");
     for spec in svc_cli::commands().into_iter().filter(|spec| !needs_more(&spec.path)) {
         assert!(checker.seen.contains(&spec.path), "`{}` was not run", spec.path);
     }

@@ -6,8 +6,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value};
 
-use super::describe::{Ready, ReadyAction};
-use super::table::{ACTION, Argument, EMAIL_FIELDS, ROWS};
+use super::table::{ACTION, Action, Argument, EMAIL_FIELDS, From, ROWS, Tool};
 use crate::command_spec::Effect;
 use crate::failure::Failure;
 
@@ -15,116 +14,100 @@ use crate::failure::Failure;
 const MAX_FILE: u64 = 64 << 20;
 
 /// A command line, with what it reads from standard input.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct CommandLine {
-    pub args: Vec<String>,
+    command: Vec<String>,
+    options: Vec<String>,
+    positionals: Vec<String>,
     pub stdin: Vec<u8>,
 }
 
 /// The action of a call, which is removed from its arguments.
-pub fn action<'a>(
-    ready: &'a Ready,
-    given: &mut Map<String, Value>,
-) -> Result<&'a ReadyAction, Failure> {
-    if let [one] = ready.actions.as_slice() {
+pub fn action<'a>(tool: &'a Tool, given: &mut Map<String, Value>) -> Result<&'a Action, Failure> {
+    if let [one] = tool.actions.as_slice() {
         return Ok(one);
     }
-    let named = given.shift_remove(ACTION);
-    let named = named.as_ref().and_then(Value::as_str).unwrap_or_default();
-    ready.actions.iter().find(|it| it.action.name == named).ok_or_else(|| {
-        let names = ready.actions.iter().map(|it| it.action.name).collect::<Vec<_>>();
-        Failure::usage(format!("{ACTION}: not an action of {}", ready.tool.name))
+    let named = given.shift_remove(ACTION).unwrap_or_default();
+    tool.actions.iter().find(|action| named == action.name).ok_or_else(|| {
+        let names = tool.actions.iter().map(|action| action.name).collect::<Vec<_>>();
+        Failure::usage(format!("{ACTION}: not an action of {}", tool.name))
             .hint(format!("use one of {}", names.join(", ")))
     })
 }
 
 impl CommandLine {
     /// The command line of an action. `root` is the directory whose files it may read.
-    pub fn new(
-        ready: &ReadyAction,
-        given: &Map<String, Value>,
-        root: &Path,
-    ) -> Result<Self, Failure> {
-        refuse_unknown(ready, given)?;
-        let mut line = Self {
-            args: ready.action.command.split(' ').map(str::to_owned).collect(),
-            stdin: Vec::new(),
-        };
-        if ready.spec.effect == Effect::Removes {
-            line.args.push("--yes".to_owned());
+    pub fn new(action: &Action, given: &Map<String, Value>, root: &Path) -> Result<Self, Failure> {
+        refuse_unknown(action, given)?;
+        let (mut options, mut positionals, mut stdin) = (Vec::new(), Vec::new(), Vec::new());
+        if action.spec.effect == Effect::Removes {
+            options.push("--yes".to_owned());
         }
-        let mut positionals = Vec::new();
-        for argument in ready.action.arguments {
-            let name = argument.name();
-            let value = given.get(name).filter(|value| !value.is_null());
-            let values = match argument {
-                Argument::Email => {
-                    line.args.push("--body=-".to_owned());
-                    line.stdin = Value::Object(given.clone()).to_string().into_bytes();
-                    continue;
+        for Argument { name, from } in &action.arguments {
+            let value = given.get(*name).filter(|value| !value.is_null());
+            let Some(arg) = action.arg(name) else {
+                stdin = Value::Object(given.clone()).to_string().into_bytes();
+                options.push("--body=-".to_owned());
+                continue;
+            };
+            let mut values = texts(name, value)?;
+            match from {
+                From::Value => {
+                    values =
+                        values.into_iter().map(|it| literal(arg, it)).collect::<Result<_, _>>()?;
                 }
-                Argument::Stdin(_) => {
-                    line.stdin = texts(name, value)?.concat().into_bytes();
-                    vec!["-".to_owned()]
+                From::File => {
+                    let found = values.iter().map(|path| below(root, name, path));
+                    values = found.collect::<Result<_, _>>()?;
                 }
-                Argument::Rows(_) => {
-                    line.stdin = match (given.get(ROWS), value) {
-                        (Some(rows @ Value::Array(_)), None) => rows.to_string().into_bytes(),
-                        (None, Some(Value::String(path))) => read(root, name, path)?,
+                From::Rows | From::Stdin | From::Email => {
+                    stdin = match (from, given.get(ROWS), values.as_slice()) {
+                        (From::Stdin, _, _) => values.concat().into_bytes(),
+                        (_, Some(rows @ Value::Array(_)), []) => rows.to_string().into_bytes(),
+                        (_, None, [path]) => read(root, name, path)?,
                         _ => return Err(Failure::usage(format!("give either {ROWS} or {name}"))),
                     };
-                    vec!["-".to_owned()]
+                    values = vec!["-".to_owned()];
                 }
-                Argument::File(_) => {
-                    let paths = texts(name, value)?.into_iter();
-                    let found = paths.map(|path| below(root, name, &path));
-                    found.collect::<Result<_, _>>()?
-                }
-                Argument::Value(_) => texts(name, value)?,
-            };
-            let Some(arg) = ready.arg(name) else { continue };
+            }
+            let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
             for value in values {
-                let value = match argument {
-                    Argument::Value(_) => literal(arg, value)?,
-                    _ => value,
-                };
-                match arg.get_long() {
-                    None => positionals.push(value),
-                    Some(long) if matches!(arg.get_action(), ArgAction::SetTrue) => {
-                        match value.as_str() {
-                            "true" => line.args.push(format!("--{long}")),
-                            "false" => {}
-                            _ => return Err(Failure::usage(format!("{name}: not a boolean"))),
-                        }
+                match (arg.get_long(), value.as_str()) {
+                    (None, _) => positionals.push(value),
+                    (Some(long), "true") if is_flag => options.push(format!("--{long}")),
+                    (Some(_), "false") if is_flag => {}
+                    (Some(_), _) if is_flag => {
+                        return Err(Failure::usage(format!("{name}: not a boolean")));
                     }
-                    Some(long) => line.args.push(format!("--{long}={value}")),
+                    (Some(long), value) => options.push(format!("--{long}={value}")),
                 }
             }
         }
-        // Nothing after it is an option.
-        line.args.push("--".to_owned());
-        line.args.extend(positionals);
-        Ok(line)
+        let command = action.spec.path.split(' ').map(str::to_owned).collect();
+        Ok(Self { command, options, positionals, stdin })
     }
 
-    /// The same command with more options.
-    pub fn with(&self, options: &[&str]) -> Self {
+    /// The same command with one more option.
+    pub fn with(&self, option: &str) -> Self {
         let mut line = self.clone();
-        let end = line.args.iter().position(|arg| arg == "--").unwrap_or(line.args.len());
-        line.args.splice(end..end, options.iter().map(|option| (*option).to_owned()));
+        line.options.push(option.to_owned());
         line
+    }
+
+    /// The words. After `--`, nothing is an option.
+    pub fn words(&self) -> Vec<String> {
+        let end = ["--".to_owned()];
+        [self.command.as_slice(), &self.options, &end, &self.positionals].concat()
     }
 }
 
-fn refuse_unknown(ready: &ReadyAction, given: &Map<String, Value>) -> Result<(), Failure> {
-    let arguments = ready.action.arguments;
-    let mut known = arguments.iter().map(|argument| argument.name()).collect::<Vec<_>>();
-    if arguments.contains(&Argument::Email) {
-        known = EMAIL_FIELDS.iter().map(|(field, ..)| *field).collect();
-    }
-    if arguments.iter().any(|argument| matches!(argument, Argument::Rows(_))) {
-        known.push(ROWS);
-    }
+fn refuse_unknown(action: &Action, given: &Map<String, Value>) -> Result<(), Failure> {
+    let known = action.arguments.iter().flat_map(|it| match it.from {
+        From::Email => EMAIL_FIELDS.map(|(field, ..)| field).to_vec(),
+        From::Rows => vec![it.name, ROWS],
+        _ => vec![it.name],
+    });
+    let known = known.collect::<Vec<_>>();
     match given.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(Failure::usage(format!("`{name}` is not an argument of this tool"))
@@ -152,17 +135,13 @@ fn texts(name: &str, value: Option<&Value>) -> Result<Vec<String>, Failure> {
 /// A value that is read as it is, not as the name of a file or as standard input.
 fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
     let takes = arg.get_value_names().and_then(<[_]>::first).map_or("", |name| name.as_str());
-    let reads_files = takes.starts_with("TEXT|@FILE");
-    if value.starts_with('@') && reads_files {
-        return Ok(format!("@{value}"));
+    match value.strip_prefix('@') {
+        Some(_) if takes == "TEXT" => Ok(value),
+        Some(_) if takes.starts_with("TEXT|@FILE") => Ok(format!("@{value}")),
+        None if value != "-" => Ok(value),
+        _ => Err(Failure::usage(format!("{}: `@` and `-` name no files here", arg.get_id()))
+            .hint("give the value itself")),
     }
-    let is_text = takes == "TEXT";
-    if value == "-" || (value.starts_with('@') && !is_text) {
-        let name = arg.get_id();
-        return Err(Failure::usage(format!("{name}: `@` and `-` do not name files here"))
-            .hint("give the value itself"));
-    }
-    Ok(value)
 }
 
 /// The path of a file below the directory, without symbolic links.
@@ -179,9 +158,8 @@ fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
 
 fn read(root: &Path, name: &str, path: &str) -> Result<Vec<u8>, Failure> {
     let found = below(root, name, path)?;
-    let is_large = std::fs::metadata(&found)?.len() > MAX_FILE;
-    if is_large {
-        return Err(Failure::input(format!("{name}: larger than 64 MiB")));
+    match std::fs::metadata(&found)?.len() > MAX_FILE {
+        true => Err(Failure::input(format!("{name}: larger than 64 MiB"))),
+        false => Ok(std::fs::read(found)?),
     }
-    Ok(std::fs::read(found)?)
 }

@@ -11,6 +11,8 @@ use crate::settings::key::masked;
 
 /// Most characters of a text.
 const MAX_TEXT: usize = 4_000;
+/// Most characters of the name of a field.
+const MAX_NAME: usize = 200;
 /// Most characters of an answer.
 const MAX_ANSWER: usize = 40_000;
 /// What an element costs beside its text.
@@ -86,7 +88,7 @@ pub fn bounded(mut value: Value) -> Value {
 fn cut(value: &mut Value, left: &mut usize) {
     *left = left.saturating_sub(ELEMENT);
     match value {
-        Value::String(text) => *text = cut_text(text, left),
+        Value::String(text) => *text = cut_text(text, MAX_TEXT.min(*left), left),
         Value::Array(items) => {
             let mut kept = Vec::new();
             for mut item in std::mem::take(items) {
@@ -104,11 +106,12 @@ fn cut(value: &mut Value, left: &mut usize) {
                 if *left == 0 {
                     break;
                 }
+                let shown = cut_text(&name, MAX_NAME, left);
                 match SECRETS.contains(&name.as_str()) && item.is_string() {
                     true => item = MASKED.into(),
                     false => cut(&mut item, left),
                 }
-                kept.insert(cut_text(&name, left), item);
+                kept.insert(shown, item);
             }
             *fields = kept;
         }
@@ -116,10 +119,9 @@ fn cut(value: &mut Value, left: &mut usize) {
     }
 }
 
-fn cut_text(text: &str, left: &mut usize) -> String {
+fn cut_text(text: &str, most: usize, left: &mut usize) -> String {
     let shown = printable(text);
     let shown = masked(&shown);
-    let most = MAX_TEXT.min(*left);
     let length = shown.chars().count();
     *left = left.saturating_sub(length);
     if length <= most {

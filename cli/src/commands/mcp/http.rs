@@ -15,6 +15,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
@@ -62,7 +63,9 @@ pub async fn serve(
         Some(file) => file.0.display().to_string(),
         None => format!("the variable {TOKEN}"),
     };
-    context.out.note(&format!("serving http://{address}/mcp; the bearer token is in {place}"));
+    let url = format!("http://{address}/mcp");
+    context.out.note(&format!("serving {url}; the bearer token is in {place}"));
+    context.out.ready(&json!({"url": url, "token_file": file.as_ref().map(|file| &file.0)}))?;
     let expected = Sha256::digest(token);
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.

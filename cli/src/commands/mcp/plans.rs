@@ -60,9 +60,9 @@ pub fn new_token() -> String {
     hex::encode(&Sha256::digest(random)[..16])
 }
 
-/// The idempotency key of a plan, from which the token cannot be told.
-pub fn idempotency_key(token: &str) -> String {
-    format!("svc-mcp-{}", hex::encode(&Sha256::digest(token)[..16]))
+/// The option with the idempotency key of a plan, from which the token cannot be told.
+pub fn idempotency_option(token: &str) -> String {
+    format!("--idempotency-key=svc-mcp-{}", hex::encode(&Sha256::digest(token)[..16]))
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn plan(plans: &mut Plans, token: &str, now: Instant) {
-        let line = CommandLine { args: Vec::new(), stdin: Vec::new() };
+        let line = CommandLine::default();
         let shown = Output { result: None, notes: Vec::new(), error: None };
         plans.add(token.to_owned(), line, shown, now);
     }
@@ -102,7 +102,7 @@ mod tests {
         let (one, other) = (new_token(), new_token());
         assert_eq!(one.len(), 32);
         assert_ne!(one, other);
-        assert_eq!(idempotency_key(&one), idempotency_key(&one));
-        assert!(!idempotency_key(&one).contains(&one));
+        assert_eq!(idempotency_option(&one), idempotency_option(&one));
+        assert!(!idempotency_option(&one).contains(&one));
     }
 }

@@ -54,8 +54,8 @@ const PROMPTS: [(&str, &str, &str, &str); 3] = [
 
 impl Shared {
     fn offers_messages(&self) -> bool {
-        let tool = self.tools.iter().find(|ready| ready.tool.name == MESSAGE_TOOL);
-        tool.is_some_and(|ready| self.policy.check(ready.tool).is_ok())
+        let tool = self.tools.iter().find(|tool| tool.name == MESSAGE_TOOL);
+        tool.is_some_and(|tool| self.policy.check(tool).is_ok())
     }
 
     /// The resources that have a fixed address.

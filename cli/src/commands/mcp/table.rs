@@ -1,7 +1,34 @@
-//! The tools: each is a name for commands of `svc`, and for the arguments of them that a client may
-//! set. Descriptions and schemas follow from the commands (`describe.rs`).
+//! The tools, as `tools.tsv` lists them: each is a name for commands of `svc`, and for the arguments of
+//! them that a client may set. Descriptions and schemas follow from the commands.
 
-use clap::ValueEnum;
+use clap::{Arg, Command, ValueEnum};
+
+use crate::command_spec::{self, CommandSpec};
+
+/// A line for each action: its group, tool, name, command and arguments.
+const TABLE: &str = include_str!("tools.tsv");
+
+/// The argument that selects an action, of tools that have several.
+pub const ACTION: &str = "action";
+/// The argument of rows.
+pub const ROWS: &str = "rows";
+
+/// The fields of an email, and the options of `emails send` that describe them.
+pub const EMAIL_FIELDS: [(&str, &str, &str); 13] = [
+    ("from", "from", "string"),
+    ("to", "to", "array"),
+    ("cc", "cc", "array"),
+    ("bcc", "bcc", "array"),
+    ("replyTo", "reply_to", "array"),
+    ("subject", "subject", "string"),
+    ("text", "", "string"),
+    ("html", "", "string"),
+    ("templateId", "template", "string"),
+    ("variables", "vars", "object"),
+    ("headers", "", "object"),
+    ("tags", "", "object"),
+    ("scheduledAt", "", "string"),
+];
 
 /// What a client may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,17 +49,6 @@ pub enum Group {
     Sandbox,
 }
 
-/// A tool.
-pub struct Tool {
-    pub name: &'static str,
-    pub group: Group,
-    pub kind: Kind,
-    /// The first sentence of the description of a tool that is more than its commands.
-    pub about: &'static str,
-    /// Of several actions, the argument `action` selects one.
-    pub actions: &'static [Action],
-}
-
 /// How a call is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -44,335 +60,119 @@ pub enum Kind {
     SendPlanned,
 }
 
+/// A tool.
+pub struct Tool {
+    pub name: &'static str,
+    pub group: Group,
+    pub kind: Kind,
+    pub actions: Vec<Action>,
+}
+
 /// A command, and the arguments that a client may set.
 pub struct Action {
     pub name: &'static str,
-    pub command: &'static str,
-    pub arguments: &'static [Argument],
+    pub arguments: Vec<Argument>,
+    pub spec: CommandSpec,
+    pub command: Command,
 }
 
 /// An argument of a command, by its name in clap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument {
+pub struct Argument {
+    pub name: &'static str,
+    pub from: From,
+}
+
+/// Where the value of an argument comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
     /// A value or a flag. It is never read as the name of a file.
-    Value(&'static str),
+    Value,
     /// The name of a file below the directory of `svc mcp`.
-    File(&'static str),
+    File,
     /// A text, which the command reads from standard input.
-    Stdin(&'static str),
-    /// Rows, which the command reads from standard input: the argument `rows`, or a file.
-    Rows(&'static str),
+    Stdin,
+    /// The argument `rows`, or a file; the command reads them from standard input.
+    Rows,
     /// All arguments: the fields of an email, which the command reads from standard input.
     Email,
 }
 
-use Argument::{Email, File, Rows, Stdin, Value};
-
-const fn action(
-    name: &'static str,
-    command: &'static str,
-    arguments: &'static [Argument],
-) -> Action {
-    Action { name, command, arguments }
+impl Group {
+    /// The name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
 }
 
-const fn tool(name: &'static str, group: Group, actions: &'static [Action]) -> Tool {
-    Tool { name, group, kind: Kind::Run, about: "", actions }
+impl Action {
+    /// The argument of the command with this name.
+    pub fn arg(&self, name: &str) -> Option<&Arg> {
+        self.command.get_arguments().find(|arg| arg.get_id() == name)
+    }
 }
 
-/// A field of an email, and the option of `emails send` that describes it.
-pub const EMAIL_FIELDS: [(&str, &str, &str); 13] = [
-    ("from", "from", "string"),
-    ("to", "to", "array"),
-    ("cc", "cc", "array"),
-    ("bcc", "bcc", "array"),
-    ("replyTo", "reply_to", "array"),
-    ("subject", "subject", "string"),
-    ("text", "", "string"),
-    ("html", "", "string"),
-    ("templateId", "template", "string"),
-    ("variables", "vars", "object"),
-    ("headers", "", "object"),
-    ("tags", "", "object"),
-    ("scheduledAt", "", "string"),
-];
+/// All tools, with their commands.
+pub fn tools(tree: &Command) -> Vec<Tool> {
+    let mut tools = Vec::<Tool>::new();
+    for line in TABLE.lines().skip(1) {
+        let mut columns = line.split('\t').map(|cell| if cell == "-" { "" } else { cell });
+        let mut next = || columns.next().unwrap_or_default();
+        let (group, name, action) = (next(), next(), next());
+        let (path, arguments) = (next(), next());
+        let Ok(group) = Group::from_str(group, false) else { continue };
+        if tools.last().is_none_or(|last| last.name != name) {
+            let kind = match name {
+                "send_planned" => Kind::SendPlanned,
+                _ if name.starts_with("plan_") => Kind::Plan,
+                _ => Kind::Run,
+            };
+            tools.push(Tool { name, group, kind, actions: Vec::new() });
+        }
+        let path = path.split(' ').collect::<Vec<_>>();
+        let command = path.iter().try_fold(tree, |level, name| level.find_subcommand(name));
+        if let (Some(command), Some(tool)) = (command, tools.last_mut()) {
+            tool.actions.push(Action {
+                name: action,
+                arguments: arguments.split_whitespace().map(argument).collect(),
+                spec: command_spec::find(tree, &path),
+                command: command.clone(),
+            });
+        }
+    }
+    tools
+}
 
-/// The argument that selects an action.
-pub const ACTION: &str = "action";
-/// The argument of rows.
-pub const ROWS: &str = "rows";
+fn argument(text: &'static str) -> Argument {
+    let (name, from) = text.split_once(':').unwrap_or((text, ""));
+    let from = match from {
+        "file" => From::File,
+        "stdin" => From::Stdin,
+        "rows" => From::Rows,
+        "email" => From::Email,
+        _ => From::Value,
+    };
+    Argument { name, from }
+}
 
-pub static TOOLS: [Tool; 23] = [
-    tool("whoami", Group::Look, &[action("", "whoami", &[])]),
-    tool("doctor", Group::Look, &[action("", "doctor", &[])]),
-    tool(
-        "list",
-        Group::Look,
-        &[
-            action("audiences", "audiences list", &[]),
-            action("contacts", "contacts list", &[Value("audience"), Value("page")]),
-            action("domains", "domains list", &[]),
-            action("webhooks", "webhooks list", &[]),
-            action("extraction_webhooks", "extraction webhooks list", &[]),
-            action("bulk_jobs", "bulk list", &[]),
-        ],
-    ),
-    tool(
-        "get",
-        Group::Look,
-        &[
-            action("email", "emails get", &[Value("id"), Value("wait")]),
-            action("audience", "audiences get", &[Value("id")]),
-            action("contact", "contacts get", &[Value("id"), Value("audience")]),
-            action("domain", "domains get", &[Value("id")]),
-            action("domain_records", "domains records", &[Value("id")]),
-            action("webhook", "webhooks get", &[Value("id")]),
-            action("extraction_webhook", "extraction webhooks get", &[Value("id")]),
-            action("bulk_job", "bulk status", &[Value("job")]),
-            action("bulk_report", "bulk report", &[Value("job")]),
-        ],
-    ),
-    tool(
-        "diagnose_signature",
-        Group::Look,
-        &[action(
-            "",
-            "verify",
-            &[Value("service"), File("secret_file"), Value("signature"), Stdin("body")],
-        )],
-    ),
-    Tool {
-        name: "plan_email",
-        group: Group::Send,
-        kind: Kind::Plan,
-        about: "Show the exact request and its recipients, and send nothing. The token goes to send_planned",
-        actions: &[action("", "emails send", &[Email])],
-    },
-    Tool {
-        name: "plan_bulk",
-        group: Group::Send,
-        kind: Kind::Plan,
-        about: "Show how many emails would be sent and the first three, and send nothing. The token goes to send_planned",
-        actions: &[action(
-            "",
-            "bulk send",
-            &[
-                Rows("file"),
-                Value("from"),
-                Value("subject"),
-                Value("text"),
-                Value("html"),
-                Value("template"),
-                Value("unsubscribe"),
-                Value("only_to"),
-                Value("limit"),
-            ],
-        )],
-    },
-    Tool {
-        name: "send_planned",
-        group: Group::Send,
-        kind: Kind::SendPlanned,
-        about: "Send what plan_email or plan_bulk has shown: once, within ten minutes",
-        actions: &[],
-    },
-    tool(
-        "cancel",
-        Group::Send,
-        &[
-            action("emails", "emails cancel", &[Value("ids")]),
-            action("bulk_job", "bulk cancel", &[Value("job")]),
-        ],
-    ),
-    tool(
-        "save_contacts",
-        Group::Contacts,
-        &[
-            action("create_audience", "audiences create", &[Value("name")]),
-            action(
-                "create",
-                "contacts create",
-                &[Value("audience"), Value("email"), Value("name"), Value("meta"), Value("topic")],
-            ),
-            action(
-                "update",
-                "contacts update",
-                &[
-                    Value("id"),
-                    Value("audience"),
-                    Value("name"),
-                    Value("meta"),
-                    Value("topic"),
-                    Value("subscribed"),
-                ],
-            ),
-            action(
-                "import",
-                "contacts import",
-                &[Value("audience"), Rows("file"), Value("existing")],
-            ),
-        ],
-    ),
-    tool(
-        "save_domain",
-        Group::Domains,
-        &[
-            action("create", "domains create", &[Value("name")]),
-            action("verify", "domains verify", &[Value("domain"), Value("wait")]),
-        ],
-    ),
-    tool(
-        "save_webhook",
-        Group::Webhooks,
-        &[
-            action("create", "webhooks create", &[Value("url"), Value("event")]),
-            action(
-                "update",
-                "webhooks update",
-                &[Value("id"), Value("url"), Value("event"), Value("active")],
-            ),
-            action("test", "webhooks test", &[Value("id")]),
-            action(
-                "create_extraction",
-                "extraction webhooks create",
-                &[Value("url"), Value("event")],
-            ),
-        ],
-    ),
-    tool(
-        "delete",
-        Group::Delete,
-        &[
-            action("audience", "audiences delete", &[Value("id")]),
-            action("contact", "contacts delete", &[Value("id"), Value("audience")]),
-            action("domain", "domains delete", &[Value("id")]),
-            action("webhook", "webhooks delete", &[Value("id")]),
-            action("extraction_webhook", "extraction webhooks delete", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_messages",
-        Group::Sandbox,
-        &[
-            action(
-                "list",
-                "sandbox messages list",
-                &[Value("to"), Value("from"), Value("subject"), Value("after"), Value("limit")],
-            ),
-            action(
-                "wait",
-                "sandbox messages wait",
-                &[Value("to"), Value("from"), Value("subject"), Value("after")],
-            ),
-            action("get", "sandbox messages get", &[Value("id"), Value("links")]),
-        ],
-    ),
-    tool(
-        "sandbox_emails",
-        Group::Sandbox,
-        &[
-            action(
-                "list",
-                "sandbox emails list",
-                &[Value("status"), Value("address"), Value("subject"), Value("limit")],
-            ),
-            action("story", "sandbox emails story", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_deliveries",
-        Group::Sandbox,
-        &[
-            action(
-                "list",
-                "sandbox deliveries list",
-                &[Value("webhook"), Value("event"), Value("state"), Value("limit")],
-            ),
-            action("get", "sandbox deliveries get", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_requests",
-        Group::Sandbox,
-        &[
-            action(
-                "list",
-                "sandbox requests list",
-                &[Value("operation"), Value("status"), Value("limit")],
-            ),
-            action("get", "sandbox requests get", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_clock",
-        Group::Sandbox,
-        &[
-            action("show", "sandbox clock show", &[]),
-            action("advance", "sandbox clock advance", &[Value("duration")]),
-            action("freeze", "sandbox clock freeze", &[]),
-            action("resume", "sandbox clock resume", &[]),
-            action("settle", "sandbox settle", &[]),
-        ],
-    ),
-    tool(
-        "sandbox_faults",
-        Group::Sandbox,
-        &[
-            action("list", "sandbox faults list", &[]),
-            action(
-                "add",
-                "sandbox faults add",
-                &[
-                    Value("operation"),
-                    Value("times"),
-                    Value("skip"),
-                    Value("status"),
-                    Value("latency"),
-                    Value("drop"),
-                ],
-            ),
-            action("remove", "sandbox faults remove", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_simulate",
-        Group::Sandbox,
-        &[
-            action(
-                "event",
-                "sandbox event",
-                &[Value("id"), Value("event"), Value("recipient"), Value("detail")],
-            ),
-            action(
-                "inbound",
-                "sandbox inbound",
-                &[Value("from"), Value("to"), Value("subject"), Value("text")],
-            ),
-            action("extraction", "sandbox extraction", &[Value("outcome")]),
-            action("replay_delivery", "sandbox deliveries replay", &[Value("id")]),
-        ],
-    ),
-    tool(
-        "sandbox_templates",
-        Group::Sandbox,
-        &[
-            action("list", "sandbox templates list", &[]),
-            action("get", "sandbox templates get", &[Value("id")]),
-            action("render", "sandbox templates render", &[Value("id"), Value("var")]),
-            action(
-                "put",
-                "sandbox templates put",
-                &[Value("id"), Value("subject"), Value("text"), Value("html")],
-            ),
-        ],
-    ),
-    tool(
-        "sandbox_dns",
-        Group::Sandbox,
-        &[
-            action("publish", "sandbox dns publish", &[Value("domain"), Value("record")]),
-            action("withdraw", "sandbox dns withdraw", &[Value("domain"), Value("record")]),
-        ],
-    ),
-    tool("sandbox_status", Group::Sandbox, &[action("", "sandbox status", &[])]),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_names_a_command_and_its_arguments() {
+        let tools = tools(&crate::command());
+        let actions = tools.iter().flat_map(|tool| &tool.actions).collect::<Vec<_>>();
+        // The header, and the tool without a command.
+        assert_eq!(actions.len(), TABLE.lines().count() - 2);
+        for action in actions {
+            for Argument { name, from } in &action.arguments {
+                let is_known = action.arg(name).is_some() || *from == From::Email;
+                assert!(is_known, "`{}` has no {name}", action.spec.path);
+            }
+            // No option that selects what `svc mcp` was started with, or a person decides.
+            let is_global = |name: &str| action.arg(name).is_some_and(clap::Arg::is_global_set);
+            assert!(action.arguments.iter().all(|it| !is_global(it.name)), "{}", action.spec.path);
+        }
+    }
+}

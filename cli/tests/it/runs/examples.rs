@@ -53,6 +53,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("certify https://test.example/hooks", "certify $application/hooks --only wrong-secret"),
     ("http://localhost:3000", "$application"),
     ("--port 4242", "--port 0"),
+    ("127.0.0.1:4090", "127.0.0.1:0"),
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),
     ("--addr 127.0.0.1:0 --addr 127.0.0.1:0", "--addr 127.0.0.1:0"),
     ("0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e", "$delivery"),
@@ -252,7 +253,7 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let commands = [" listen", "sandbox serve", "svc watch", "requests tail"];
+    let commands = ["mcp --listen", " listen", "sandbox serve", "svc watch", "requests tail"];
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");

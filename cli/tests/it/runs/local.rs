@@ -1,4 +1,5 @@
-//! `svc agent`, `completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
+//! `svc agent`, `completions`, `man`, `schema`, `help`, `mcp` and `version`. Snapshots show the start of
+//! long output.
 
 use super::row::{NO, Row, Situation, Stream, YES};
 
@@ -39,6 +40,11 @@ pub fn rows() -> Vec<Row> {
             .head(12)
             .wrong("help emails lost")
             .never(Situation::NotFound, "an unknown command is a usage error"),
+        Row::here("mcp", "mcp")
+            // On a terminal, it waits for messages.
+            .only(Stream::Pipe)
+            .wrong("mcp --listen everywhere")
+            .never(Situation::NotFound, "it takes no id"),
         Row::here("version", "version")
             .wrong("version 2")
             .never(Situation::NotFound, "it takes no id")
