@@ -72,7 +72,7 @@ group! {
         /// Show settings and where they come from
         #[command(subcommand)]
         Config(config::Command),
-        /// Set up assistants that use svc
+        /// Connect assistants to svc
         #[command(subcommand)]
         Agent(agent::Command),
         Watch(watch::Watch),

@@ -45,7 +45,7 @@ pub struct Setup {
     #[arg(required_unless_present = "print", hide_possible_values = true)]
     #[arg(value_parser = PossibleValuesParser::new(CLIENTS.map(|client| client.id)))]
     client: Option<String>,
-    /// Change the files of the project in this directory, not those of the user
+    /// Change the project in this directory, not the user's settings
     #[arg(long)]
     project: bool,
     /// Remove what was added
@@ -81,10 +81,8 @@ impl Setup {
             args.extend(["--profile", &profile.value]);
         }
         // Most clients have the form of Claude Desktop.
-        let client = self.client.as_deref().unwrap_or("claude-desktop");
-        let Some(client) = CLIENTS.iter().find(|it| it.id == client) else {
-            return Err(Failure::usage(format!("{client} is not a client")));
-        };
+        let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
+        let client = client.unwrap_or(&CLIENTS[1]);
         if self.print {
             let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
