@@ -8,7 +8,7 @@ use super::{Client, email, recipients};
 use crate::support::{Home, Service, Serving, wait_until};
 
 /// A live profile at this service.
-fn live<'a>(url: &'a str) -> Vec<(&'static str, &'a str)> {
+fn live(url: &str) -> Vec<(&'static str, &str)> {
     vec![
         ("SVC_EMAIL_URL", url),
         ("SVC_EXTRACTION_URL", url),
