@@ -8,9 +8,10 @@ use serde_json::json;
 use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use self::audit::Audit;
+use self::calls::Shared;
 use self::policy::Policy;
 use self::runner::Runner;
-use self::server::{McpServer, Shared};
+use self::server::McpServer;
 use self::table::Group;
 use crate::command_spec::local;
 use crate::context::Context;
@@ -20,6 +21,7 @@ use crate::stop::StopSignal;
 
 mod arguments;
 mod audit;
+mod calls;
 mod content;
 mod describe;
 mod http;

@@ -59,7 +59,9 @@ impl Client {
     fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let mut request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        request["params"] = params;
+        self.send(&request);
         loop {
             let mut line = String::new();
             assert!(self.stdout.read_line(&mut line).expect("UTF-8") > 0, "no response");
@@ -76,11 +78,13 @@ impl Client {
     }
 
     pub fn call(&mut self, tool: &str, arguments: Value) -> Answer {
-        let response =
-            self.request("tools/call", json!({"name": tool, "arguments": arguments.clone()}));
+        let shown = format!("{tool} {arguments}");
+        let mut call = json!({"name": tool});
+        call["arguments"] = arguments;
+        let response = self.request("tools/call", call);
         let result = &response["result"];
         let text = result["content"][0]["text"].as_str();
-        let text = text.unwrap_or_else(|| panic!("{tool} {arguments}: {response}"));
+        let text = text.unwrap_or_else(|| panic!("{shown}: {response}"));
         Answer::read(text, result)
     }
 

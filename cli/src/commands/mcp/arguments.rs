@@ -1,7 +1,7 @@
 //! From the arguments of a call to a command line. A value never becomes an option, the name of a
 //! file, or standard input, except where the table says so.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value};
@@ -147,7 +147,9 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
 /// The path of a file below the directory, without symbolic links.
 fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     let found = root.join(path).canonicalize().ok();
-    let found = found.filter(|found| found.starts_with(root) && found.is_file());
+    // Below `/`, there are the files of everybody.
+    let is_below = |found: &PathBuf| root.parent().is_some() && found.starts_with(root);
+    let found = found.filter(|found| is_below(found) && found.is_file());
     // Whether another file exists is not told.
     let found = found.and_then(|found| found.into_os_string().into_string().ok());
     found.ok_or_else(|| {

@@ -120,7 +120,7 @@ fn cut(value: &mut Value, left: &mut usize) {
 }
 
 fn cut_text(text: &str, most: usize, left: &mut usize) -> String {
-    let shown = printable(text);
+    let shown = printable(text).replace(is_hidden, "\u{fffd}");
     let shown = masked(&shown);
     let length = shown.chars().count();
     *left = left.saturating_sub(length);
@@ -129,4 +129,9 @@ fn cut_text(text: &str, most: usize, left: &mut usize) -> String {
     }
     let kept = shown.chars().take(most).collect::<String>();
     format!("{kept}… [cut: {length} characters; a person reads all with svc in a terminal]")
+}
+
+/// Characters that people do not see and models read: tags, and marks without width.
+fn is_hidden(character: char) -> bool {
+    matches!(character, '\u{e0000}'..='\u{e0fff}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +18,10 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
-use super::plans::new_token;
 use super::server::McpServer;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::private;
+use crate::signing::kept_secret;
 
 /// The token that clients send.
 const TOKEN: &str = "SVC_MCP_TOKEN";
@@ -49,24 +47,22 @@ pub async fn serve(
         .await
         .map_err(|error| Failure::other(format!("--listen: {address}: {error}")))?;
     let address = listener.local_addr()?;
-    let given = context.settings.variable(TOKEN)?;
-    let folder = &context.settings.state_dir;
-    let (token, file) = match given {
+    let (token, file) = match context.settings.variable(TOKEN)? {
         Some(given) => (given.value, None),
         None => {
-            let token = new_token();
-            let file = TokenFile::create(folder, address.port(), &token)?;
+            let (file, token) = kept_secret(context.settings.state_dir.join("mcp.token"), "")?;
             (token, Some(file))
         }
     };
-    let place = match &file {
-        Some(file) => file.0.display().to_string(),
-        None => format!("the variable {TOKEN}"),
-    };
+    if token.trim().is_empty() {
+        return Err(Failure::input("the file with the bearer token is empty")
+            .hint("remove it, and the next start writes another one"));
+    }
+    let place = file.as_ref().map_or(TOKEN.to_owned(), |file| file.display().to_string());
     let url = format!("http://{address}/mcp");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));
-    context.out.ready(&json!({"url": url, "token_file": file.as_ref().map(|file| &file.0)}))?;
-    let expected = Sha256::digest(token);
+    context.out.ready(&json!({"url": url, "token_file": file}))?;
+    let expected = Sha256::digest(token.trim());
     let hosts = [address.to_string(), format!("localhost:{}", address.port())];
     // No web page is a client, so every `Origin` is refused.
     let config =
@@ -110,22 +106,4 @@ fn unauthorized() -> Response<Full<hyper::body::Bytes>> {
         .headers_mut()
         .insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
     response
-}
-
-/// A file with the token, which is removed at the end.
-struct TokenFile(PathBuf);
-
-impl TokenFile {
-    fn create(folder: &Path, port: u16, token: &str) -> Result<Self, Failure> {
-        let path = folder.join(format!("mcp-{port}.token"));
-        private::replace(&path, token.as_bytes())
-            .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for TokenFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }

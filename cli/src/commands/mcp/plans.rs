@@ -56,7 +56,7 @@ impl Plans {
 /// 128 bits that cannot be guessed.
 pub fn new_token() -> String {
     // Version 4 has 122 random bits.
-    let random = [Uuid::new_v4(), Uuid::new_v4()].map(|uuid| uuid.into_bytes()).concat();
+    let random = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
     hex::encode(&Sha256::digest(random)[..16])
 }
 

