@@ -109,7 +109,8 @@ pub fn run(args: &[OsString], process: Process) -> u8 {
         }
     };
     let checked = command_spec::check(&spec, &cli.global, &settings);
-    let context = Context::new(settings, printer, spec, command, args);
+    let mut context = Context::new(settings, printer, spec, command, args);
+    context.run_inside = run;
     for unknown in context.settings.unknown() {
         context.out.warning(&unknown);
     }

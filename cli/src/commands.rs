@@ -1,5 +1,6 @@
 //! The command tree. Each leaf command has a struct with its arguments and a `run` method.
 
+pub mod agent;
 pub mod api;
 pub mod audiences;
 pub mod bulk;
@@ -15,6 +16,7 @@ pub mod help;
 pub mod listen;
 pub mod login;
 pub mod man;
+pub mod mcp;
 pub mod profiles;
 pub mod replay;
 pub mod sandbox;
@@ -30,10 +32,10 @@ pub mod whoami;
 pub const SECTIONS: [(&str, &[&str]); 6] = [
     ("Email service", &["emails", "bulk", "audiences", "contacts", "domains", "webhooks"]),
     ("Extraction service", &["extraction"]),
-    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config"]),
+    ("Setup", &["login", "logout", "profiles", "whoami", "doctor", "config", "agent"]),
     ("Sandbox", &["sandbox", "watch"]),
     ("Webhook receivers", &["listen", "replay", "trigger", "certify", "verify", "sign"]),
-    ("Other", &["api", "completions", "man", "schema", "help", "version"]),
+    ("Other", &["api", "mcp", "completions", "man", "schema", "help", "version"]),
 ];
 
 group! {
@@ -69,6 +71,9 @@ group! {
         /// Show settings and where they come from
         #[command(subcommand)]
         Config(config::Command),
+        /// Connect assistants to svc
+        #[command(subcommand)]
+        Agent(agent::Command),
         Watch(sandbox::follow::Watch),
         Listen(Box<listen::Listen>),
         Replay(replay::Replay),
@@ -77,6 +82,7 @@ group! {
         Verify(verify::Verify),
         Sign(sign::Sign),
         Api(api::Api),
+        Mcp(mcp::Mcp),
         /// Run and control the sandbox
         #[command(subcommand)]
         Sandbox(sandbox::Command),
@@ -91,6 +97,12 @@ group! {
 impl Command {
     /// Whether the command runs the sandbox for other programs.
     pub fn is_server(&self) -> bool {
-        matches!(self, Self::Sandbox(sandbox::Command::Serve(_) | sandbox::Command::Exec(_)))
+        let is_sandbox = |of: &sandbox::Command| {
+            matches!(of, sandbox::Command::Serve(_) | sandbox::Command::Exec(_))
+        };
+        match self {
+            Self::Sandbox(command) => is_sandbox(command),
+            command => matches!(command, Self::Mcp(_)),
+        }
     }
 }

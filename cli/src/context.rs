@@ -20,6 +20,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::content::Inputs;
 use crate::input::file_name;
 use crate::output::{Format, Printer, View};
+use crate::process::Process;
 use crate::sandbox::Sandbox;
 use crate::settings::{Key, Settings, Source, key_variables, url_setting_names};
 use crate::stop::{self, StopSignal};
@@ -43,6 +44,8 @@ pub struct Context {
     pub command: CommandSpec,
     /// The tree of all commands.
     pub tree: fn() -> clap::Command,
+    /// Runs another command inside this process.
+    pub run_inside: fn(&[OsString], Process) -> u8,
     /// The command line of this run, for hints that repeat it with other options.
     typed: Vec<OsString>,
     sandbox: OnceCell<Sandbox>,
@@ -97,7 +100,20 @@ impl Context {
         let (sandbox, typed) = (OnceCell::new(), typed.to_vec());
         let (changes, requests) = (Changes::default(), Requests::default());
         let exit_code = Cell::new(exit::DONE);
-        Self { settings, out, inputs, command, tree, typed, sandbox, changes, requests, exit_code }
+        let run_inside = |_: &[OsString], _| exit::OTHER;
+        Self {
+            settings,
+            out,
+            inputs,
+            command,
+            tree,
+            run_inside,
+            typed,
+            sandbox,
+            changes,
+            requests,
+            exit_code,
+        }
     }
 
     /// A client of the email service.

@@ -10,7 +10,7 @@ mod proxy;
 mod resolve;
 pub mod table;
 
-pub use directories::is_unknown;
+pub use directories::{applications_directory, home_directory, is_unknown};
 pub use env::{Env, key_variables, url_setting_names};
 pub use files::ProfileFile;
 pub use flags::GlobalFlags;

@@ -73,12 +73,17 @@ pub fn profile_secret(context: &Context) -> Result<(PathBuf, String), Failure> {
         true => settings.sandbox_dir.join("listen.secret"),
         false => settings.data_dir.join(format!("listen-{profile}.secret")),
     };
+    kept_secret(path, "whsec_")
+}
+
+/// The secret in a file, which only its owner reads. Created when it is first needed.
+pub fn kept_secret(path: PathBuf, prefix: &str) -> Result<(PathBuf, String), Failure> {
     let failed = |error: &std::io::Error| Failure::other(format!("{}: {error}", path.display()));
     match std::fs::read_to_string(&path) {
         Ok(secret) => Ok((path, secret)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let (one, two) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
-            let secret = format!("whsec_{one}{two}");
+            let secret = format!("{prefix}{one}{two}");
             private::replace(&path, secret.as_bytes()).map_err(|error| failed(&error))?;
             Ok((path, secret))
         }

@@ -49,4 +49,4 @@ impl Schema {
     }
 }
 
-mod describe;
+pub(super) mod describe;

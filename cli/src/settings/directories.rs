@@ -33,6 +33,24 @@ pub(super) fn state_directory(env: &Env) -> Option<PathBuf> {
     Some(directory(env, "XDG_STATE_HOME", ".local/state").or_else(native)?.join("svc"))
 }
 
+/// The home directory of the user.
+pub fn home_directory(env: &Env) -> PathBuf {
+    let home = env.path("HOME").filter(|_| cfg!(unix));
+    home.or_else(|| etcetera::home_dir().ok()).unwrap_or_else(|| PathBuf::from(UNKNOWN_HOME))
+}
+
+/// Where editors and other applications keep their settings: `~/.config`, on macOS
+/// `~/Library/Application Support`, on Windows `%APPDATA%`.
+pub fn applications_directory(env: &Env) -> PathBuf {
+    let (variable, in_home) = match std::env::consts::OS {
+        "macos" => (None, "Library/Application Support"),
+        "windows" => (Some("APPDATA"), "AppData/Roaming"),
+        _ => (Some("XDG_CONFIG_HOME"), ".config"),
+    };
+    let named = variable.and_then(|variable| env.path(variable));
+    named.unwrap_or_else(|| home_directory(env).join(in_home))
+}
+
 #[cfg(windows)]
 type Native = etcetera::base_strategy::Windows;
 #[cfg(any(target_os = "macos", target_os = "ios"))]

@@ -46,6 +46,15 @@ impl Env {
         env
     }
 
+    /// All variables.
+    pub fn all(&self) -> Vec<(OsString, OsString)> {
+        let value = |name: &String, text: &String| match self.non_utf8.get(name) {
+            Some(value) => value.clone(),
+            None => text.into(),
+        };
+        self.variables.iter().map(|(name, text)| (name.into(), value(name, text))).collect()
+    }
+
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.get_or_empty(name).filter(|value| !value.is_empty())

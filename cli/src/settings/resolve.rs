@@ -43,6 +43,8 @@ pub struct Settings {
     pub compatibility: Compatibility,
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
+    /// The groups that `svc mcp` opens for the profile.
+    pub mcp_policy: Option<Vec<String>>,
     /// The Redis server of `svc bulk work`. Its URL may hold a password.
     pub bulk_queue: Option<String>,
     /// How long jobs of `svc bulk` that have ended are kept.
@@ -279,6 +281,7 @@ impl Settings {
             ca_bundle: ca_bundle.or_else(|| values.get("ca_bundle")),
             // A proxy cannot reach the loopback interface of this machine.
             proxies: if sandbox { Proxies::default() } else { Proxies::resolve(env, &file) },
+            mcp_policy: values.get("mcp_policy").map(|policy| policy.value),
             bulk_queue: values.get("bulk_queue").map(|queue| queue.value),
             bulk_retention: values.duration("bulk_retention")?.value,
             idempotency_key: flags.idempotency_key.clone(),

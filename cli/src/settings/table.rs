@@ -62,7 +62,7 @@ impl Setting {
 
 /// Every setting, in the order of `config show`, after the two that decide about the others. The keys
 /// of the services are in files of their own.
-pub static SETTINGS: [Setting; 22] = [
+pub static SETTINGS: [Setting; 23] = [
     setting("profile", Kind::Text, "profile, as --profile").variable("SVC_PROFILE"),
     setting("sandbox", Kind::Flag, "selects the sandbox, as --sandbox does")
         .variable("SVC_SANDBOX")
@@ -110,6 +110,8 @@ pub static SETTINGS: [Setting; 22] = [
     setting("honors_idempotency_key", Kind::Flag, "retry requests with an idempotency key")
         .or("false")
         .live("true"),
+    setting("mcp_policy", Kind::List, "groups that svc mcp opens beside reading")
+        .live("[\"send\", \"contacts\"]"),
     setting("bulk_retention", Kind::Duration, "how long svc bulk keeps ended jobs")
         .variable("SVC_BULK_RETENTION")
         .or("30d")
@@ -120,13 +122,14 @@ pub static SETTINGS: [Setting; 22] = [
 ];
 
 /// Variables of `svc` that are not settings, with their meaning.
-pub const OTHER_VARIABLES: [(&str, &str); 7] = [
+pub const OTHER_VARIABLES: [(&str, &str); 8] = [
     ("SVC_EMAIL_KEY, SVC_EXTRACTION_KEY", "API keys of the services"),
     ("SVC_EMAIL_KEY_FILE, SVC_EXTRACTION_KEY_FILE", "files with the API keys"),
     ("SVC_SANDBOX_DIR", "data directory of the sandbox"),
     ("SVC_SANDBOX_URL", "base URL of a sandbox elsewhere"),
     ("SVC_SANDBOX_EMAIL_KEY, SVC_SANDBOX_EXTRACTION_KEY", "keys of the sandbox"),
     ("SVC_SANDBOX_CONTROL_TOKEN", "token of the sandbox's control interface"),
+    ("SVC_MCP_TOKEN", "bearer token of svc mcp --listen"),
     ("SVC_COMPLETE_TIMEOUT", "time limit of a service for shell completion"),
 ];
 
@@ -246,8 +249,8 @@ pub(super) fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A value as an entry of a profile.
-pub(super) fn to_item(value: &Json) -> Item {
+/// A value as an entry of a TOML file.
+pub fn to_item(value: &Json) -> Item {
     match value {
         Json::Bool(flag) => toml_edit::value(*flag),
         Json::Number(number) => toml_edit::value(number.as_i64().unwrap_or_default()),

@@ -2,6 +2,8 @@
 //! checked together.
 #![expect(unreachable_pub, reason = "a test binary has no public interface")]
 
+#[cfg(target_os = "linux")]
+mod agent;
 #[cfg(unix)]
 mod bulk;
 mod certify;
@@ -15,6 +17,7 @@ mod examples;
 mod help;
 #[cfg(unix)]
 mod listen;
+mod mcp;
 mod names;
 mod options;
 mod output;

@@ -111,8 +111,9 @@ fn the_output_of_every_command_matches_its_schema() {
     serving.wait().expect("ends");
     checker.run("sandbox stop");
     checker.run_words(&["sandbox", "status", "--url", "http://127.0.0.1:1"], 1);
-    // These need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
-    let needs_more = |path: &str| matches!(path, "bulk pause" | "bulk settle" | "bulk work");
+    // The first speaks a protocol: `mcp.rs`. The others need a job that runs or has unknown rows, or Redis: `bulk.rs`, `tests/it/bulk_queue.rs`.
+    let needs_more =
+        |path: &str| matches!(path, "mcp" | "bulk pause" | "bulk settle" | "bulk work");
     for spec in svc_cli::commands().into_iter().filter(|spec| !needs_more(&spec.path)) {
         assert!(checker.seen.contains(&spec.path), "`{}` was not run", spec.path);
     }
@@ -258,6 +259,9 @@ fn this_machine(checker: &mut Checker) {
     checker.run("--sandbox whoami");
     checker.run("--sandbox doctor");
     checker.run("--sandbox api GET /api/v1/audiences");
+    checker.run("agent setup zed --yes");
+    checker.run("agent setup zed --print");
+    checker.run("agent setup --print");
     checker.run("completions fish");
     checker.run("help emails send");
     checker.run("version");

@@ -244,7 +244,7 @@ impl Send {
             context.out.warning("--suppress has no effect: its addresses are not in the rows");
         }
         if context.settings.dry_run {
-            let first = client.emails().send_batch(&checked.first[..1]).to_request()?;
+            let first = client.emails().send_batch(&checked.first).to_request()?;
             return dry_run::show(&context.out, &first);
         }
         if context.out.can_ask() && !context.settings.yes {

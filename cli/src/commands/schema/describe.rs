@@ -73,7 +73,7 @@ fn input(command: &Command) -> Value {
     })
 }
 
-fn argument(arg: &Arg) -> Value {
+pub(in crate::commands) fn argument(arg: &Arg) -> Value {
     let possible = arg.get_possible_values();
     let names = possible.iter().map(PossibleValue::get_name).collect::<Vec<_>>();
     let mut schema = match arg.get_action() {

@@ -53,6 +53,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("certify https://test.example/hooks", "certify $application/hooks --only wrong-secret"),
     ("http://localhost:3000", "$application"),
     ("--port 4242", "--port 0"),
+    ("127.0.0.1:4090", "127.0.0.1:0"),
     ("sandbox serve", "sandbox serve --addr 127.0.0.1:0"),
     ("--addr 127.0.0.1:0 --addr 127.0.0.1:0", "--addr 127.0.0.1:0"),
     ("0193a1f2-7c4e-7b51-9e8d-3f2a1c0b9d8e", "$delivery"),
@@ -251,7 +252,7 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, executable).expect("changed");
     }
-    let commands = [" listen", "sandbox serve", "svc watch", "requests tail"];
+    let commands = ["mcp --listen", " listen", "sandbox serve", "svc watch", "requests tail"];
     let runs_on = commands.iter().any(|command| text.contains(command));
     // These examples start or stop a server of their own.
     let own = text.contains("sandbox serve") || text.contains("sandbox stop");
@@ -286,12 +287,16 @@ fn in_a_shell(scene: &Scene<'_>, text: &str) -> Run {
     Run::of(child.wait_with_output().expect("bash ends"))
 }
 
-/// The `svc` commands in the shell blocks of the READMEs.
+/// The `svc` commands in the shell blocks of the READMEs and of the skill for assistants.
 fn readme_commands() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let dirs = ["", "cli", "sdk", "webhook-verify", "reference-server", "examples", "tests"];
     let readmes = dirs.iter().map(|dir| root.join(dir).join("README.md"));
-    let texts = readmes.filter(|path| path.exists()).map(|path: PathBuf| fs::read_to_string(path));
+    let skill = root.join("cli/src/commands/agent/SKILL.md");
+    let texts = readmes
+        .chain([skill])
+        .filter(|path| path.exists())
+        .map(|path: PathBuf| fs::read_to_string(path));
     let mut found = Vec::new();
     for text in texts.map(|text| text.expect("UTF-8")) {
         for block in text.split("```sh\n").skip(1) {

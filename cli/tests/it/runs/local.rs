@@ -1,9 +1,24 @@
-//! `svc completions`, `man`, `schema`, `help` and `version`. Snapshots show the start of long output.
+//! `svc agent`, `completions`, `man`, `schema`, `help`, `mcp` and `version`. Snapshots show the start of
+//! long output.
 
-use super::row::{Row, Situation, Stream};
+use super::row::{NO, Row, Situation, Stream, YES};
 
 pub fn rows() -> Vec<Row> {
     vec![
+        Row::here("agent setup", "agent setup codex")
+            .when("[y/N] ", YES)
+            .only(Stream::Terminal)
+            .wrong("agent setup claude-desktop --project")
+            .never(Situation::NotFound, "an unknown client is a usage error")
+            .also("piped, without --yes", 2, "agent setup codex")
+            .only(Stream::Pipe)
+            .also("piped", 0, "agent setup codex --yes")
+            .only(Stream::Pipe)
+            .also("declined", 2, "agent setup zed --project")
+            .when("[y/N] ", NO)
+            .only(Stream::Terminal)
+            .also("nothing to remove", 0, "agent setup zed --remove")
+            .also("printed", 0, "agent setup --print"),
         Row::here("completions", "completions bash")
             .head(3)
             .wrong("completions tcsh")
@@ -25,6 +40,11 @@ pub fn rows() -> Vec<Row> {
             .head(12)
             .wrong("help emails lost")
             .never(Situation::NotFound, "an unknown command is a usage error"),
+        Row::here("mcp", "mcp")
+            // On a terminal, it waits for messages.
+            .only(Stream::Pipe)
+            .wrong("mcp --listen everywhere")
+            .never(Situation::NotFound, "it takes no id"),
         Row::here("version", "version")
             .wrong("version 2")
             .never(Situation::NotFound, "it takes no id")

@@ -39,6 +39,11 @@ impl Mask {
         self.literals.push((text.to_owned(), format!("{shown:_<width$}", width = text.len())));
     }
 
+    /// Replaces a known text of another length on every machine.
+    pub fn shortened(&mut self, text: &str, shown: &str) {
+        self.literals.push((text.to_owned(), shown.to_owned()));
+    }
+
     /// Replaces a port by a fixed one.
     pub fn port(&mut self, port: &str, shown: &'static str) {
         self.ports.push((port.to_owned(), shown));

@@ -108,6 +108,10 @@ impl World {
             "/home/ada/tests",
         );
         mask.literally(&self.data.path("server").display().to_string(), "/home/ada/.data/server");
+        let this = std::env::current_exe().expect("a path").display().to_string();
+        for svc in [&this, env!("CARGO_BIN_EXE_svc")] {
+            mask.shortened(svc, "/usr/bin/svc");
+        }
         for (url, shown) in [(&self.http, "40800"), (&self.application.url(), "43000")] {
             let port = url.rsplit(':').next().expect("a port");
             mask.port(port, shown);

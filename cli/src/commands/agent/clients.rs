@@ -1,0 +1,114 @@
+//! The clients that start MCP servers, and where each of them keeps its settings and skills.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, json};
+
+use super::{json, toml};
+use crate::settings::{Env, applications_directory, home_directory};
+
+/// The name of the entry and of the skill.
+const NAME: &str = "svc";
+
+/// A client, as its documentation describes it.
+pub struct Client {
+    /// The word on the command line.
+    pub id: &'static str,
+    pub name: &'static str,
+    /// The member of the settings that holds the servers.
+    key: &'static str,
+    /// Whether an entry names the transport.
+    has_type: bool,
+    /// The settings of a user.
+    user: fn(Places<'_>) -> PathBuf,
+    /// The settings of a project.
+    project: Option<&'static str>,
+    /// Where the folder `skills` of a user and of a project is.
+    skills: Option<(fn(Places<'_>) -> PathBuf, &'static str)>,
+}
+
+/// Where several clients read skills.
+const AGENTS: Option<(fn(Places<'_>) -> PathBuf, &str)> =
+    Some((|at| at.home(".agents"), ".agents"));
+
+#[rustfmt::skip]
+pub const CLIENTS: [Client; 7] = [
+    Client { id: "claude-code", name: "Claude Code", key: "mcpServers", has_type: true,
+        user: |at| at.named("CLAUDE_CONFIG_DIR", "").join(".claude.json"), project: Some(".mcp.json"),
+        skills: Some((|at| at.named("CLAUDE_CONFIG_DIR", ".claude"), ".claude")) },
+    Client { id: "claude-desktop", name: "Claude Desktop", key: "mcpServers", has_type: false,
+        user: |at| at.applications("Claude/claude_desktop_config.json"), project: None, skills: None },
+    Client { id: "codex", name: "Codex", key: "mcp_servers", has_type: false,
+        user: |at| at.named("CODEX_HOME", ".codex").join("config.toml"), project: Some(".codex/config.toml"),
+        skills: AGENTS },
+    Client { id: "cursor", name: "Cursor", key: "mcpServers", has_type: true,
+        user: |at| at.home(".cursor/mcp.json"), project: Some(".cursor/mcp.json"), skills: AGENTS },
+    Client { id: "vscode", name: "VS Code", key: "servers", has_type: true,
+        user: |at| at.applications("Code/User/mcp.json"), project: Some(".vscode/mcp.json"), skills: AGENTS },
+    Client { id: "zed", name: "Zed", key: "context_servers", has_type: false,
+        user: |at| match cfg!(target_os = "macos") {
+            true => at.home(".config/zed/settings.json"),
+            false => at.applications("zed/settings.json"),
+        }, project: Some(".zed/settings.json"), skills: AGENTS },
+    Client { id: "gemini", name: "Gemini CLI", key: "mcpServers", has_type: false,
+        user: |at| at.named("GEMINI_CLI_HOME", "").join(".gemini/settings.json"), project: Some(".gemini/settings.json"),
+        skills: Some((|at| at.named("GEMINI_CLI_HOME", "").join(".gemini"), ".gemini")) },
+];
+
+impl Client {
+    /// Its settings, if it has any of a project.
+    pub fn settings(&self, env: &Env, of_project: bool) -> Option<PathBuf> {
+        match of_project {
+            true => Some(env.cwd.join(self.project?)),
+            false => Some((self.user)(Places(env))),
+        }
+    }
+
+    /// Where it reads the skill.
+    pub fn skill(&self, env: &Env, of_project: bool) -> Option<PathBuf> {
+        let (user, project) = self.skills?;
+        let folder = if of_project { env.cwd.join(project) } else { user(Places(env)) };
+        Some(folder.join("skills").join(NAME).join("SKILL.md"))
+    }
+
+    /// The settings with the entry of a server.
+    pub fn with(&self, settings: &str, command: &str, args: &[&str]) -> Result<String, String> {
+        let mut entry = Map::new();
+        if self.has_type {
+            entry.insert("type".to_owned(), "stdio".into());
+        }
+        entry.insert("command".to_owned(), command.into());
+        entry.insert("args".to_owned(), json!(args));
+        let set = if self.is_toml() { toml::set } else { json::set };
+        set(settings, self.key, NAME, &entry)
+    }
+
+    /// The settings without the entry; `None` if nothing is left.
+    pub fn without(&self, settings: &str) -> Result<Option<String>, String> {
+        let remove = if self.is_toml() { toml::remove } else { json::remove };
+        remove(settings, self.key, NAME)
+    }
+
+    fn is_toml(&self) -> bool {
+        self.project.is_some_and(|file| file.ends_with(".toml"))
+    }
+}
+
+/// The directories of a user.
+#[derive(Clone, Copy)]
+pub struct Places<'a>(&'a Env);
+
+impl Places<'_> {
+    fn home(self, path: &str) -> PathBuf {
+        home_directory(self.0).join(path)
+    }
+
+    fn applications(self, path: &str) -> PathBuf {
+        applications_directory(self.0).join(path)
+    }
+
+    /// The directory that a variable of the client names, or one in the home directory.
+    fn named(self, variable: &str, in_home: &str) -> PathBuf {
+        self.0.path(variable).unwrap_or_else(|| self.home(in_home))
+    }
+}

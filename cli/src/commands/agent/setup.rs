@@ -1,0 +1,224 @@
+//! `svc agent setup`.
+
+use std::env::consts::EXE_EXTENSION;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::clients::{CLIENTS, Client};
+use crate::command_line::shell_quoted;
+use crate::command_spec::local;
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output_schema::{of, one_of};
+use crate::private;
+use crate::settings::{Env, Source};
+
+/// Teaches the command line to assistants without MCP.
+const SKILL: &str = include_str!("SKILL.md");
+
+/// Connect an assistant to svc
+///
+/// Adds `svc mcp` to the servers of the client, and SKILL.md to its skills, which teaches the commands
+/// to assistants. The change is shown first, and everything else in the files stays. The server works
+/// with the sandbox, or with --profile. Run it again after the path of svc has changed.
+#[derive(Args, Debug)]
+#[command(add = local(|| one_of(&[of::<AgentSetup>, of::<AgentEntry>])))]
+#[command(after_long_help = "\
+Examples:
+  svc agent setup claude-code --yes
+  svc agent setup codex --profile staging --yes
+  svc agent setup cursor --project --yes
+  svc agent setup zed --remove
+  svc agent setup --print
+  svc agent setup --print --jq .skill > SKILL.md
+
+Claude Desktop has no folder of skills. For other clients, use --print.")]
+pub struct Setup {
+    /// Client: claude-code, claude-desktop, codex, cursor, vscode, zed or gemini
+    #[arg(required_unless_present = "print", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(CLIENTS.map(|client| client.id)))]
+    client: Option<String>,
+    /// Change the project in this directory, not the user's settings
+    #[arg(long)]
+    project: bool,
+    /// Remove what was added
+    #[arg(long, conflicts_with = "print")]
+    remove: bool,
+    /// Print the entry and write nothing
+    #[arg(long)]
+    print: bool,
+}
+
+/// The files that were changed or removed.
+#[derive(Serialize, JsonSchema)]
+pub struct AgentSetup {
+    client: &'static str,
+    files: Vec<String>,
+}
+
+/// With --print.
+#[derive(Serialize, JsonSchema)]
+pub struct AgentEntry<'a> {
+    entry: &'a str,
+    /// The content of SKILL.md.
+    skill: &'static str,
+}
+
+impl Setup {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        let env = &context.settings.env;
+        let svc = executable(env)?;
+        let profile = &context.settings.profile;
+        let mut args = vec!["mcp"];
+        if matches!(profile.source, Source::Option(_)) {
+            args.extend(["--profile", &profile.value]);
+        }
+        // Most clients have the form of Claude Desktop.
+        let client = CLIENTS.iter().find(|it| Some(it.id) == self.client.as_deref());
+        let client = client.unwrap_or(&CLIENTS[1]);
+        if self.print {
+            let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
+            return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
+        }
+        let settings = self.change(client, env, |text| match self.remove {
+            true => client.without(text),
+            false => client.with(text, &svc, &args).map(Some),
+        })?;
+        let mut changes = vec![settings];
+        changes.extend(self.change_skill(client, env)?);
+        changes.retain(|change| change.before != change.after);
+        let files = changes.iter().map(|change| change.path.display().to_string());
+        let files = files.collect::<Vec<_>>();
+        if !changes.is_empty() {
+            if context.out.is_table() {
+                let shown = changes.iter().map(Change::shown).collect::<String>();
+                context.out.note(shown.trim_end());
+            }
+            confirm(context, &format!("Change {}?", files.join(" and "))).await?;
+        }
+        changes.iter().try_for_each(Change::write)?;
+        let line = args.iter().fold(svc.clone(), |line, arg| line + " " + &shell_quoted(arg));
+        let sentence = match (self.remove, changes.is_empty()) {
+            (true, true) => format!("nothing to change: {} does not use svc", client.name),
+            (true, false) => format!("removed svc from {}", client.name),
+            (false, true) => format!("nothing to change: {} starts {line}", client.name),
+            (false, false) => format!("{} starts {line} from its next start on", client.name),
+        };
+        context.out.done(&sentence, &AgentSetup { client: client.id, files })
+    }
+
+    /// The change of a client's settings.
+    fn change(
+        &self,
+        client: &Client,
+        env: &Env,
+        edit: impl Fn(&str) -> Result<Option<String>, String>,
+    ) -> Result<Change, Failure> {
+        let path = client.settings(env, self.project).ok_or_else(|| {
+            Failure::usage(format!("--project: {} has no settings of a project", client.name))
+                .hint("leave out --project: the settings of the user are changed")
+        })?;
+        let before = read(&path)?;
+        let after = edit(before.as_deref().unwrap_or_default()).map_err(|problem| {
+            Failure::input(format!("{}: {problem}", path.display()))
+                .hint("correct the file, or add the entry yourself: svc agent setup --print")
+        })?;
+        // There was no file, and there is nothing to write.
+        let after = after.filter(|after| before.is_some() || !after.is_empty());
+        Ok(Change { path, before, after })
+    }
+
+    /// The change of the skill, which stays as long as another client that reads it uses svc.
+    fn change_skill(&self, client: &Client, env: &Env) -> Result<Option<Change>, Failure> {
+        let Some(path) = client.skill(env, self.project) else { return Ok(None) };
+        let is_used_by = |other: &Client| {
+            let removal = self.change(other, env, |text| other.without(text));
+            removal.is_ok_and(|removal| removal.before != removal.after)
+                && other.skill(env, self.project).as_ref() == Some(&path)
+        };
+        let mut others = CLIENTS.iter().filter(|other| other.id != client.id);
+        let before = read(&path)?;
+        let after = match self.remove {
+            true => before.clone().filter(|_| others.any(is_used_by)),
+            false => Some(SKILL.to_owned()),
+        };
+        Ok(Some(Change { path, before, after }))
+    }
+}
+
+/// A file before and after; `None` if it does not exist.
+struct Change {
+    path: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Change {
+    /// The lines that differ, except those of a new or removed SKILL.md.
+    fn shown(&self) -> String {
+        let lines = |text: &Option<String>| {
+            let text = text.as_deref().filter(|text| *text != SKILL).unwrap_or_default();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (before, after) = (lines(&self.before), lines(&self.after));
+        let same = |(a, b): &(&String, &String)| a == b;
+        let start = before.iter().zip(&after).take_while(same).count();
+        let (before, after) = (&before[start..], &after[start..]);
+        let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
+        let removed = before[..before.len() - end].iter().map(|line| format!("- {line}\n"));
+        let added = after[..after.len() - end].iter().map(|line| format!("+ {line}\n"));
+        let kind = match (&self.before, &self.after) {
+            (None, _) => "new",
+            (_, None) => "removed",
+            _ => "changed",
+        };
+        let title = format!("{} ({kind})\n", self.path.display());
+        title + &removed.chain(added).collect::<String>()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let path = &self.path;
+        if read(path)? != self.before {
+            let changed = format!("{}: another program has changed it meanwhile", path.display());
+            return Err(Failure::other(changed).hint("run the command again"));
+        }
+        let written = match &self.after {
+            Some(after) => private::replace_of_others(path, after.as_bytes()),
+            None => fs::remove_file(path),
+        };
+        if let Some(folder) = path.parent().filter(|folder| folder.ends_with("skills/svc")) {
+            // Only if it is empty.
+            let _ = fs::remove_dir(folder);
+        }
+        written.map_err(|error| Failure::other(format!("{}: {error}", path.display())))
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::input(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// The path of this program: the one on the search path, if it is the same file, as a package manager
+/// may put each version into another folder.
+fn executable(env: &Env) -> Result<String, Failure> {
+    let this = std::env::current_exe()?;
+    let real = fs::canonicalize(&this)?;
+    let name = Path::new("svc").with_extension(EXE_EXTENSION);
+    let mut named = std::env::split_paths(env.get("PATH").unwrap_or_default())
+        .map(|folder| folder.join(&name))
+        .filter(|path| path.is_absolute());
+    let found = named.find(|path| fs::canonicalize(path).is_ok_and(|path| path == real));
+    let path = found.unwrap_or(this).into_os_string().into_string();
+    path.map_err(|path| Failure::other(format!("{}: the path is not UTF-8", path.display())))
+}

@@ -1,0 +1,193 @@
+//! Tools as clients see them: descriptions and schemas follow from the commands.
+
+use std::sync::Arc;
+
+use clap::Arg;
+use rmcp::model::{Tool as Description, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::table::{ACTION, Action, Argument, EMAIL_FIELDS, From, Kind, ROWS, Tool};
+use crate::command_spec::{Effect, scope_of};
+use crate::commands::schema::describe::argument;
+
+/// Whether a key without these scopes can do nothing with a tool.
+pub fn lacks_scopes(tool: &Tool, missing: &[String]) -> bool {
+    let lacks = |action: &Action| {
+        let first = action.spec.operations.first();
+        first.is_some_and(|it| missing.iter().any(|scope| scope == scope_of(*it)))
+    };
+    !tool.actions.is_empty() && tool.actions.iter().all(lacks)
+}
+
+/// The description of a tool.
+pub fn describe(tool: &Tool) -> Description {
+    let actions = &tool.actions;
+    let effects = || actions.iter().map(|action| action.spec.effect);
+    let reads = effects().all(|effect| matches!(effect, Effect::Reads | Effect::Local));
+    let is_read = match tool.kind {
+        Kind::Run => reads,
+        Kind::Plan => true,
+        Kind::SendPlanned => false,
+    };
+    let is_sending = tool.kind == Kind::SendPlanned;
+    let mut operations = actions.iter().flat_map(|action| action.spec.operations);
+    let annotations = ToolAnnotations::new()
+        .read_only(is_read)
+        // What is sent cannot be taken back, so that clients ask a person before.
+        .destructive(is_sending || effects().any(|effect| effect == Effect::Removes))
+        .idempotent(!is_sending && operations.all(|it| it.is_idempotent()));
+    let described = Description::new(tool.name, about(tool), Arc::new(input(tool)));
+    let described = described.with_annotations(annotations);
+    match output(tool) {
+        Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
+        None => described,
+    }
+}
+
+fn about(tool: &Tool) -> String {
+    let what =
+        |action: &Action| action.command.get_about().map(ToString::to_string).unwrap_or_default();
+    match (tool.name, tool.actions.as_slice()) {
+        ("plan_email", _) => "Show the exact request and its recipients, and send nothing. The token goes to send_planned".to_owned(),
+        ("plan_bulk", _) => "Show how many emails would be sent and the first three, and send nothing. The token goes to send_planned".to_owned(),
+        ("send_planned", _) => "Send what plan_email or plan_bulk has shown: once, within ten minutes".to_owned(),
+        (_, [one]) => what(one),
+        (_, several) => {
+            let line = |action: &Action| {
+                let names = action.arguments.iter().map(|it| short(action, it)).collect::<Vec<_>>();
+                let names = names.join(", ");
+                let names = if names.is_empty() { names } else { format!(" ({names})") };
+                format!("{}{names}: {}", action.name, what(action))
+            };
+            several.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+fn short(action: &Action, argument: &Argument) -> String {
+    let name = argument.name;
+    let is_required = action.arg(name).is_some_and(Arg::is_required_set);
+    match argument.from {
+        From::Rows => format!("{ROWS} or {name}"),
+        _ if is_required => name.to_owned(),
+        _ => format!("{name}?"),
+    }
+}
+
+fn input(tool: &Tool) -> Map<String, Value> {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    if tool.kind == Kind::SendPlanned {
+        let about = "The token that plan_email or plan_bulk has answered";
+        properties.insert("token".to_owned(), json!({"type": "string", "description": about}));
+        required.push("token");
+    }
+    if tool.actions.len() > 1 {
+        let names = tool.actions.iter().map(|action| action.name).collect::<Vec<_>>();
+        properties.insert(ACTION.to_owned(), json!({"enum": names}));
+        required.push(ACTION);
+    }
+    for action in &tool.actions {
+        for Argument { name, from } in &action.arguments {
+            if *from == From::Email {
+                let fields = EMAIL_FIELDS.iter().map(|(field, option, kind)| {
+                    ((*field).to_owned(), field_of_email(action.arg(option), kind))
+                });
+                properties.extend(fields);
+                required.extend(["from", "to", "subject"]);
+            }
+            let Some(arg) = action.arg(name) else { continue };
+            let mut schema = argument(arg);
+            let fields = schema.as_object_mut();
+            fields.into_iter().for_each(|fields| fields.retain(|key, _| !key.starts_with("x-")));
+            schema["description"] = match from {
+                From::Rows => "CSV, NDJSON or JSON file below the directory".to_owned(),
+                From::Stdin => "Text".to_owned(),
+                _ => without_files(arg),
+            }
+            .into();
+            if *from == From::Rows {
+                let rows = json!({"type": "array", "items": {"type": "object"}});
+                properties.insert(ROWS.to_owned(), rows);
+            } else if arg.is_required_set() && tool.actions.len() == 1 {
+                required.push(name);
+            }
+            properties.entry(*name).or_insert(schema);
+        }
+    }
+    Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties.into()),
+        ("required".to_owned(), required.into()),
+        ("additionalProperties".to_owned(), false.into()),
+    ])
+}
+
+/// The help of an argument, without what only a command line takes.
+fn without_files(arg: &Arg) -> String {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let only_there = [": text, @file or - for stdin", ": text, @file or -", "; repeatable"];
+    only_there.iter().fold(help, |help, words| help.replace(words, ""))
+}
+
+fn field_of_email(arg: Option<&Arg>, kind: &str) -> Value {
+    let mut schema = json!({"type": kind});
+    if kind == "array" {
+        schema["items"] = json!({"type": "string"});
+    }
+    if let Some(arg) = arg {
+        schema["description"] = without_files(arg).into();
+    }
+    schema
+}
+
+/// What `structuredContent` contains: the output of the command as `result`.
+fn output(tool: &Tool) -> Option<Map<String, Value>> {
+    let mut kinds = Vec::new();
+    for action in &tool.actions {
+        let kind = outline((action.spec.output)(), usize::from(tool.actions.len() == 1));
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let result = match (tool.kind, kinds.len()) {
+        (Kind::Plan, _) => json!({"properties": {"token": {"type": "string"}}}),
+        (_, 0) => return None,
+        (_, 1) => kinds.remove(0),
+        // One of several: the outputs of the actions.
+        _ => json!({"anyOf": kinds}),
+    };
+    let properties = json!({"result": result});
+    Some(Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties),
+    ]))
+}
+
+/// A schema without descriptions and requirements: what a service sends is never refused by a client,
+/// and what is cut remains valid. Only the names of the fields are left below the depth.
+fn outline(schema: Value, depth: usize) -> Value {
+    let Value::Object(fields) = schema else { return json!({}) };
+    let mut kept = Map::new();
+    for (key, value) in fields {
+        let (key, value) = match (key.as_str(), value) {
+            ("type", value) => (key, value),
+            ("items", value) => (key, outline(value, depth)),
+            // Without requirements, one value may match several of them.
+            ("anyOf" | "oneOf", Value::Array(parts)) => {
+                let parts = parts.into_iter().map(|part| outline(part, depth));
+                ("anyOf".to_owned(), parts.collect())
+            }
+            ("properties", Value::Object(properties)) => {
+                let below = |it| match depth {
+                    0 => json!({}),
+                    _ => outline(it, depth - 1),
+                };
+                let properties = properties.into_iter().map(|(name, it)| (name, below(it)));
+                (key, Value::Object(properties.collect()))
+            }
+            _ => continue,
+        };
+        kept.insert(key, value);
+    }
+    Value::Object(kept)
+}

@@ -1,0 +1,109 @@
+//! Serves clients over streamable HTTP on this machine.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+
+use super::server::McpServer;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::signing::kept_secret;
+
+/// The token that clients send.
+const TOKEN: &str = "SVC_MCP_TOKEN";
+
+/// Time limit for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads the address of `--listen`: other machines must not reach the server.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
+    address.ok_or_else(|| {
+        format!("`{text}` is not an address of this machine and a port, such as 127.0.0.1:4090")
+    })
+}
+
+/// Serves until it is dropped.
+pub async fn serve(
+    server: McpServer,
+    address: SocketAddr,
+    context: &Context,
+) -> Result<(), Failure> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::other(format!("--listen: {address}: {error}")))?;
+    let address = listener.local_addr()?;
+    let (token, file) = match context.settings.variable(TOKEN)? {
+        Some(given) => (given.value, None),
+        None => {
+            let (file, token) = kept_secret(context.settings.state_dir.join("mcp.token"), "")?;
+            (token, Some(file))
+        }
+    };
+    if token.trim().is_empty() {
+        return Err(Failure::input("the file with the bearer token is empty")
+            .hint("remove it, and the next start writes another one"));
+    }
+    let place = file.as_ref().map_or(TOKEN.to_owned(), |file| file.display().to_string());
+    let url = format!("http://{address}/mcp");
+    context.out.note(&format!("serving {url}; the bearer token is in {place}"));
+    context.out.ready(&json!({"url": url, "token_file": file}))?;
+    let expected = Sha256::digest(token.trim());
+    let hosts = [address.to_string(), format!("localhost:{}", address.port())];
+    // No web page is a client, so every `Origin` is refused.
+    let config =
+        StreamableHttpServerConfig::default().with_allowed_hosts(hosts).enforce_origin_validation();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let service = service.clone();
+        let handle = service_fn(move |request: Request<Incoming>| {
+            let service = service.clone();
+            async move {
+                // Digests are compared, so that the time tells nothing about the token.
+                let is_expected = bearer(request.headers())
+                    .is_some_and(|token| Sha256::digest(token) == expected);
+                Ok::<_, Infallible>(match is_expected {
+                    true => service.handle(request).await,
+                    false => unauthorized().map(BodyExt::boxed),
+                })
+            }
+        });
+        tokio::spawn(async move {
+            let _ = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(TokioIo::new(stream), handle)
+                .await;
+        });
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn unauthorized() -> Response<Full<hyper::body::Bytes>> {
+    let mut response = Response::new(Full::from("the bearer token is missing or wrong\n"));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+    response
+}

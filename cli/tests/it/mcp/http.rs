@@ -1,0 +1,121 @@
+//! `svc mcp --listen`: who is let in.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Home, Run, Watchdog, limit_time};
+
+struct Listening {
+    child: Child,
+    host: String,
+    token: String,
+    _watchdog: Watchdog,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Listening {
+    fn start(home: &Home, env: &[(&str, &str)]) -> Self {
+        let mut command = home.command(&["mcp", "--listen", "127.0.0.1:0"]);
+        command.envs(env.iter().copied()).env("XDG_STATE_HOME", home.path("state"));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let watchdog = Watchdog::start(&child);
+        let mut line = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        stderr.read_line(&mut line).expect("a line");
+        let host = line.split("http://").nth(1).and_then(|rest| rest.split("/mcp").next());
+        let host = host.unwrap_or_else(|| panic!("{line}")).to_owned();
+        let file = line.trim().rsplit(" is in ").next().expect("a file").to_owned();
+        let token = match env.iter().find(|(name, _)| *name == "SVC_MCP_TOKEN") {
+            Some((_, token)) => (*token).to_owned(),
+            None => std::fs::read_to_string(&file).expect("a token"),
+        };
+        #[cfg(unix)]
+        if env.is_empty() {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(&file).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            assert!(!line.contains(&token));
+        }
+        Self { child, host, token, _watchdog: watchdog }
+    }
+
+    /// The status and the body of the response to `initialize`.
+    fn initialize(&self, host: &str, headers: &[String]) -> (u16, String) {
+        let client = json!({"name": "test", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+            .to_string();
+        let mut stream = TcpStream::connect(&self.host).expect("connected");
+        limit_time(&stream);
+        let headers = headers.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        // The stream of events stays open.
+        let mut text = String::new();
+        let mut buffer = [0; 4096];
+        while !text.contains("\"serverInfo\"") {
+            let length = stream.read(&mut buffer).expect("a response");
+            text.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            let is_refused = !text.starts_with("HTTP/1.1 200") && text.contains("\r\n\r\n");
+            if length == 0 || is_refused {
+                break;
+            }
+        }
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (status.expect("a status"), text)
+    }
+}
+
+#[test]
+fn the_token_the_host_and_the_origin_are_checked() {
+    let home = Home::new();
+    let listening = Listening::start(&home, &[]);
+    let bearer = format!("Authorization: Bearer {}", listening.token);
+    let host = listening.host.as_str();
+    let (status, text) = listening.initialize(host, std::slice::from_ref(&bearer));
+    assert!(status == 200 && text.contains("\"svc\""), "{text}");
+    assert_eq!(listening.initialize(host, &[]).0, 401);
+    let wrong = ["Authorization: Bearer x", "Authorization: Basic x", "X-Token: x"];
+    for wrong in wrong {
+        assert_eq!(listening.initialize(host, &[wrong.to_owned()]).0, 401, "{wrong}");
+    }
+    for other in ["evil.test", "127.0.0.1:1", "localhost"] {
+        assert_eq!(listening.initialize(other, std::slice::from_ref(&bearer)).0, 403, "{other}");
+    }
+    for origin in ["http://evil.test", "null", &format!("http://{host}")] {
+        let headers = [bearer.clone(), format!("Origin: {origin}")];
+        assert_eq!(listening.initialize(host, &headers).0, 403, "{origin}");
+    }
+}
+
+#[test]
+fn the_token_of_the_environment_is_used() {
+    let home = Home::new();
+    let listening = Listening::start(&home, &[("SVC_MCP_TOKEN", "a-token-of-mine")]);
+    let bearer = "Authorization: Bearer a-token-of-mine".to_owned();
+    assert_eq!(listening.initialize(&listening.host, &[bearer]).0, 200);
+}
+
+#[test]
+fn other_machines_cannot_reach_it() {
+    for address in ["0.0.0.0:4090", "192.0.2.1:4090", "[::]:4090", "4090"] {
+        let run: Run = Home::new().run(&["mcp", "--listen", address]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.error()["message"].as_str().expect("a message").contains("of this machine"));
+    }
+}
