@@ -113,7 +113,7 @@ impl Values {
                 let jobs = jobs.flatten().filter(has_journal);
                 plain(jobs.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             }
-            Self::Email => return Self::SandboxEmail.find().filter(|_| uses_sandbox()),
+            Self::Email => return uses_sandbox().then(|| Self::SandboxEmail.find()).flatten(),
             values => service::fetch(&context()?, values, timeout()),
         })
     }

@@ -63,8 +63,12 @@ impl Delivery {
         let mut headers = serde_json::Map::new();
         for name in self.headers.keys() {
             let values = self.headers.get_all(name).iter();
-            let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
-            headers.insert(name.to_string(), values.collect::<Vec<_>>().join(", ").into());
+            let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into());
+            let value = match values.collect::<Vec<Value>>() {
+                mut one if one.len() == 1 => one.remove(0),
+                several => several.into(),
+            };
+            headers.insert(name.to_string(), value);
         }
         let body = serde_json::from_slice::<Value>(&self.body)
             .unwrap_or_else(|_| json!({"base64": STANDARD.encode(&self.body)}));
@@ -299,5 +303,7 @@ mod tests {
         assert_eq!(delivery.headers.len(), 1);
         assert_eq!(delivery.headers["x-mine"].as_bytes(), b"k\xe9pt");
         assert_eq!(delivery.to_json()["url"], "http://me:***@localhost:3000/a?c=d");
+        let delivery = Delivery::new("http://x.test", [("a", "1"), ("b", "2"), ("A", "3")], "{}");
+        assert_eq!(delivery.to_json()["headers"], json!({"a": ["1", "3"], "b": "2"}));
     }
 }

@@ -143,8 +143,6 @@ struct Fields {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pairs::parse)]
     meta: Vec<pairs::Pair>,
     /// Topic the contact is subscribed to; repeatable
-    ///
-    /// An update replaces the whole list.
     #[arg(long, value_name = "TOPIC", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     topic: Vec<String>,
 }
@@ -217,7 +215,9 @@ impl List {
             Some(page) => format!("no contacts on page {page} of this audience"),
             None => NONE.to_owned(),
         };
-        context.out.list(&list, Contact::VIEW, &none)?;
+        let mut items = items(context);
+        list.iter().try_for_each(|contact| items.push(contact))?;
+        finish(context, items, &none)?;
         if let (Some(page), Some(pages)) = (list.page, list.total_pages)
             && pages > 1
         {
@@ -230,20 +230,31 @@ impl List {
 /// Writes all contacts as they arrive, or as a table or another document.
 async fn all(context: &Context, audience: &str, size: Option<u64>) -> Result<(), Failure> {
     let client = context.email_client().await?;
-    let mut items = Items::new(&context.out, &EXPORT_HEADER);
-    items.are_lines &= context.out.format() == Format::Csv;
+    let mut items = items(context);
     contact_pages::of_audience(context, &client, audience, size, |contact| items.push(&contact))
         .await?;
+    finish(context, items, NONE)
+}
+
+/// Contacts, whose lines of CSV an import reads.
+fn items(context: &Context) -> Items<'_> {
+    let mut items = Items::new(&context.out, &EXPORT_HEADER);
+    items.are_lines &= context.out.format() == Format::Csv;
+    items
+}
+
+fn finish(context: &Context, items: Items<'_>, none: &str) -> Result<(), Failure> {
     match items.are_lines {
         true => items.finish(),
         false if context.out.format() == Format::Ndjson => Ok(()),
-        false => context.out.list(&items.document, Contact::VIEW, NONE),
+        false => context.out.list(&items.document, Contact::VIEW, none),
     }
 }
 
 /// Update a contact; metadata is merged
 #[derive(Args, Debug)]
 #[command(add = changes(&[ContactsUpdate], contact))]
+#[command(mut_arg("topic", |it| it.help("New list of topics; repeatable")))]
 #[command(after_long_help = "\
 Examples:
   svc contacts update con_019a --name 'Ada King' --subscribed false

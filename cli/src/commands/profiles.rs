@@ -8,7 +8,7 @@ use svc_sdk::Service;
 use crate::command_spec::local;
 use crate::complete::Values;
 use crate::confirm::confirm;
-use crate::context::{Context, Deleted};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Column, Show, View};
 use crate::output_schema::of;
@@ -113,7 +113,7 @@ pub struct DefaultProfile<'a> {
 ///
 /// The keys stay valid. Revoke them in the service's dashboard.
 #[derive(Args, Debug)]
-#[command(add = local(of::<Deleted>))]
+#[command(add = local(of::<RemovedProfile>))]
 #[command(after_long_help = "\
 Examples:
   svc profiles remove staging --yes")]
@@ -143,6 +143,13 @@ impl Remove {
         if changed {
             profiles.save()?;
         }
-        context.deleted("profile", &self.name, &format!("`{}`", self.name))
+        let sentence = format!("removed profile `{}`", self.name);
+        context.out.done(&sentence, &RemovedProfile { profile: &self.name, removed: true })
     }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct RemovedProfile<'a> {
+    profile: &'a str,
+    removed: bool,
 }

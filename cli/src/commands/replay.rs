@@ -116,6 +116,10 @@ impl Replay {
         let now = Utc::now().with_timezone(&context.settings.zone()?);
         let instant = at::parse(since, &now, Direction::Past)
             .map_err(|error| Failure::usage(format!("--since: {error}")))?;
+        if instant > now {
+            return Err(Failure::usage(format!("--since: {instant} is in the future"))
+                .hint("give a time in the past, or a duration before now: --since 10m"));
+        }
         Ok(Some(instant.into()))
     }
 

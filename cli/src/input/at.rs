@@ -8,7 +8,7 @@ use chrono::{
 
 use super::duration;
 
-const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`";
+const FORMATS: &str = "use RFC 3339 (2026-12-01T09:00:00+01:00), a day (2026-12-01, tomorrow), `tomorrow 9am`, `friday 14:00`, `+2h` or `1d ago`; the longest offset is 36525d, there are no months and years, m means minutes";
 
 /// The direction of an offset without a sign, such as `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn a_time_has_the_units_and_the_limit_of_a_duration() {
         for (text, problem) in [
-            ("1M", "is not a time"),
-            ("in 2 months", "is not a time"),
-            ("9999999w", "is not a time"),
+            ("1M", "no months and years, m means minutes"),
+            ("in 2 months", "no months and years, m means minutes"),
+            ("9999999w", "the longest offset is 36525d"),
             ("+99999-01-01", "is not in the years 0 to 9999"),
         ] {
             assert!(at(text).contains(problem), "{text}: {}", at(text));

@@ -99,7 +99,7 @@ pub(crate) struct Canvas {
 /// Formats one object as lines of name and value: first the view's columns, then all other
 /// fields.
 pub(crate) fn single(item: &Value, view: View, canvas: Canvas) -> String {
-    let item = &localized(item, canvas.zone);
+    let item = &localized(item, view, canvas.zone);
     let mut fields = Vec::new();
     for column in view.0 {
         if let Some(value) = present(item, column) {
@@ -181,19 +181,20 @@ pub(crate) fn status_color(word: &str) -> Option<Color> {
     })
 }
 
-/// The item with its times in a zone, except within objects.
-fn localized(item: &Value, zone: Zone) -> Value {
-    let local = |value: &Value| match value {
-        Value::String(text) if DateTime::parse_from_rfc3339(text).is_ok() => {
-            local_time(text, zone).into()
+/// The item with its times in a zone: those of the columns of times, and of fields named as such.
+fn localized(item: &Value, view: View, zone: Zone) -> Value {
+    let is_time = |name: &str| {
+        let shown =
+            |it: &Column| it.show == Show::Time && it.pointer.strip_prefix('/') == Some(name);
+        name.ends_with("At") || name.ends_with("_at") || view.0.iter().any(shown)
+    };
+    let mut item = item.clone();
+    for (_, value) in item.as_object_mut().into_iter().flatten().filter(|(name, _)| is_time(name)) {
+        if let Value::String(text) = value {
+            *text = local_time(text, zone);
         }
-        other => other.clone(),
-    };
-    let field = |(name, value): (&String, &Value)| match value {
-        Value::Array(items) => (name.clone(), items.iter().map(local).collect()),
-        value => (name.clone(), local(value)),
-    };
-    item.as_object().map_or_else(|| item.clone(), |fields| fields.iter().map(field).collect())
+    }
+    item
 }
 
 /// Converts an RFC 3339 time to a zone, and adds its offset. Other text is returned unchanged.
@@ -401,6 +402,21 @@ mod tests {
         };
         assert_eq!(shown(60), "ID       a\nHeaders  From=<a@b.test>, Subject=Hello you\n");
         assert_eq!(shown(40), "ID       a\nHeaders  From=<a@b.test>\n         Subject=Hello you\n");
+    }
+
+    #[test]
+    fn only_times_are_converted() {
+        const EMAIL: View =
+            View(&[Column::text("SUBJECT", "/subject"), Column::new("NOW", "/now", Show::Time)]);
+        let time = "2026-12-01T09:00:00+01:00";
+        let item = json!({"subject": time, "now": time, "name": time, "sentAt": time});
+        let local = local_time(time, Zone::Local);
+        assert_ne!(local, time);
+        let shown =
+            format!("Subject  {time}\nNow      {local}\nName     {time}\nSent     {local}\n");
+        assert_eq!(single(&item, EMAIL, WIDE), shown);
+        let rows = format!("{time}  {local}\n");
+        assert!(list(&[item], EMAIL, WIDE).text.ends_with(&rows));
     }
 
     #[test]

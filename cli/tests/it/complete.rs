@@ -91,6 +91,7 @@ fn completes_ids_from_the_sandbox_with_their_names() {
     let message = home.run(&["sandbox", "messages", "list", "--jq", ".[0].id"]);
     assert_eq!(one(&["sandbox", "messages", "get", ""], message.stdout.trim()), "s");
     assert_eq!(one(&["sandbox", "emails", "story", ""], &email), "s");
+    assert!(values(&home, &["sandbox", "event", ""], &[]).contains(&email));
     home.run(&["sandbox", "templates", "put", "welcome", "--subject", "Hi"]);
     assert_eq!(one(&["sandbox", "templates", "get", "w"], "welcome"), "Hi");
     // Options are recognized at any position, and a partial word filters the candidates.

@@ -1,4 +1,4 @@
-//! `svc contacts import` and `export`. One file, because all tests use the same fixtures; those of
+//! `svc contacts import` and `list --all -o csv`. One file, because all tests use the same fixtures; those of
 //! single rows are in `contacts/rows.rs`.
 
 mod rows;
@@ -78,6 +78,8 @@ fn export_and_import_round_trip() {
     ]);
     assert_eq!((csv.code, csv.stdout.lines().count()), (0, 46), "{csv:?}");
     assert!(csv.stdout.starts_with("id,email,name,subscribed,topics,metadata\n"));
+    let page = ["--sandbox", "contacts", "list", &from, "--page-size", "100", "-o", "csv"];
+    assert_eq!(home.run(&page).stdout, csv.stdout);
     let run = home.run_with_input(&["--sandbox", "contacts", "import", &to, "-"], &csv.stdout);
     assert_eq!(run.code, 0, "{run:?}");
 

@@ -235,6 +235,7 @@ fn what_would_be_lost_is_refused() {
         (&["contacts", "create", "a", "b@c", "--meta", "k=1", "--meta", "k=2"], "given twice"),
         (&["contacts", "create", "aud_1", "b@c.test", "--topic", ""], "a value is required"),
         (&["contacts", "update", "con_1", "--topic", "news,,x"], "a value is required"),
+        (&["webhooks", "update", "whk_1", "--active", "maybe"], "[possible values: true, false]"),
     ] {
         let run = home.run_with_env(args, &env);
         assert!(run.code == 2 && run.stderr.contains(why), "{args:?}: {run:?}");

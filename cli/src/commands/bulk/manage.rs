@@ -5,6 +5,8 @@ use std::path::Path;
 
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _};
+use schemars::JsonSchema;
+use serde::Serialize;
 use svc_bulk::QueueState;
 use svc_sdk::Operation::EmailsCancel;
 
@@ -13,7 +15,7 @@ use super::plan::hash_of;
 use super::store::{self, JobOption, JobState, JobSummary, Place, QueueOption, StoredJob, VIEW};
 use crate::command_spec::{changes, local, removes};
 use crate::confirm::confirm;
-use crate::context::{Context, Deleted};
+use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::input::columns::ColumnOptions;
 use crate::input::records::Records;
@@ -260,7 +262,7 @@ async fn cancel_scheduled(
 ///
 /// Jobs that have ended are deleted after 30 days, or the time in SVC_BULK_RETENTION.
 #[derive(Args, Debug)]
-#[command(add = removes(&[], of::<Deleted>))]
+#[command(add = removes(&[], of::<RemovedJob>))]
 #[command(after_long_help = "\
 Examples:
   svc bulk remove 20261122-101500-1f3a9c02
@@ -268,6 +270,13 @@ Examples:
 pub struct Remove {
     #[command(flatten)]
     job: JobOption,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RemovedJob {
+    job: String,
+    removed: bool,
 }
 
 impl Remove {
@@ -296,7 +305,7 @@ impl Remove {
             return Ok(());
         }
         job.remove().await?;
-        context.deleted("job", &id, &id)
+        context.out.done(&format!("removed job {id}"), &RemovedJob { job: id, removed: true })
     }
 }
 

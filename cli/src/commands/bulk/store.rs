@@ -98,7 +98,7 @@ pub struct StoredJob {
 /// Where a job is.
 pub enum Place {
     Here { folder: PathBuf, is_running: bool, wish: QueueState },
-    Redis { queue: RedisQueue, chunks: u64, lost: Vec<u64> },
+    Redis { queue: RedisQueue, workers: usize, chunks: u64, lost: Vec<u64> },
 }
 
 /// The state of a job.
@@ -210,9 +210,10 @@ impl StoredJob {
             QueueState::Cancelled => JobState::Cancelled,
             _ => JobState::Running,
         };
-        let QueueStatus { info, totals, chunks, lost, .. } = status;
+        let QueueStatus { info, totals, workers, chunks, lost, .. } = status;
+        let workers = workers.iter().filter(|it| !it.has_left && it.silent < it.lease).count();
         let cause = status.cause.filter(|_| state == JobState::Paused);
-        let place = Place::Redis { queue: queue.clone(), chunks, lost };
+        let place = Place::Redis { queue: queue.clone(), workers, chunks, lost };
         Ok(Self {
             plan: plan_of(&info)?,
             changed: info.at.into(),
@@ -422,9 +423,9 @@ impl StoredJob {
             true => word.to_owned(),
             false => format!("{word} with {}", counts.join(", ")),
         };
-        let journal = match &self.place {
-            Place::Here { folder, .. } => Some(jobs::journal(folder)),
-            Place::Redis { .. } => None,
+        let (journal, workers) = match &self.place {
+            Place::Here { folder, .. } => (Some(jobs::journal(folder)), None),
+            Place::Redis { workers, .. } => (None, Some(*workers)),
         };
         JobSummary {
             job: self.info.job.clone(),
@@ -446,6 +447,7 @@ impl StoredJob {
             service: plan.service.clone(),
             scheduled_at: plan.email.scheduled_at.as_ref().map(|at| at.as_str().to_owned()),
             journal,
+            workers,
         }
     }
 }
@@ -532,6 +534,10 @@ pub struct JobSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PathBuf")]
     journal: Option<PathBuf>,
+    /// How many workers send a job in Redis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "usize")]
+    workers: Option<usize>,
 }
 
 /// Table columns of a job.
@@ -544,6 +550,7 @@ pub const VIEW: View = View(&[
     Column::new("UNKNOWN", "/unknown", Show::Number),
     Column::new("NOT SENT", "/not_sent", Show::Number),
     Column::new("LEFT OUT", "/left_out", Show::Number),
+    Column::new("WORKERS", "/workers", Show::Number).droppable(),
     Column::new("CREATED", "/created", Show::Time),
     Column::text("SUBJECT", "/subject").droppable(),
     Column::text("FILE", "/file").droppable(),

@@ -6,11 +6,17 @@ use clap::{Args, Subcommand};
 use svc_reference_server::client::{Client, Clock};
 
 use crate::command_spec::{changes, reads};
-use crate::context::{Context, PLAIN};
+use crate::context::Context;
 use crate::control::OfOrganization;
 use crate::failure::Failure;
 use crate::input::duration;
+use crate::output::{Column, Show, View};
 use crate::output_schema::of;
+
+const VIEW: View = View(&[
+    Column::new("NOW", "/now", Show::Time),
+    Column::new("NEXT DUE", "/next_due", Show::Time),
+]);
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -50,7 +56,7 @@ pub struct Settle {}
 impl Settle {
     pub async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = |client: &Client| client.clock().settle(context.settings.timeout.value);
-        OfOrganization::default().show(context, PLAIN, request).await
+        OfOrganization::default().show(context, VIEW, request).await
     }
 }
 
@@ -62,6 +68,6 @@ impl Command {
             Self::Advance { duration } => client.clock().advance(duration),
             Self::Resume => client.clock().resume(),
         };
-        OfOrganization::default().show(context, PLAIN, request).await
+        OfOrganization::default().show(context, VIEW, request).await
     }
 }

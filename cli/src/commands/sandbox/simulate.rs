@@ -28,7 +28,7 @@ Examples:
       --detail '{\"type\":\"soft\"}'")]
 pub struct Event {
     /// Email id
-    #[arg(add = Values::Email.candidates())]
+    #[arg(add = Values::SandboxEmail.candidates())]
     id: String,
     /// Event
     #[arg(value_parser = ["delivered", "bounced", "complained", "failed", "opened", "clicked"])]

@@ -26,7 +26,7 @@ pub(crate) struct List {
 /// If the table is too wide, times, sentences and texts get shorter, and then the last droppable
 /// columns are left out. If that is not enough, every item becomes a block of names and values.
 pub(crate) fn list(items: &[Value], view: View, canvas: Canvas) -> List {
-    let items = &items.iter().map(|item| localized(item, canvas.zone)).collect::<Vec<_>>();
+    let items = &items.iter().map(|item| localized(item, view, canvas.zone)).collect::<Vec<_>>();
     let is_filled = |column: &&Column| items.iter().any(|item| present(item, column).is_some());
     let filled = view.0.iter().filter(is_filled).collect::<Vec<_>>();
     let (below, mut columns) =
@@ -87,7 +87,9 @@ fn fitting(items: &[Value], columns: &[&Column], width: Option<usize>) -> Option
         let words = cells.iter().flat_map(|cell| cell.split(' ')).map(get_text_width);
         let minimum = match column.show {
             Show::Text => SHORTEST_TEXT,
-            Show::Prose => words.filter(|word| *word <= LONGEST_WORD).max()?.max(NARROWEST_PROSE),
+            Show::Prose => {
+                words.filter(|word| *word <= LONGEST_WORD).max().unwrap_or(0).max(NARROWEST_PROSE)
+            }
             _ => return None,
         };
         Some(minimum.max(get_text_width(column.title)))
@@ -249,6 +251,15 @@ mod tests {
         let text =
             list(&items, WHY, Canvas { width: Some(50), color: false, zone: Zone::Local }).text;
         assert!(text.contains(id), "{text}");
+    }
+
+    #[test]
+    fn a_column_of_long_words_only_still_fits_the_others() {
+        const WHY: View =
+            View(&[Column::text("NOTE", "/note"), Column::new("WHY", "/why", Show::Prose)]);
+        let item = json!({"note": "a remark that is long", "why": "x".repeat(LONGEST_WORD + 2)});
+        let narrow = Canvas { width: Some(50), color: false, zone: Zone::Local };
+        assert!(list(&[item], WHY, narrow).text.starts_with("NOTE"));
     }
 
     #[test]

@@ -169,7 +169,6 @@ const FILES: &[(&str, &str)] = &[
     ("news.txt", "Hello"),
     ("sandbox.toml", "[[organizations]]\nname = \"Shop\"\n"),
     ("variables.json", r#"{"name":"Ada"}"#),
-    ("old.txt", "whsec_1a2b\n"),
     (
         "data/svc/deliveries/rec_019a0b1c.json",
         r#"{"id":"rec_019a0b1c","received_at":"2020-01-04T09:00:00.000Z","service":"email","event":"email.sent","event_id":"evt_9","headers":[["content-type","application/json"]],"body":"e30=","forwarded_to":"$application","secret_file":"secret.txt"}"#,

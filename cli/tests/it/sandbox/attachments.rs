@@ -23,8 +23,8 @@ fn attachments_are_saved_byte_for_byte_within_the_directory() {
         (".bashrc", "bashrc"),
         ("..", "attachment-9"),
         ("", "attachment-10"),
-        (&long, &"é".repeat(50)),
-        (&emoji, &format!("{}.tar.gz", "😀".repeat(43))),
+        (&long, &"é".repeat(100)),
+        (&emoji, &format!("{}.tar.gz", "😀".repeat(48))),
     ];
     let content = |number: usize| -> Vec<u8> {
         (0..=255_u8).map(|byte| byte.wrapping_add(number as u8)).collect()

@@ -77,17 +77,17 @@ fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// The last characters of a name, which keep the extension. The file systems in use allow 255 bytes.
-const MAX_CHARACTERS: usize = 50;
+/// The last bytes of a name, which keep the extension. The file systems in use allow 255.
+const MAX: usize = 200;
 
 /// A name within the directory: the sender chose the name of the attachment.
 fn file_name(attachment: &MessageAttachment, number: usize) -> String {
     let name = attachment.filename.as_deref().unwrap_or_default();
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_safe = |letter: &char| !letter.is_control() && !"<>:\"|?*".contains(*letter);
-    let name = name.chars().filter(is_safe).collect::<Vec<_>>();
-    let name: String = name[name.len().saturating_sub(MAX_CHARACTERS)..].iter().collect();
-    match name.trim_matches(['.', ' ']) {
+    let name: String = name.chars().filter(is_safe).collect();
+    let start = (name.len().saturating_sub(MAX)..).find(|at| name.is_char_boundary(*at));
+    match name[start.unwrap_or_default()..].trim_matches(['.', ' ']) {
         "" => format!("attachment-{number}"),
         name => name.to_owned(),
     }
