@@ -173,8 +173,9 @@ impl Server {
     /// Stops the server gracefully.
     ///
     /// Waits at most one second, in real time, for requests and deliveries in progress, and then
-    /// aborts them. A delivery that was aborted does not count as an attempt. Pending work stays in the database; a server that starts again on the same
-    /// data directory continues with it.
+    /// aborts them; what they have given to the database is completed, however long it takes. A
+    /// delivery that was aborted does not count as an attempt. Pending work stays in the database;
+    /// a server that starts again on the same data directory continues with it.
     pub async fn stop(mut self) {
         self.app.stop.request();
         let Some(tasks) = self.tasks.take() else { return };
@@ -192,10 +193,12 @@ impl Server {
             running.shutdown().await;
         }
         drop(dns);
-        if let Some(relay) = &self.app.relay {
-            relay.close().await;
-        }
-        close(Arc::clone(&self.app.store), data_dir).await;
+        let relay = async {
+            if let Some(relay) = &self.app.relay {
+                relay.close().await;
+            }
+        };
+        tokio::join!(relay, close(Arc::clone(&self.app.store), data_dir));
         tracing::info!("stopped");
     }
 }
@@ -204,10 +207,13 @@ impl Server {
 /// thread of its own: the blocking threads of the runtime may all be busy.
 async fn close(store: Arc<Store>, data_dir: Option<DataDir>) {
     let (closed, wait) = oneshot::channel();
-    std::thread::spawn(move || {
+    let closing = std::thread::Builder::new().spawn(move || {
         store.close();
         drop((data_dir, closed));
     });
+    if let Err(error) = closing {
+        tracing::error!(%error, "cannot wait for the database");
+    }
     // Fails when the thread has ended.
     let _: Result<(), _> = wait.await;
 }
@@ -233,7 +239,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         (Some(addr), _) => addr,
         (None, network) => SocketAddr::new(network.default_ip().ok_or(StartError::NoAddress)?, 0),
     };
-    let data_dir = match &settings.location {
+    let mut data_dir = match &settings.location {
         Location::Memory => match &settings.announce_in {
             Some(directory) => DataDir::lock(directory, settings.network).await.ok(),
             None => None,
@@ -300,7 +306,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
     if let Some(listener) = mail {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
-    if let Some(data_dir) = &data_dir {
+    if let Some(data_dir) = &mut data_dir {
         data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
             directory: data_dir.path().to_owned(),
             source,

@@ -113,7 +113,7 @@ pub struct Message {
     pub recipient: String,
     /// When it arrived.
     pub created_at: Timestamp,
-    /// The results of SPF, DKIM and DMARC, if the message was checked when it arrived.
+    /// The results of SPF and DKIM, if the message was checked when it arrived.
     pub authentication: Option<Authentication>,
     /// Size of the source, in bytes.
     pub size: usize,

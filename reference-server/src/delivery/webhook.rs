@@ -96,7 +96,7 @@ pub(crate) struct Event<'a> {
 pub(crate) struct Sent {
     pub(crate) attempt: Attempt,
     pub(crate) is_delivered: bool,
-    /// Whether no connection was established.
+    /// Whether the connection was refused.
     pub(crate) is_unreachable: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn attempt(
         }
     };
     let is_delivered = made.is_delivered();
-    let is_unreachable = matches!(made.outcome, Err(AttemptError::NoConnection(_)));
+    let is_unreachable = matches!(made.outcome, Err(AttemptError::NoListener));
     let (status, response_body, error) = match made.outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();

@@ -15,6 +15,7 @@ use mail_builder::headers::date::Date;
 use mail_builder::headers::message_id::MessageId;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use ring::digest;
 
 use self::content_type::detect;
@@ -23,6 +24,12 @@ use crate::model::address::Mailbox;
 
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
+
+/// Stays encoded in a `Content-ID`.
+const NOT_IN_IDS: &AsciiSet = &CONTROLS.add(b' ').add(b'<').add(b'>');
+
+/// References to attachments in the HTML part. Further ones do not count.
+const MAX_REFERENCES: usize = 10_000;
 
 /// An outgoing message. It has no `bcc`, which must not appear in the message.
 ///
@@ -90,13 +97,23 @@ impl Outgoing<'_> {
     /// Builds `mixed(alternative(text, related(html, inline…)), attachments…)`. A level
     /// with only one part is omitted. An attachment that the HTML shows as `cid:FILENAME` is inline.
     fn body(&self) -> MimePart<'_> {
+        let html = self.html.unwrap_or_default();
+        let lower = html.to_ascii_lowercase();
+        let references =
+            lower.match_indices("cid:").map(|(at, _)| percent_decode_str(&html[at + 4..]));
+        let references: Vec<_> = references.take(MAX_REFERENCES).collect();
         let is_inline = |attachment: &&Attachment<'_>| {
-            let id = attachment.filename;
-            let is_id = id.bytes().all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>');
-            is_id && self.html.is_some_and(|html| html.contains(&format!("cid:{id}")))
+            let name = attachment.filename;
+            references.iter().cloned().any(|mut reference| {
+                let is_end = |byte: u8| byte.is_ascii_whitespace() || b"\"'<>()".contains(&byte);
+                reference.by_ref().take(name.len()).eq(name.bytes())
+                    && reference.next().is_none_or(is_end)
+            })
         };
         let (inline, attached): (Vec<_>, Vec<_>) = self.attachments.iter().partition(is_inline);
-        let inline = inline.into_iter().map(|one| one.part("inline").cid(one.filename));
+        let inline = inline.into_iter().map(|one| {
+            one.part("inline").cid(utf8_percent_encode(one.filename, NOT_IN_IDS).to_string())
+        });
         let attached = attached.into_iter().map(|one| one.part("attachment"));
         let html = self.html.map(|html| {
             let html = text_part("text/html", html);
@@ -297,6 +314,31 @@ mod tests {
         }
         for subtype in ["mixed", "alternative", "related"] {
             assert!(source.contains(&format!("Content-Type: multipart/{subtype};")), "{source}");
+        }
+    }
+
+    #[test]
+    fn an_attachment_that_the_html_shows_is_inline() {
+        let html = "<img src=cid:a.png><img src='CID:my%20logo.png'> url(cid:c(1).svg) cid:d.png.old \
+                    cid: cid:zo\u{eb}.png, cid:last";
+        let id = |filename| {
+            let files = [Attachment { filename, content_type: None, content: b"x" }];
+            let source = email().outgoing(Some(html), None, &files).source();
+            let part = Incoming::parse(&source).expect("parses").attachments.remove(0);
+            part.content_id
+        };
+        for (name, expected) in [
+            ("a.png", Some("a.png")),
+            ("my logo.png", Some("my%20logo.png")),
+            ("c(1).svg", Some("c(1).svg")),
+            ("last", Some("last")),
+            ("a", None),
+            ("d.png", None),
+            ("A.png", None),
+            ("zo\u{eb}.png", None),
+            ("b.png", None),
+        ] {
+            assert_eq!(id(name).as_deref(), expected, "{name}");
         }
     }
 

@@ -13,7 +13,7 @@ use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::{ClientId, Extension};
-use lettre::transport::smtp::response::Response;
+use lettre::transport::smtp::response::{Response, Severity};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -180,7 +180,8 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
     if !outcomes.contains(&Handoff::Accepted) {
         return Ok(outcomes);
     }
-    let mut of_message = command(connection, "DATA").await?;
+    let go_ahead = connection.command("DATA\r\n");
+    let mut of_message = reply(COMMAND_TIMEOUT, Severity::PositiveIntermediate, go_ahead).await?;
     if of_message == Handoff::Accepted {
         before_message(&outcomes)
             .await
@@ -188,7 +189,8 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
         // The connection adds a line break.
         let source = source.strip_suffix(b"\r\n").unwrap_or(source);
         // Without a reply, whether the relay has all of the message is not known.
-        let sent = reply(MESSAGE_TIMEOUT, connection.message(source)).await;
+        let message = connection.message(source);
+        let sent = reply(MESSAGE_TIMEOUT, Severity::PositiveCompletion, message).await;
         of_message = sent.unwrap_or_else(|failure| {
             Handoff::Unknown(Reason::new(format!(
                 "the relay did not confirm the message, and may have accepted it: {failure}"
@@ -202,16 +204,20 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
 }
 
 async fn command(connection: &mut AsyncSmtpConnection, line: &str) -> Result<Handoff, String> {
-    reply(COMMAND_TIMEOUT, connection.command(format!("{line}\r\n"))).await
+    let sent = connection.command(format!("{line}\r\n"));
+    reply(COMMAND_TIMEOUT, Severity::PositiveCompletion, sent).await
 }
 
-/// What the reply means for the recipients that it concerns. Without one, the connection is lost.
+/// What the reply means for the recipients that it concerns. Without one, or with one that lettre
+/// takes for success and that was not expected, the connection is lost.
 async fn reply(
     limit: Duration,
+    expected: Severity,
     work: impl Future<Output = Result<Response, SmtpError>>,
 ) -> Result<Handoff, String> {
     match timeout(limit, work).await {
-        Ok(Ok(_)) => Ok(Handoff::Accepted),
+        Ok(Ok(reply)) if reply.code().severity == expected => Ok(Handoff::Accepted),
+        Ok(Ok(reply)) => Err(format!("unexpected reply {}", reply.code())),
         Ok(Err(error)) if error.is_permanent() => Ok(Handoff::Refused(reason(&error))),
         Ok(Err(error)) if error.is_transient() => Ok(Handoff::Deferred(reason(&error))),
         Ok(Err(error)) => Err(error.to_string()),
@@ -399,6 +405,25 @@ mod tests {
                 if refused { Handoff::Refused(reason) } else { Handoff::Deferred(reason) };
             assert_eq!(outcome, [expected.clone(), expected], "{at}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_intermediate_reply_to_a_message_leaves_its_outcome_open() {
+        let script = |line: &str| (line == ".").then_some("354 more");
+        let (address, _lines) = server(script, "250 x").await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let [Handoff::Unknown(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        assert!(reason.to_string().ends_with("unexpected reply 354"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn a_final_reply_to_data_is_no_go_ahead() {
+        let script = |line: &str| (line == "DATA").then_some("250 OK");
+        let (address, mut lines) = server(script, "250 x").await;
+        let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
+        let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
+        assert!(reason.to_string().ends_with("unexpected reply 250"), "{reason}");
+        assert_eq!(drain(&mut lines).last().map(|(_, line)| line.as_str()), Some("DATA"));
     }
 
     /// The relay gets a message only if that could be recorded, and for the recipients that it

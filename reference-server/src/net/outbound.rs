@@ -175,6 +175,8 @@ pub(crate) enum AttemptError {
     Refused(#[from] RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
+    #[error("cannot connect: connection refused")]
+    NoListener,
     #[error("cannot connect: {0}")]
     NoConnection(&'static str),
     #[error("the TLS handshake failed: {0}")]
@@ -209,7 +211,7 @@ impl AttemptError {
         let io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
         Self::NoConnection(match io.map(io::Error::kind) {
             _ if error.is_timeout() => "connection timed out",
-            Some(io::ErrorKind::ConnectionRefused) => "connection refused",
+            Some(io::ErrorKind::ConnectionRefused) => return Self::NoListener,
             Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
                 "host or network unreachable"
             }

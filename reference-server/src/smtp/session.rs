@@ -185,7 +185,7 @@ struct Transaction {
 struct Data {
     receiver: DataReceiver,
     source: Vec<u8>,
-    /// If so, nothing is kept, and the rest is still read.
+    /// If so, only the last two bytes are kept, and the rest is still read.
     is_too_large: bool,
     started: Instant,
     _permit: Permit,
@@ -204,7 +204,7 @@ impl Data {
         let ended = self.receiver.ingest(bytes, &mut self.source);
         self.is_too_large |= self.source.len() > MAX_MESSAGE_SIZE;
         if self.is_too_large {
-            self.source = Vec::new();
+            self.source = self.source.split_off(self.source.len().saturating_sub(2));
         }
         ended
     }
@@ -265,8 +265,15 @@ impl<'a> Session<'a> {
             Request::Rcpt { to } => self.recipient(to).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
-                    self.data = Some(Data::new(self.server.transfers.permit().await));
-                    "354 end data with <CR><LF>.<CR><LF>".to_owned()
+                    match timeout(IDLE_TIMEOUT, self.server.transfers.permit()).await {
+                        Ok(permit) => {
+                            self.data = Some(Data::new(permit));
+                            "354 end data with <CR><LF>.<CR><LF>".to_owned()
+                        }
+                        Err(_) => {
+                            "452 4.3.1 too many messages in transfer, try again later".to_owned()
+                        }
+                    }
                 }
                 Some(_) => self.reject("554 5.5.1 no valid recipients"),
                 None => self.reject("503 5.5.1 send MAIL and RCPT first"),
@@ -412,6 +419,12 @@ impl<'a> Session<'a> {
         let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
             return self.reject("503 5.5.1 send MAIL first");
         };
+        if data.source.ends_with(b"\r") {
+            // The receiver takes `CRLF . CR CR LF` for the end. What follows may be of the message.
+            self.end = Some(End::Closed);
+            return "554 5.6.0 a line has a dot and several CR; end the message with <CR><LF>.<CR><LF>"
+                .to_owned();
+        }
         if data.is_too_large {
             return too_large();
         }
@@ -534,4 +547,26 @@ impl<'a> Session<'a> {
 
 fn too_large() -> String {
     format!("552 5.3.4 message exceeds the maximum size of {MAX_MESSAGE_SIZE} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the size of the message, and however it arrives.
+    #[test]
+    fn what_is_no_end_of_a_message_leaves_its_cr() {
+        for (end, is_end) in [("\r\n.\r\n", true), ("\r\n.\r\r\n", false)] {
+            for is_too_large in [false, true] {
+                for at in 0..end.len() {
+                    let mut data = Data { is_too_large, ..Data::new(None) };
+                    let (first, last) = end.split_at(at);
+                    let first = format!("xyz{first}");
+                    assert!(!data.receive(&mut first.as_bytes().iter()), "{end:?}");
+                    assert!(data.receive(&mut last.as_bytes().iter()), "{end:?}");
+                    assert_eq!(data.source.ends_with(b"\r"), !is_end, "{end:?} after {at}");
+                }
+            }
+        }
+    }
 }

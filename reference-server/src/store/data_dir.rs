@@ -2,6 +2,7 @@
 //! other processes where that server listens.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -91,7 +92,9 @@ impl RunningServer {
 /// server is running, or if it is still starting.
 pub fn find_running(data_dir: impl AsRef<Path>) -> Option<RunningServer> {
     let directory = data_dir.as_ref();
-    let file = File::open(directory.join(LOCK_FILE)).ok()?;
+    let path = directory.join(LOCK_FILE);
+    check_regular(&path).ok()?;
+    let file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_server_file(directory),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -107,6 +110,7 @@ const SERVER_FILE: &str = "server.json";
 pub(crate) struct DataDir {
     path: PathBuf,
     _lock: File,
+    published: Option<RunningServer>,
 }
 
 /// Why a data directory could not be locked.
@@ -133,7 +137,7 @@ impl DataDir {
             match lock.try_lock() {
                 Ok(()) => {
                     let _ = std::fs::remove_file(directory.join(SERVER_FILE));
-                    return Ok(Self { path: directory.to_owned(), _lock: lock });
+                    return Ok(Self { path: directory.to_owned(), _lock: lock, published: None });
                 }
                 Err(TryLockError::WouldBlock) => match read_server_file(directory) {
                     Some(running) => return Err(DataDirError::InUse(Some(running))),
@@ -151,31 +155,52 @@ impl DataDir {
 
     /// Writes the server's addresses and secrets, so that [`find_running`] finds them. The file is
     /// replaced atomically.
-    pub(crate) fn publish(&self, addresses: &Addresses, secrets: Secrets) -> std::io::Result<()> {
+    pub(crate) fn publish(
+        &mut self,
+        addresses: &Addresses,
+        secrets: Secrets,
+    ) -> std::io::Result<()> {
         let running = RunningServer {
             http: addresses.http,
             dns: addresses.dns,
             smtp: addresses.smtp,
             pid: std::process::id(),
-            secrets: Secrets::default(),
+            secrets: secrets.clone(),
         };
+        self.published = Some(running.clone());
         let new = self.path.join("server.json.new");
-        create_private_file(&new)?;
-        std::fs::write(&new, serde_json::to_vec(&ServerFile { running, secrets })?)?;
+        // One that a server left that was killed.
+        let _ = std::fs::remove_file(&new);
+        let text = serde_json::to_vec(&ServerFile { running, secrets })?;
+        create_private_file(&new)?.write_all(&text)?;
         std::fs::rename(new, self.path.join(SERVER_FILE))
     }
 }
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
+        // Another server has written it if this one's directory was removed.
+        if read_server_file(&self.path) == self.published {
+            let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
+        }
     }
 }
 
 fn read_server_file(directory: &Path) -> Option<RunningServer> {
-    let text = std::fs::read(directory.join(SERVER_FILE)).ok()?;
+    let path = directory.join(SERVER_FILE);
+    check_regular(&path).ok()?;
+    let text = std::fs::read(path).ok()?;
     let ServerFile { running, secrets } = serde_json::from_slice(&text).ok()?;
     Some(RunningServer { secrets, ..running })
+}
+
+/// Returns an error if there is something else: a link, or a pipe that would never be opened.
+fn check_regular(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        let message = format!("{} is not a regular file; remove it", path.display());
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
 }
 
 /// Returns an error if the directory belongs to another user, or if other users may write to it:
@@ -235,6 +260,7 @@ fn create_private_dir(directory: &Path) -> std::io::Result<()> {
 /// Creates the file if it does not exist, and makes it readable by its owner only.
 /// SQLite gives its journal files the permissions of the database file.
 pub(crate) fn create_private_file(path: &Path) -> std::io::Result<File> {
+    check_regular(path)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

@@ -137,7 +137,7 @@ CREATE TABLE body (
 
 -- Delivered messages, one for each recipient. An outgoing message is rendered from its `email` when
 -- it is read; a received one has its sender, its subject and its source. `domain` is the verified
--- domain whose mailbox it is in, `authentication` what SPF, DKIM and DMARC found, as JSON.
+-- domain whose mailbox it is in, `authentication` what SPF and DKIM found, as JSON.
 CREATE TABLE message (
     id TEXT PRIMARY KEY,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,

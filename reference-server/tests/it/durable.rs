@@ -136,6 +136,22 @@ async fn a_second_server_fails_and_names_the_first() {
     on(&directory)(Server::builder()).start().await.unwrap().stop().await;
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_whose_directory_was_removed_leaves_that_of_the_next() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("data");
+    let first = Server::builder().data_dir(&path).start().await.unwrap();
+    std::fs::remove_dir_all(&path).unwrap();
+    let second = Server::builder().data_dir(&path).start().await.unwrap();
+    first.stop().await;
+    let found = find_running(&path).expect("the second server");
+    assert_eq!(found.http, second.addresses().http);
+    second.stop().await;
+    assert_eq!(find_running(&path), None);
+    assert!(!path.join("server.json").exists());
+}
+
 /// Data written to a deleted or moved file would be lost.
 #[cfg(unix)]
 #[tokio::test]

@@ -1,10 +1,7 @@
 //! `/_sandbox/domains` and `/_sandbox/audiences`: domains, audiences and contacts, as the email
 //! service has them.
 
-use svc_sdk::email as sdk;
-
 use crate::api::email::domains::{DomainJson, view};
-use crate::api::framework::control::Documented;
 use crate::api::framework::route::Routes;
 use crate::api::framework::{ControlCall, Json};
 use crate::control::domains as control;
@@ -21,11 +18,6 @@ pub(crate) fn routes(r: &mut Routes) {
     r.control(control::AUDIENCES, audiences);
     r.control(control::CONTACTS, contacts);
 }
-
-// The SDK reads them.
-impl Documented<Page<sdk::Domain>> for Page<DomainJson<'static>> {}
-impl Documented<Page<sdk::Audience>> for Page<Audience> {}
-impl Documented<Page<sdk::Contact>> for Page<Contact> {}
 
 /// Lists one page of the domains, oldest first.
 pub(crate) async fn list(

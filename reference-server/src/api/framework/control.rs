@@ -174,9 +174,7 @@ impl Returns<Bytes> for Response<Body> {
 }
 
 /// A documented resource, which the client reads as the SDK's `R`.
-pub(crate) trait Documented<R>: JsonSchema + 'static {}
-
-impl<R, T: Documented<R>> Returns<R> for Json<T> {
+impl<R, T: JsonSchema + 'static> Returns<R> for Json<T> {
     fn describe(generator: &mut SchemaGenerator) -> Option<Schema> {
         Some(generator.subschema_for::<T>())
     }

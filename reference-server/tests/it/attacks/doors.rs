@@ -5,8 +5,6 @@ use svc_reference_server::{Network, Server};
 use crate::harness::{EXTRACTION_KEY, KEY, Sandbox, private_dir};
 use crate::raw;
 
-/// How long a start may take.
-
 #[tokio::test]
 async fn a_rebound_name_cannot_use_the_seeded_keys() {
     let sandbox = Sandbox::start().await;
@@ -190,6 +188,33 @@ async fn a_data_directory_that_others_can_change() {
     let source = std::error::Error::source(&error).expect("a source").to_string();
     assert!(source.contains("chmod go-w"), "{source}");
     set(0o700).expect("set");
+}
+
+/// Opening a pipe waits for its other end.
+#[cfg(unix)]
+#[tokio::test]
+async fn pipes_and_links_in_place_of_files() {
+    let (directory, other) = (private_dir(), private_dir());
+    let (data, victim) = (directory.path(), other.path().join("victim"));
+    std::fs::write(&victim, "precious").expect("written");
+    let start = || Server::builder().data_dir(data).start();
+    let lock = data.join("server.lock");
+    for is_pipe in [true, false] {
+        if is_pipe {
+            let made = std::process::Command::new("mkfifo").arg(&lock).status();
+            assert!(made.expect("mkfifo runs").success());
+        } else {
+            std::os::unix::fs::symlink(&victim, &lock).expect("linked");
+        }
+        assert_eq!(svc_reference_server::find_running(data), None);
+        let error = start().await.expect_err("refused");
+        let source = std::error::Error::source(&error).expect("a source").to_string();
+        assert!(source.contains("server.lock is not a regular file"), "{source}");
+        std::fs::remove_file(&lock).expect("removed");
+    }
+    std::os::unix::fs::symlink(&victim, data.join("server.json.new")).expect("linked");
+    start().await.expect("started").stop().await;
+    assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
 }
 
 /// A public server says why it does not send a webhook to a private address.
