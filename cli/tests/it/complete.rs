@@ -137,6 +137,8 @@ fn sends_nothing_to_a_service_that_is_not_configured() {
     // There is no prompt for a key, and standard input is not read.
     let stdin = ["--email-url", &url, "--key-file", "-", "audiences", "get", ""];
     assert!(values(&home, &stdin, &[]).is_empty());
+    // Without --sandbox, its emails are not meant.
+    assert!(values(&home, &["emails", "get", ""], &[("SVC_SANDBOX_URL", &url)]).is_empty());
     assert!(service.requests().is_empty());
     // Completion does not create a sandbox.
     assert!(values(&home, &["--sandbox", "audiences", "get", ""], &[]).is_empty());
