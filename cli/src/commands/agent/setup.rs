@@ -16,7 +16,7 @@ use crate::command_spec::local;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output_schema::{of, one_of};
+use crate::output_schema::{any_of, of};
 use crate::private;
 use crate::settings::{Env, Source};
 
@@ -29,7 +29,7 @@ const SKILL: &str = include_str!("SKILL.md");
 /// to assistants. The change is shown first, and everything else in the files stays. The server works
 /// with the sandbox, or with --profile. Run it again after the path of svc has changed.
 #[derive(Args, Debug)]
-#[command(add = local(|| one_of(&[of::<AgentSetup>, of::<AgentEntry>])))]
+#[command(add = local(|| any_of(&[of::<AgentSetup>, of::<AgentEntry>])))]
 #[command(after_long_help = "\
 Examples:
   svc agent setup claude-code --yes
