@@ -10,6 +10,9 @@ use crate::settings::{Env, applications_directory, home_directory};
 /// The name of the entry and of the skill.
 const NAME: &str = "svc";
 
+/// A path that depends on the user.
+type OfUser = fn(Places<'_>) -> PathBuf;
+
 /// A client, as its documentation describes it.
 pub struct Client {
     /// The word on the command line.
@@ -20,16 +23,15 @@ pub struct Client {
     /// Whether an entry names the transport.
     has_type: bool,
     /// The settings of a user.
-    user: fn(Places<'_>) -> PathBuf,
+    user: OfUser,
     /// The settings of a project.
     project: Option<&'static str>,
     /// Where the folder `skills` of a user and of a project is.
-    skills: Option<(fn(Places<'_>) -> PathBuf, &'static str)>,
+    skills: Option<(OfUser, &'static str)>,
 }
 
 /// Where several clients read skills.
-const AGENTS: Option<(fn(Places<'_>) -> PathBuf, &str)> =
-    Some((|at| at.home(".agents"), ".agents"));
+const AGENTS: Option<(OfUser, &str)> = Some((|at| at.home(".agents"), ".agents"));
 
 #[rustfmt::skip]
 pub const CLIENTS: [Client; 7] = [
