@@ -9,7 +9,7 @@ use svc_sdk::{Service, extraction};
 
 use super::{Found, SHOWN, Values};
 use crate::context::Context;
-use crate::resource::{Names, Resource};
+use crate::resource::{self, Names, Resource};
 
 /// Maximum number of audiences whose contacts are fetched.
 const MAX_AUDIENCES: usize = 5;
@@ -69,7 +69,7 @@ async fn find(context: &Context, values: Values) -> Option<Vec<Found>> {
 
 async fn of_list<R: Resource>(context: &Context, client: &R::Client) -> Option<Vec<Found>> {
     let all = R::search(&Names::new(context, client), None, false).await.ok()?;
-    Some(named(all.iter().map(|found| found.target()), |target| (target.id, target.name)))
+    Some(named(all.iter().map(resource::Found::target), |target| (target.id, target.name)))
 }
 
 /// The list of the control interface with the values, and the field that describes one.
