@@ -268,12 +268,11 @@ impl<'a> Session<'a> {
                     match timeout(IDLE_TIMEOUT, self.server.transfers.permit()).await {
                         Ok(permit) => {
                             self.data = Some(Data::new(permit));
-                            "354 end data with <CR><LF>.<CR><LF>".to_owned()
+                            "354 end data with <CR><LF>.<CR><LF>"
                         }
-                        Err(_) => {
-                            "452 4.3.1 too many messages in transfer, try again later".to_owned()
-                        }
+                        Err(_) => "452 4.3.1 too many messages in transfer, try again later",
                     }
+                    .to_owned()
                 }
                 Some(_) => self.reject("554 5.5.1 no valid recipients"),
                 None => self.reject("503 5.5.1 send MAIL and RCPT first"),
