@@ -59,7 +59,8 @@ pub(super) fn warn_of_placeholders<'a>(
     context: &Context,
     emails: impl IntoIterator<Item = &'a Email>,
 ) {
-    let is_name = |text: &str| text.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let is_name =
+        |text: &str| text.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_');
     let contains = |text: &String| {
         text.split("{{").skip(1).any(|inside| is_name(inside) && inside.contains("}}"))
     };
