@@ -154,11 +154,12 @@ fn value(arg: &Arg) -> Value {
 fn without_files(arg: &Arg) -> String {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let only_there = [": text, @file or - for stdin", ": text, @file or -", "; repeatable"];
-    let help = only_there.iter().fold(help, |help, words| help.replace(words, ""));
     match arg.get_id() == "event" && arg.get_possible_values().is_empty() {
-        // The service may have others, which no list could refuse.
-        true => format!("{help}, such as {}", names().collect::<Vec<_>>().join(", ")),
-        false => help,
+        // The service may have others, so this is no enum.
+        true => format!("Such as {}", names().collect::<Vec<_>>().join(", ")),
+        false => {
+            only_there.iter().fold(help, |help, words| help.replace(words, "")).replace("--", "")
+        }
     }
 }
 
@@ -184,8 +185,8 @@ fn output(tool: &Tool) -> Option<Map<String, Value>> {
         (Kind::Plan, _) => json!({"properties": {"token": {"type": "string"}}}),
         (_, 0) => return None,
         (_, 1) => kinds.remove(0),
-        // One of several: the outputs of the actions.
-        _ => json!({"anyOf": kinds}),
+        // The outputs of all actions would fill the context of a client.
+        _ => json!({}),
     };
     let properties = json!({"result": result});
     Some(Map::from_iter([
