@@ -246,6 +246,8 @@ fn an_empty_file_and_a_byte_order_mark_stay() {
         let text = if file.ends_with(".toml") { "\u{feff}a = 1\n" } else { "\u{feff}{\"a\": 1}\n" };
         for before in ["", "\u{feff}", text] {
             let home = Home::new();
+            home.file(file, "\n");
+            assert_eq!(setup(&home, &[client, "--remove"]).json()["files"], json!([]));
             home.file(file, before);
             let run = setup(&home, &[client]);
             assert!(run.stderr.contains("svc") && run.stderr.contains("note: + "), "{run:?}");

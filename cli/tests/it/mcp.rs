@@ -210,6 +210,8 @@ fn the_tools_are_few_and_described() {
         has("get", "id", words);
     }
     has("save_webhook", "event", "email.bounced");
+    has("save_contacts", "meta", "KEY=VALUE");
+    assert_eq!(property("sandbox_dns", "record")["type"], "array");
     for tool in &tools {
         for (field, schema) in tool["inputSchema"]["properties"].as_object().expect("properties") {
             let is_described = field == "action" || schema["description"].is_string();

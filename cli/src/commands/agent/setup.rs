@@ -143,7 +143,7 @@ impl Setup {
             // There was no file, and there is nothing to write.
             Some(after) if before.is_none() && after.is_empty() => None,
             // Without a newline at its end, a file is emptied later, and not removed.
-            Some(after) if before.is_some() && text.trim().is_empty() => {
+            Some(after) if after != text && before.is_some() && text.trim().is_empty() => {
                 Some(after.trim_end().to_owned())
             }
             None if !text.ends_with('\n') => Some(String::new()),

@@ -112,11 +112,10 @@ impl CommandLine {
     }
 }
 
-/// The directory whose files may be read: none, if it is that of a whole machine or of a user.
+/// The directory whose files may be read: none, if it is the home directory or one above it.
 pub fn root(env: &Env) -> Result<PathBuf, Failure> {
-    let (root, home) = (env.cwd.canonicalize()?, home_directory(env).canonicalize().ok());
-    let is_wide = root.parent().is_none() || Some(&root) == home.as_ref();
-    Ok(if is_wide { PathBuf::new() } else { root })
+    let (root, home) = (env.cwd.canonicalize()?, home_directory(env).canonicalize());
+    Ok(if home.is_ok_and(|home| home.starts_with(&root)) { PathBuf::new() } else { root })
 }
 
 /// The names of which one is given, in place of this one.
@@ -176,7 +175,8 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
 /// The path of a file below the directory, without symbolic links.
 fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
     let hint = match root.parent() {
-        None => "start svc mcp in the folder of a project: in / and in the home directory it reads no files".to_owned(),
+        // Below `/`, there are the files of everybody.
+        None => "start svc mcp in the folder of a project: in the home directory and above, it reads no files".to_owned(),
         Some(_) => format!("its directory is {}; hidden files are not read", root.display()),
     };
     let found = root.join(path).canonicalize().ok().filter(|_| root.parent().is_some());

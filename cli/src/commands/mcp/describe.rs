@@ -99,7 +99,6 @@ fn input(tool: &Tool) -> Map<String, Value> {
                 required.extend(["from", "to", "subject"]);
             }
             let Some(arg) = action.arg(name) else { continue };
-            let mut schema = value(arg);
             let about = match from {
                 From::Rows => "CSV, NDJSON or JSON file below the directory".to_owned(),
                 From::Stdin => "The text, exactly as it was received".to_owned(),
@@ -115,14 +114,12 @@ fn input(tool: &Tool) -> Map<String, Value> {
                 required.push(name);
             }
             // Of several actions, each describes it.
-            let before = properties.get(*name).and_then(|it| it["description"].as_str());
-            let is_new = |before: &&str| !before.split("; ").any(|it| it == about);
-            schema["description"] = match before {
+            let known = &mut properties.entry(*name).or_insert_with(|| value(arg))["description"];
+            *known = match known.as_str() {
                 None => about.into(),
-                Some(before) if is_new(&before) => format!("{before}; {about}").into(),
-                Some(before) => before.into(),
+                Some(before) if before.split("; ").any(|it| it == about) => before.into(),
+                Some(before) => format!("{before}; {about}").into(),
             };
-            properties.insert((*name).to_owned(), schema);
         }
     }
     Map::from_iter([
@@ -145,7 +142,7 @@ fn value(arg: &Arg) -> Value {
     }
     let mut schema = argument(arg);
     if let Some(fields) = schema.as_object_mut() {
-        fields.retain(|key, _| !key.starts_with("x-"));
+        fields.retain(|key, _| !key.starts_with("x-") && key != "description");
     }
     schema
 }
@@ -154,6 +151,8 @@ fn value(arg: &Arg) -> Value {
 fn without_files(arg: &Arg) -> String {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let only_there = [": text, @file or - for stdin", ": text, @file or -", "; repeatable"];
+    let takes = arg.get_value_names().and_then(<[_]>::first).filter(|it| it.contains('='));
+    let help = takes.map_or(help.clone(), |takes| format!("{help}: {takes}"));
     match arg.get_id() == "event" && arg.get_possible_values().is_empty() {
         // The service may have others, so this is no enum.
         true => format!("Such as {}", names().collect::<Vec<_>>().join(", ")),
@@ -204,11 +203,6 @@ fn outline(schema: Value, depth: usize) -> Value {
         let (key, value) = match (key.as_str(), value) {
             ("type", value) => (key, value),
             ("items", value) => (key, outline(value, depth)),
-            // Without requirements, one value may match several of them.
-            ("anyOf" | "oneOf", Value::Array(parts)) => {
-                let parts = parts.into_iter().map(|part| outline(part, depth));
-                ("anyOf".to_owned(), parts.collect())
-            }
             ("properties", Value::Object(properties)) => {
                 let below = |it| match depth {
                     0 => json!({}),

@@ -210,14 +210,16 @@ fn files_are_read_below_the_directory_only() {
 fn in_a_home_directory_no_file_is_read() {
     let home = Home::new();
     home.file("people.csv", "email\na@b.test\n");
-    let at = home.path("").display().to_string();
-    let mut client = Client::with_env(&home, &[], &[("HOME", &at)]);
-    let call =
-        json!({"file": "people.csv", "from": "hello@sandbox.test", "subject": "s", "text": "t"});
-    let answer = client.call("plan_bulk", call);
-    assert!(
-        answer.error()["hint"].as_str().expect("a hint").contains("in the folder of a project")
-    );
+    home.file("user/people.csv", "");
+    for user in ["", "user"] {
+        let at = home.path(user).display().to_string();
+        let mut client = Client::with_env(&home, &[], &[("HOME", &at)]);
+        let call = json!({
+            "file": "people.csv", "from": "hello@sandbox.test", "subject": "s", "text": "t",
+        });
+        let hint = client.call("plan_bulk", call).error()["hint"].to_string();
+        assert!(hint.contains("in the folder of a project"), "{hint}");
+    }
 }
 
 #[test]
