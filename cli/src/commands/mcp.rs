@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum as _};
 use serde_json::json;
+use svc_sdk::Service;
 use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use self::audit::Audit;
@@ -64,9 +65,15 @@ impl Mcp {
         let settings = &context.settings;
         let is_named = !matches!(settings.profile.source, Source::Profile | Source::Default);
         let is_live = is_named && !settings.sandbox;
-        if !is_live && settings.key_file.is_some() {
-            return Err(Failure::usage("--key-file has no effect without --profile")
-                .hint("name the profile that the key is for: --profile NAME"));
+        let url = |service| settings.url(service).map(|url| &url.source);
+        let given = [
+            ("--key-file", settings.key_file.is_some()),
+            ("--email-url", matches!(url(Service::Email), Some(Source::Option(_)))),
+            ("--extraction-url", matches!(url(Service::Extraction), Some(Source::Option(_)))),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| !is_live && *given) {
+            return Err(Failure::usage(format!("{name} has no effect without --profile"))
+                .hint("name the profile that it is for: --profile NAME"));
         }
         let policy = settings.mcp_policy.clone().filter(|_| is_live);
         let allowed = match (self.allow, policy) {
@@ -82,7 +89,7 @@ impl Mcp {
             policy: Policy { allowed, selected: self.tools, profile },
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
-            root: settings.env.cwd.canonicalize()?,
+            root: arguments::root(&settings.env)?,
             is_live,
             sandbox,
             plans: Mutex::default(),

@@ -204,6 +204,62 @@ fn an_entry_keeps_what_a_person_added_and_is_shown_before_it_is_removed() {
 }
 
 #[test]
+fn what_is_not_from_svc_is_neither_changed_nor_removed() {
+    let cases = [
+        (
+            "claude-code",
+            ".claude.json",
+            r#"{"mcpServers": {"svc": {"command": "svc", "args": ["x"]}}}"#,
+        ),
+        (
+            "claude-code",
+            ".claude.json",
+            r#"{"mcpServers": {"svc": {"url": "http://127.0.0.1:9"}}}"#,
+        ),
+        ("codex", ".codex/config.toml", "[mcp_servers.svc]\ncommand = \"npx\"\nargs = [\"mcp\"]\n"),
+    ];
+    for (client, file, before) in cases {
+        let home = Home::new();
+        home.file(file, before);
+        for more in [&[][..], &["--remove"]] {
+            let run = home.run(&[&["agent", "setup", client, "--yes"], more].concat());
+            assert_eq!(run.code, 2, "{run:?}");
+            let error = run.error();
+            assert!(error["message"].as_str().is_some_and(|it| it.contains("another name")));
+            assert_eq!(read(&home, file).as_deref(), Some(before));
+        }
+    }
+    let home = Home::new();
+    let skill = "---\nname: svc\ndescription: Services of mine\n---\n";
+    home.file(".agents/skills/svc/SKILL.md", skill);
+    let run = home.run(&["agent", "setup", "codex", "--yes"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.error()["hint"].as_str().is_some_and(|it| it.contains("another name")));
+    assert!(!home.path(".codex").exists());
+    setup(&home, &["codex", "--remove"]);
+    assert_eq!(read(&home, ".agents/skills/svc/SKILL.md").as_deref(), Some(skill));
+}
+
+#[test]
+fn an_empty_file_and_a_byte_order_mark_stay() {
+    for (client, file, ..) in CLIENTS {
+        let text = if file.ends_with(".toml") { "\u{feff}a = 1\n" } else { "\u{feff}{\"a\": 1}\n" };
+        for before in ["", "\u{feff}", text] {
+            let home = Home::new();
+            home.file(file, "\n");
+            assert_eq!(setup(&home, &[client, "--remove"]).json()["files"], json!([]));
+            home.file(file, before);
+            let run = setup(&home, &[client]);
+            assert!(run.stderr.contains("svc") && run.stderr.contains("note: + "), "{run:?}");
+            let after = read(&home, file).expect("a file");
+            assert!(after.contains("mcp") && after.starts_with('\u{feff}') != before.is_empty());
+            setup(&home, &[client, "--remove"]);
+            assert_eq!(read(&home, file).as_deref(), Some(before), "{client}");
+        }
+    }
+}
+
+#[test]
 fn the_entry_names_the_profile_and_no_secret() {
     let home = Home::new();
     home.file("config/svc/config.toml", "[profiles.'a b']\nemail_url = \"http://127.0.0.1:9\"\n");

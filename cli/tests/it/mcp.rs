@@ -34,7 +34,9 @@ impl Client {
 
     fn spawn(home: &Home, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut command = home.command(&[&["mcp"], args].concat());
-        command.envs(env.iter().copied()).env("XDG_STATE_HOME", home.path("state"));
+        // In a home directory, no files are read.
+        command.env("HOME", home.path("user")).env("XDG_STATE_HOME", home.path("state"));
+        command.envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let stdin = child.stdin.take();
@@ -169,19 +171,17 @@ fn the_tools_are_few_and_described() {
         let name = &tool["name"];
         for schema in [&tool["inputSchema"], &tool["outputSchema"]] {
             if !schema.is_null() {
-                characters += schema.to_string().len();
                 assert!(jsonschema::meta::is_valid(schema), "{name}: {schema}");
                 assert_eq!(schema["type"], "object", "{name}");
             }
         }
         let about = tool["description"].as_str().expect("a description");
         assert!(!about.is_empty(), "{name}");
-        characters += about.len();
+        characters += tool.to_string().len();
         for hint in ["readOnlyHint", "destructiveHint", "idempotentHint"] {
             assert!(tool["annotations"][hint].is_boolean(), "{name}: {hint}");
         }
     }
-    println!("{} tokens", characters / 4);
     assert!(characters / 4 <= 6000, "{} tokens", characters / 4);
     // From the declarations of the commands.
     let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("a tool");
@@ -189,6 +189,35 @@ fn the_tools_are_few_and_described() {
     assert!(is_destructive("delete") && !is_destructive("list"));
     let verify = &tool("diagnose_signature")["inputSchema"]["properties"]["service"];
     assert_eq!(verify["enum"], json!(["email", "extraction"]));
+    // Values have their types, and an argument of several actions is described for each.
+    let property = |name: &str, field: &str| tool(name)["inputSchema"]["properties"][field].clone();
+    for (name, field, kind) in [
+        ("list", "page", "integer"),
+        ("plan_bulk", "limit", "integer"),
+        ("plan_bulk", "again", "boolean"),
+        ("save_contacts", "subscribed", "boolean"),
+        ("save_webhook", "active", "boolean"),
+        ("sandbox_faults", "times", "integer"),
+        ("sandbox_faults", "status", "integer"),
+    ] {
+        assert_eq!(property(name, field)["type"], kind, "{name}: {field}");
+    }
+    let has = |name: &str, field: &str, words: &str| {
+        let about = property(name, field)["description"].as_str().map(str::to_owned);
+        assert!(about.as_ref().is_some_and(|it| it.contains(words)), "{name} {field}: {about:?}");
+    };
+    for words in ["mail", "udience", "omain", "ebhook"] {
+        has("get", "id", words);
+    }
+    has("save_webhook", "event", "email.bounced");
+    has("save_contacts", "meta", "KEY=VALUE");
+    assert_eq!(property("sandbox_dns", "record")["type"], "array");
+    for tool in &tools {
+        for (field, schema) in tool["inputSchema"]["properties"].as_object().expect("properties") {
+            let is_described = field == "action" || schema["description"].is_string();
+            assert!(is_described, "{}: {field}", tool["name"]);
+        }
+    }
     assert_eq!(client.end(), 0);
 }
 
@@ -268,6 +297,56 @@ fn a_bulk_job_sends_the_rows_that_were_shown() {
     });
     let plan = client.call("plan_bulk", rows);
     assert_eq!(plan.result()["request"]["body"][0]["text"], "@all");
+}
+
+#[test]
+fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let create = json!({"action": "create_audience", "name": "News"});
+    client.call("save_contacts", create).result();
+    for address in ["in@b.test", "out@b.test"] {
+        let contact = json!({"action": "create", "audience": "News", "email": address});
+        client.call("save_contacts", contact).result();
+    }
+    let out =
+        json!({"action": "update", "audience": "News", "id": "out@b.test", "subscribed": false});
+    client.call("save_contacts", out).result();
+    let mut job =
+        json!({"audience": "News", "from": "hello@sandbox.test", "subject": "1", "text": "t"});
+    let plan = client.call("plan_bulk", job.clone());
+    client.call("send_planned", json!({"token": plan.result()["token"]})).result();
+    assert_eq!(recipients(&mut client), ["in@b.test"]);
+    // Another email to the same people, only with a word that the plan shows.
+    job["subject"] = "2".into();
+    assert_eq!(client.call("plan_bulk", job.clone()).error()["code"], "sent_again");
+    job["again"] = true.into();
+    let plan = client.call("plan_bulk", job.clone());
+    plan.result();
+    assert!(plan.text.contains("--again"), "{}", plan.text);
+    // Not both, and not neither.
+    job["rows"] = json!([{"email": "a@b.test"}]);
+    for job in [job, json!({"from": "hello@sandbox.test", "subject": "s", "text": "t"})] {
+        let answer = client.call("plan_bulk", job);
+        assert_eq!(answer.error()["message"], "rows or file or audience: required");
+    }
+}
+
+#[test]
+fn a_missing_argument_is_named() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    for (tool, call, problem) in [
+        ("list", json!({"action": "contacts"}), "audience: required for the action contacts"),
+        ("get", json!({"action": "email", "id": null}), "id: required for the action email"),
+        (
+            "save_contacts",
+            json!({"action": "import", "audience": "News"}),
+            "rows or file: required for the action import",
+        ),
+    ] {
+        assert_eq!(client.call(tool, call).error()["message"], problem);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The clients that start MCP servers, and where each of them keeps its settings and skills.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, json};
 
@@ -89,6 +89,21 @@ impl Client {
     pub fn without(&self, settings: &str) -> Result<Option<String>, String> {
         let remove = if self.is_toml() { toml::remove } else { json::remove };
         remove(settings, self.key, NAME)
+    }
+
+    /// Refuses an entry that does not start `svc mcp`, with this path of `svc` or another one.
+    pub fn check(&self, settings: &str, svc: &str) -> Result<(), String> {
+        let find = if self.is_toml() { toml::command } else { json::command };
+        match find(settings, self.key, NAME)? {
+            Some([command, first])
+                if first != "mcp"
+                    || (command != svc
+                        && Path::new(&command).file_stem() != Some(NAME.as_ref())) =>
+            {
+                Err(format!("its server `{NAME}` does not start svc mcp: give it another name"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_toml(&self) -> bool {

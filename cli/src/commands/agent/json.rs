@@ -53,6 +53,19 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<Option<String>, Strin
     Ok((!rest.trim().is_empty()).then_some(rest))
 }
 
+/// The command and the first argument of `text[key][name]`, if it exists.
+pub fn command(text: &str, key: &str, name: &str) -> Result<Option<[String; 2]>, String> {
+    let root = parse(text)?;
+    let Some(servers) = root.as_ref().and_then(|root| root.get(key)) else { return Ok(None) };
+    let Some(entry) = object(text, servers)?.get(name) else { return Ok(None) };
+    let member = |name| Some(&entry.value.as_object()?.get(name)?.value);
+    let first = member("args").and_then(|args| args.as_array()?.elements.first());
+    let string = |node: Option<&Node<'_>>| {
+        node.and_then(Node::as_string_lit).map(|it| it.value.to_string()).unwrap_or_default()
+    };
+    Ok(Some([string(member("command")), string(first)]))
+}
+
 fn parse(text: &str) -> Result<Option<Object<'_>>, String> {
     let options = ParseOptions {
         allow_loose_object_property_names: false,

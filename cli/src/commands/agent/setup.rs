@@ -23,6 +23,9 @@ use crate::settings::{Env, Source};
 /// Teaches the command line to assistants without MCP.
 const SKILL: &str = include_str!("SKILL.md");
 
+/// The byte order mark, which some editors put at the start of a file.
+const MARK: char = '\u{feff}';
+
 /// Connect an assistant to svc
 ///
 /// Adds `svc mcp` to the servers of the client, and SKILL.md to its skills, which teaches the commands
@@ -87,9 +90,12 @@ impl Setup {
             let entry = &client.with("", &svc, &args).map_err(Failure::other)?;
             return context.out.document(entry, &AgentEntry { entry, skill: SKILL });
         }
-        let settings = self.change(client, env, |text| match self.remove {
-            true => client.without(text),
-            false => client.with(text, &svc, &args).map(Some),
+        let settings = self.change(client, env, |text| {
+            client.check(text, &svc)?;
+            match self.remove {
+                true => client.without(text),
+                false => client.with(text, &svc, &args).map(Some),
+            }
         })?;
         let mut changes = vec![settings];
         changes.extend(self.change_skill(client, env)?);
@@ -97,9 +103,10 @@ impl Setup {
         let files = changes.iter().map(|change| change.path.display().to_string());
         let files = files.collect::<Vec<_>>();
         if !changes.is_empty() {
-            if context.out.is_table() {
-                let shown = changes.iter().map(Change::shown).collect::<String>();
-                context.out.note(shown.trim_end());
+            let shown = changes.iter().map(Change::shown).collect::<String>();
+            match context.out.is_table() {
+                true => context.out.note(shown.trim_end()),
+                false => shown.lines().for_each(|line| context.out.note(line)),
             }
             confirm(context, &format!("Change {}?", files.join(" and "))).await?;
         }
@@ -126,12 +133,23 @@ impl Setup {
                 .hint("leave out --project: the settings of the user are changed")
         })?;
         let before = read(&path)?;
-        let after = edit(before.as_deref().unwrap_or_default()).map_err(|problem| {
+        let text = before.as_deref().unwrap_or_default();
+        let (mark, text) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
+        let after = edit(text).map_err(|problem| {
             Failure::input(format!("{}: {problem}", path.display()))
                 .hint("correct the file, or add the entry yourself: svc agent setup --print")
         })?;
-        // There was no file, and there is nothing to write.
-        let after = after.filter(|after| before.is_some() || !after.is_empty());
+        let after = match after {
+            // There was no file, and there is nothing to write.
+            Some(after) if before.is_none() && after.is_empty() => None,
+            // Without a newline at its end, a file is emptied later, and not removed.
+            Some(after) if after != text && before.is_some() && text.trim().is_empty() => {
+                Some(after.trim_end().to_owned())
+            }
+            None if !text.ends_with('\n') => Some(String::new()),
+            after => after,
+        };
+        let after = after.map(|after| format!("{mark}{after}"));
         Ok(Change { path, before, after })
     }
 
@@ -145,8 +163,14 @@ impl Setup {
         };
         let mut others = CLIENTS.iter().filter(|other| other.id != client.id);
         let before = read(&path)?;
+        let sentence = SKILL.split('.').next().unwrap_or_default();
+        let is_ours = before.as_deref().is_none_or(|text| text.starts_with(sentence));
         let after = match self.remove {
-            true => before.clone().filter(|_| others.any(is_used_by)),
+            true => before.clone().filter(|_| !is_ours || others.any(is_used_by)),
+            false if !is_ours => {
+                let problem = format!("{}: it is not the skill of svc", path.display());
+                return Err(Failure::input(problem).hint("give it another name, or remove it"));
+            }
             false => Some(SKILL.to_owned()),
         };
         Ok(Some(Change { path, before, after }))

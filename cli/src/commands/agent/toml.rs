@@ -42,6 +42,17 @@ pub fn remove(text: &str, key: &str, name: &str) -> Result<Option<String>, Strin
     Ok((!rest.trim().is_empty()).then_some(rest))
 }
 
+/// The command and the first argument of `[key.name]`, if it exists.
+pub fn command(text: &str, key: &str, name: &str) -> Result<Option<[String; 2]>, String> {
+    let document = parse(text, key)?;
+    let Some(entry) = document.get(key).and_then(|servers| servers.get(name)) else {
+        return Ok(None);
+    };
+    let command = entry.get("command").and_then(Item::as_str);
+    let first = entry.get("args").and_then(|args| args.as_array()?.get(0)?.as_str());
+    Ok(Some([command, first].map(|it| it.unwrap_or_default().to_owned())))
+}
+
 fn parse(text: &str, key: &str) -> Result<DocumentMut, String> {
     // The message of the parser quotes the line.
     let document = text.parse::<DocumentMut>().map_err(|error| {

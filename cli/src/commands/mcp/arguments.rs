@@ -1,14 +1,16 @@
 //! From the arguments of a call to a command line. A value never becomes an option, the name of a
 //! file, or standard input, except where the table says so.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value};
 
-use super::table::{ACTION, Action, Argument, EMAIL_FIELDS, From, ROWS, Tool};
+use super::table::{ACTION, AUDIENCE, Action, Argument, EMAIL_FIELDS, From, ROWS, Tool};
 use crate::command_spec::Effect;
 use crate::failure::Failure;
+use crate::settings::{Env, home_directory};
 
 /// The largest file that a call may read.
 const MAX_FILE: u64 = 64 << 20;
@@ -51,6 +53,10 @@ impl CommandLine {
                 continue;
             };
             let mut values = texts(name, value)?;
+            let is_missing = arg.is_required_set() && values.is_empty();
+            if is_missing && !matches!(from, From::Rows | From::Email) {
+                return Err(missing(action, name));
+            }
             match from {
                 From::Value => {
                     values =
@@ -61,11 +67,16 @@ impl CommandLine {
                     values = found.collect::<Result<_, _>>()?;
                 }
                 From::Rows | From::Stdin | From::Email => {
+                    // The people of an audience are in place of rows.
+                    let has_audience = !arg.is_required_set() && given.contains_key(AUDIENCE);
                     stdin = match (from, given.get(ROWS), values.as_slice()) {
                         (From::Stdin, _, _) => values.concat().into_bytes(),
-                        (_, Some(rows @ Value::Array(_)), []) => rows.to_string().into_bytes(),
-                        (_, None, [path]) => read(root, name, path)?,
-                        _ => return Err(Failure::usage(format!("give either {ROWS} or {name}"))),
+                        (_, None, []) if has_audience => continue,
+                        (_, Some(rows @ Value::Array(_)), []) if !has_audience => {
+                            rows.to_string().into_bytes()
+                        }
+                        (_, None, [path]) if !has_audience => read(root, name, path)?,
+                        _ => return Err(missing(action, &either(action, name))),
                     };
                     values = vec!["-".to_owned()];
                 }
@@ -99,6 +110,23 @@ impl CommandLine {
         let end = ["--".to_owned()];
         [self.command.as_slice(), &self.options, &end, &self.positionals].concat()
     }
+}
+
+/// The directory whose files may be read: none, if it is the home directory or one above it.
+pub fn root(env: &Env) -> Result<PathBuf, Failure> {
+    let (root, home) = (env.cwd.canonicalize()?, home_directory(env).canonicalize());
+    Ok(if home.is_ok_and(|home| home.starts_with(&root)) { PathBuf::new() } else { root })
+}
+
+/// The names of which one is given, in place of this one.
+pub fn either(action: &Action, name: &str) -> String {
+    let has_audience = action.arg(name).is_some_and(|arg| !arg.is_required_set());
+    format!("{ROWS} or {name}{}", if has_audience { " or audience" } else { "" })
+}
+
+fn missing(action: &Action, name: &str) -> Failure {
+    let of = if action.name.is_empty() { "" } else { &format!(" for the action {}", action.name) };
+    Failure::usage(format!("{name}: required{of}"))
 }
 
 fn refuse_unknown(action: &Action, given: &Map<String, Value>) -> Result<(), Failure> {
@@ -146,15 +174,21 @@ fn literal(arg: &Arg, value: String) -> Result<String, Failure> {
 
 /// The path of a file below the directory, without symbolic links.
 fn below(root: &Path, name: &str, path: &str) -> Result<String, Failure> {
-    let found = root.join(path).canonicalize().ok();
-    // Below `/`, there are the files of everybody.
-    let is_below = |found: &PathBuf| root.parent().is_some() && found.starts_with(root);
-    let found = found.filter(|found| is_below(found) && found.is_file());
+    let hint = match root.parent() {
+        // Below `/`, there are the files of everybody.
+        None => "start svc mcp in the folder of a project: in the home directory and above, it reads no files".to_owned(),
+        Some(_) => format!("its directory is {}; hidden files are not read", root.display()),
+    };
+    let found = root.join(path).canonicalize().ok().filter(|_| root.parent().is_some());
+    let is_hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
+    let is_open = |found: &PathBuf| {
+        found.is_file() && found.strip_prefix(root).is_ok_and(|it| !it.iter().any(is_hidden))
+    };
+    let found = found.filter(is_open);
     // Whether another file exists is not told.
     let found = found.and_then(|found| found.into_os_string().into_string().ok());
     found.ok_or_else(|| {
-        Failure::input(format!("{name}: not a file below the directory of svc mcp"))
-            .hint(format!("its directory is {}", root.display()))
+        Failure::input(format!("{name}: not a file below the directory of svc mcp")).hint(hint)
     })
 }
 

@@ -1,14 +1,17 @@
 //! Tools as clients see them: descriptions and schemas follow from the commands.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use clap::Arg;
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
+use super::arguments::either;
 use super::table::{ACTION, Action, Argument, EMAIL_FIELDS, From, Kind, ROWS, Tool};
 use crate::command_spec::{Effect, scope_of};
 use crate::commands::schema::describe::argument;
+use crate::events::names;
 
 /// Whether a key without these scopes can do nothing with a tool.
 pub fn lacks_scopes(tool: &Tool, missing: &[String]) -> bool {
@@ -68,7 +71,7 @@ fn short(action: &Action, argument: &Argument) -> String {
     let name = argument.name;
     let is_required = action.arg(name).is_some_and(Arg::is_required_set);
     match argument.from {
-        From::Rows => format!("{ROWS} or {name}"),
+        From::Rows => either(action, name),
         _ if is_required => name.to_owned(),
         _ => format!("{name}?"),
     }
@@ -90,28 +93,33 @@ fn input(tool: &Tool) -> Map<String, Value> {
         for Argument { name, from } in &action.arguments {
             if *from == From::Email {
                 let fields = EMAIL_FIELDS.iter().map(|(field, option, kind)| {
-                    ((*field).to_owned(), field_of_email(action.arg(option), kind))
+                    ((*field).to_owned(), field_of_email(action.arg(option), option, kind))
                 });
                 properties.extend(fields);
                 required.extend(["from", "to", "subject"]);
             }
             let Some(arg) = action.arg(name) else { continue };
-            let mut schema = argument(arg);
-            let fields = schema.as_object_mut();
-            fields.into_iter().for_each(|fields| fields.retain(|key, _| !key.starts_with("x-")));
-            schema["description"] = match from {
+            let about = match from {
                 From::Rows => "CSV, NDJSON or JSON file below the directory".to_owned(),
-                From::Stdin => "Text".to_owned(),
+                From::Stdin => "The text, exactly as it was received".to_owned(),
                 _ => without_files(arg),
-            }
-            .into();
+            };
             if *from == From::Rows {
-                let rows = json!({"type": "array", "items": {"type": "object"}});
+                let about =
+                    "In place of a file: an object for each person, with email and more columns";
+                let rows =
+                    json!({"type": "array", "items": {"type": "object"}, "description": about});
                 properties.insert(ROWS.to_owned(), rows);
             } else if arg.is_required_set() && tool.actions.len() == 1 {
                 required.push(name);
             }
-            properties.entry(*name).or_insert(schema);
+            // Of several actions, each describes it.
+            let known = &mut properties.entry(*name).or_insert_with(|| value(arg))["description"];
+            *known = match known.as_str() {
+                None => about.into(),
+                Some(before) if before.split("; ").any(|it| it == about) => before.into(),
+                Some(before) => format!("{before}; {about}").into(),
+            };
         }
     }
     Map::from_iter([
@@ -122,20 +130,43 @@ fn input(tool: &Tool) -> Map<String, Value> {
     ])
 }
 
+/// The schema of a value, by what the command parses it into.
+fn value(arg: &Arg) -> Value {
+    let parsed = arg.get_value_parser().type_id();
+    let integers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
+    if parsed == TypeId::of::<bool>() {
+        return json!({"type": "boolean"});
+    }
+    if integers.iter().any(|integer| parsed == *integer) {
+        return json!({"type": "integer"});
+    }
+    let mut schema = argument(arg);
+    if let Some(fields) = schema.as_object_mut() {
+        fields.retain(|key, _| !key.starts_with("x-") && key != "description");
+    }
+    schema
+}
+
 /// The help of an argument, without what only a command line takes.
 fn without_files(arg: &Arg) -> String {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let only_there = [": text, @file or - for stdin", ": text, @file or -", "; repeatable"];
-    only_there.iter().fold(help, |help, words| help.replace(words, ""))
+    let takes = arg.get_value_names().and_then(<[_]>::first).filter(|it| it.contains('='));
+    let help = takes.map_or(help.clone(), |takes| format!("{help}: {takes}"));
+    match arg.get_id() == "event" && arg.get_possible_values().is_empty() {
+        // The service may have others, so this is no enum.
+        true => format!("Such as {}", names().collect::<Vec<_>>().join(", ")),
+        false => {
+            only_there.iter().fold(help, |help, words| help.replace(words, "")).replace("--", "")
+        }
+    }
 }
 
-fn field_of_email(arg: Option<&Arg>, kind: &str) -> Value {
-    let mut schema = json!({"type": kind});
+fn field_of_email(arg: Option<&Arg>, about: &str, kind: &str) -> Value {
+    let about = arg.map_or(about.to_owned(), without_files);
+    let mut schema = json!({"type": kind, "description": about});
     if kind == "array" {
         schema["items"] = json!({"type": "string"});
-    }
-    if let Some(arg) = arg {
-        schema["description"] = without_files(arg).into();
     }
     schema
 }
@@ -153,8 +184,8 @@ fn output(tool: &Tool) -> Option<Map<String, Value>> {
         (Kind::Plan, _) => json!({"properties": {"token": {"type": "string"}}}),
         (_, 0) => return None,
         (_, 1) => kinds.remove(0),
-        // One of several: the outputs of the actions.
-        _ => json!({"anyOf": kinds}),
+        // The outputs of all actions would fill the context of a client.
+        _ => json!({}),
     };
     let properties = json!({"result": result});
     Some(Map::from_iter([
@@ -172,11 +203,6 @@ fn outline(schema: Value, depth: usize) -> Value {
         let (key, value) = match (key.as_str(), value) {
             ("type", value) => (key, value),
             ("items", value) => (key, outline(value, depth)),
-            // Without requirements, one value may match several of them.
-            ("anyOf" | "oneOf", Value::Array(parts)) => {
-                let parts = parts.into_iter().map(|part| outline(part, depth));
-                ("anyOf".to_owned(), parts.collect())
-            }
             ("properties", Value::Object(properties)) => {
                 let below = |it| match depth {
                     0 => json!({}),

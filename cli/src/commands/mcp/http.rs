@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -21,10 +22,14 @@ use tokio::net::TcpListener;
 use super::server::McpServer;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::private;
 use crate::signing::kept_secret;
 
 /// The token that clients send.
 const TOKEN: &str = "SVC_MCP_TOKEN";
+
+/// Where the protocol is.
+const PATH: &str = "/mcp";
 
 /// Time limit for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,12 +59,16 @@ pub async fn serve(
             (token, Some(file))
         }
     };
-    if token.trim().is_empty() {
-        return Err(Failure::input("the file with the bearer token is empty")
-            .hint("remove it, and the next start writes another one"));
-    }
     let place = file.as_ref().map_or(TOKEN.to_owned(), |file| file.display().to_string());
-    let url = format!("http://{address}/mcp");
+    if token.trim().len() < 16 {
+        return Err(Failure::input(format!("{place}: the bearer token has under 16 characters"))
+            .hint("set a longer one, or omit it: svc mcp writes one into a file"));
+    }
+    if let Some(file) = &file {
+        // Whatever its mode was, only the owner reads it now.
+        private::replace(file, token.as_bytes())?;
+    }
+    let url = format!("http://{address}{PATH}");
     context.out.note(&format!("serving {url}; the bearer token is in {place}"));
     context.out.ready(&json!({"url": url, "token_file": file}))?;
     let expected = Sha256::digest(token.trim());
@@ -79,8 +88,12 @@ pub async fn serve(
                 let is_expected = bearer(request.headers())
                     .is_some_and(|token| Sha256::digest(token) == expected);
                 Ok::<_, Infallible>(match is_expected {
-                    true => service.handle(request).await,
-                    false => unauthorized().map(BodyExt::boxed),
+                    true if request.uri().path() == PATH => service.handle(request).await,
+                    true => refused(StatusCode::NOT_FOUND, "nothing is here\n"),
+                    false => {
+                        let why = "the bearer token is missing or wrong\n";
+                        refused(StatusCode::UNAUTHORIZED, why)
+                    }
                 })
             }
         });
@@ -99,11 +112,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn unauthorized() -> Response<Full<hyper::body::Bytes>> {
-    let mut response = Response::new(Full::from("the bearer token is missing or wrong\n"));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
-    response
-        .headers_mut()
-        .insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+fn refused(status: StatusCode, why: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::from(why).boxed());
+    *response.status_mut() = status;
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     response
 }

@@ -12,8 +12,10 @@ const TABLE: &str = include_str!("tools.tsv");
 pub const ACTION: &str = "action";
 /// The argument of rows.
 pub const ROWS: &str = "rows";
+/// The argument in place of rows.
+pub const AUDIENCE: &str = "audience";
 
-/// The fields of an email, and the options of `emails send` that describe them.
+/// The fields of an email, and the options of `emails send` that describe them, or descriptions.
 pub const EMAIL_FIELDS: [(&str, &str, &str); 13] = [
     ("from", "from", "string"),
     ("to", "to", "array"),
@@ -21,13 +23,13 @@ pub const EMAIL_FIELDS: [(&str, &str, &str); 13] = [
     ("bcc", "bcc", "array"),
     ("replyTo", "reply_to", "array"),
     ("subject", "subject", "string"),
-    ("text", "", "string"),
-    ("html", "", "string"),
+    ("text", "Text body", "string"),
+    ("html", "HTML body", "string"),
     ("templateId", "template", "string"),
     ("variables", "vars", "object"),
-    ("headers", "", "object"),
-    ("tags", "", "object"),
-    ("scheduledAt", "", "string"),
+    ("headers", "Names and values of more headers", "object"),
+    ("tags", "Names and values", "object"),
+    ("scheduledAt", "Send time in RFC 3339, such as 2030-01-31T09:00:00Z", "string"),
 ];
 
 /// What a client may do.

@@ -51,6 +51,10 @@ impl Listening {
 
     /// The status and the body of the response to `initialize`.
     fn initialize(&self, host: &str, headers: &[String]) -> (u16, String) {
+        self.initialize_at("/mcp", host, headers)
+    }
+
+    fn initialize_at(&self, path: &str, host: &str, headers: &[String]) -> (u16, String) {
         let client = json!({"name": "test", "version": "1"});
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
@@ -60,7 +64,7 @@ impl Listening {
         limit_time(&stream);
         let headers = headers.iter().map(|line| format!("{line}\r\n")).collect::<String>();
         let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -90,6 +94,10 @@ fn the_token_the_host_and_the_origin_are_checked() {
     let (status, text) = listening.initialize(host, std::slice::from_ref(&bearer));
     assert!(status == 200 && text.contains("\"svc\""), "{text}");
     assert_eq!(listening.initialize(host, &[]).0, 401);
+    for path in ["/", "/mcp/", "/other"] {
+        let (status, _) = listening.initialize_at(path, host, std::slice::from_ref(&bearer));
+        assert_eq!(status, 404, "{path}");
+    }
     let wrong = ["Authorization: Bearer x", "Authorization: Basic x", "X-Token: x"];
     for wrong in wrong {
         assert_eq!(listening.initialize(host, &[wrong.to_owned()]).0, 401, "{wrong}");
@@ -106,8 +114,8 @@ fn the_token_the_host_and_the_origin_are_checked() {
 #[test]
 fn the_token_of_the_environment_is_used() {
     let home = Home::new();
-    let listening = Listening::start(&home, &[("SVC_MCP_TOKEN", "a-token-of-mine")]);
-    let bearer = "Authorization: Bearer a-token-of-mine".to_owned();
+    let listening = Listening::start(&home, &[("SVC_MCP_TOKEN", "a-token-of-mine-0")]);
+    let bearer = "Authorization: Bearer a-token-of-mine-0".to_owned();
     assert_eq!(listening.initialize(&listening.host, &[bearer]).0, 200);
 }
 
@@ -117,5 +125,24 @@ fn other_machines_cannot_reach_it() {
         let run: Run = Home::new().run(&["mcp", "--listen", address]);
         assert_eq!(run.code, 2, "{run:?}");
         assert!(run.error()["message"].as_str().expect("a message").contains("of this machine"));
+    }
+}
+
+#[test]
+fn a_short_token_is_refused_and_a_file_becomes_private() {
+    let home = Home::new();
+    let mut command = home.command(&["mcp", "--listen", "127.0.0.1:0"]);
+    command.env("SVC_MCP_TOKEN", "fifteen-letters");
+    let run = Run::complete(command);
+    assert_eq!(run.code, 2, "{run:?}");
+    let message = run.error()["message"].to_string();
+    assert!(message.contains("SVC_MCP_TOKEN") && !message.contains("fifteen"), "{message}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = home.file("state/svc/mcp.token", "0123456789abcdef");
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).expect("changed");
+        // The start examines the mode and the token.
+        assert_eq!(Listening::start(&home, &[]).token, "0123456789abcdef");
     }
 }

@@ -28,6 +28,7 @@ fn calls(tool: &Value, text: &str) -> Vec<Value> {
         Some("array") if schema["items"]["type"] == "object" => json!([{"email": text}]),
         Some("array") => json!([text]),
         Some("boolean") => json!(false),
+        Some("integer") => json!(1),
         Some("object") => json!({text: text}),
         _ => schema["enum"].get(0).cloned().unwrap_or_else(|| text.into()),
     };
@@ -180,6 +181,11 @@ fn files_are_read_below_the_directory_only() {
         let call = json!({"file": file, "from": "hello@sandbox.test", "subject": "s", "text": "t"});
         client.call("plan_bulk", call)
     };
+    home.file(".netrc.csv", "email\nsecret@hidden.test\n");
+    home.file("inside/.cache/people.csv", "email\nsecret@hidden.test\n");
+    for file in [".netrc.csv", "inside/.cache/people.csv", "inside/../.netrc.csv"] {
+        assert!(plan(file).error()["hint"].as_str().expect("a hint").contains("hidden"), "{file}");
+    }
     for file in
         [&secret, "link.csv", "folder/people.csv", "../people.csv", "/etc/passwd", ".", "none.csv"]
     {
@@ -198,6 +204,32 @@ fn files_are_read_below_the_directory_only() {
             .expect("a message")
             .starts_with("secret_file: not a file")
     );
+}
+
+#[test]
+fn in_a_home_directory_no_file_is_read() {
+    let home = Home::new();
+    home.file("people.csv", "email\na@b.test\n");
+    home.file("user/people.csv", "");
+    for user in ["", "user"] {
+        let at = home.path(user).display().to_string();
+        let mut client = Client::with_env(&home, &[], &[("HOME", &at)]);
+        let call = json!({
+            "file": "people.csv", "from": "hello@sandbox.test", "subject": "s", "text": "t",
+        });
+        let hint = client.call("plan_bulk", call).error()["hint"].to_string();
+        assert!(hint.contains("in the folder of a project"), "{hint}");
+    }
+}
+
+#[test]
+fn a_url_without_a_profile_is_refused_at_the_start() {
+    for option in ["--email-url", "--extraction-url"] {
+        let run = Home::new().run(&["mcp", option, "http://127.0.0.1:9"]);
+        assert_eq!(run.code, 2, "{run:?}");
+        let message = format!("{option} has no effect without --profile");
+        assert_eq!(run.error()["message"], message);
+    }
 }
 
 #[test]
