@@ -83,6 +83,7 @@ impl Mcp {
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
             root: settings.env.cwd.canonicalize()?,
+            secrets: settings.state_dir.join("webhook-secrets"),
             is_live,
             sandbox,
             plans: Mutex::default(),

@@ -8,6 +8,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
+use uuid::Uuid;
 
 use super::arguments::{self, CommandLine};
 use super::audit::{Audit, described};
@@ -19,6 +20,7 @@ use super::table::{ACTION, Action, Kind, Tool};
 use crate::command_spec::Effect;
 use crate::failure::{Failure, Kind as FailureKind};
 use crate::input::email::is_invisible;
+use crate::private;
 
 /// The argument of `send_planned`.
 const TOKEN: &str = "token";
@@ -40,6 +42,8 @@ pub struct Shared {
     pub audit: Audit,
     /// The directory whose files a call may read.
     pub root: PathBuf,
+    /// Where the signing secrets of new webhooks are kept.
+    pub secrets: PathBuf,
     pub is_live: bool,
     pub sandbox: AskForSandbox,
     pub plans: Mutex<Plans>,
@@ -89,8 +93,25 @@ impl Shared {
         }
         match tool.kind {
             Kind::Plan => self.plan(action, line).await,
-            _ => self.run(&line).await,
+            _ => self.run(&line).await.map(|output| self.keep_secret(action, output)),
         }
+    }
+
+    /// Keeps the signing secret of a new webhook in a file: it is shown once, and not in an answer.
+    fn keep_secret(&self, action: &Action, mut output: Output) -> Output {
+        if action.spec.effect == Effect::Creates
+            && let Some(Value::Object(result)) = &mut output.result
+            && let Some(secret) =
+                ["signingSecret", "secret"].iter().find_map(|name| result.get(*name)?.as_str())
+        {
+            let path = self.secrets.join(Uuid::new_v4().simple().to_string());
+            let kept = match private::replace(&path, secret.as_bytes()) {
+                Ok(()) => path.display().to_string(),
+                Err(error) => format!("nowhere: {error}; delete the webhook and create another"),
+            };
+            result.insert("kept_in".to_owned(), kept.into());
+        }
+        output
     }
 
     /// Makes sure that the sandbox runs.
