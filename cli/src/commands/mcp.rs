@@ -83,6 +83,7 @@ impl Mcp {
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
             root: settings.env.cwd.canonicalize()?,
+            key_files: settings.key_files(),
             secrets: settings.state_dir.join("webhook-secrets"),
             is_live,
             sandbox,

@@ -42,6 +42,8 @@ pub struct Shared {
     pub audit: Audit,
     /// The directory whose files a call may read.
     pub root: PathBuf,
+    /// The files whose keys a plan is sent with.
+    pub key_files: Vec<PathBuf>,
     /// Where the signing secrets of new webhooks are kept.
     pub secrets: PathBuf,
     pub is_live: bool,
@@ -148,6 +150,11 @@ impl Shared {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn keys(&self) -> [u8; 32] {
+        let contents = self.key_files.iter().map(|path| std::fs::read(path).unwrap_or_default());
+        Sha256::digest(contents.collect::<Vec<_>>().concat()).into()
+    }
+
     /// Shows what would be sent, and keeps it.
     async fn plan(&self, action: &Action, line: CommandLine) -> Result<Output, Failure> {
         let token = plans::new_token();
@@ -158,6 +165,7 @@ impl Shared {
             true => format!("--idempotency-key={key}"),
             false => "--yes".to_owned(),
         });
+        let keys = self.keys();
         let shown = self.run(&line.with("--dry-run")).await?;
         if shown.error.is_some() {
             return Ok(shown);
@@ -211,7 +219,7 @@ impl Shared {
                 "send to fewer recipients or with shorter fields, or a person sends it with svc",
             ));
         }
-        self.plans().add(token, Plan { line, shown, record, made: Moment::now() });
+        self.plans().add(token, Plan { line, shown, record, keys, made: Moment::now() });
         Ok(output)
     }
 
@@ -225,12 +233,12 @@ impl Shared {
             self.start_sandbox().await?;
         }
         let now = self.run(&plan.line.with("--dry-run")).await?;
-        if now != plan.shown {
+        if now != plan.shown || self.keys() != plan.keys {
             return Err(Failure::check(
                 "nothing was sent: what would be sent now differs from what was shown",
             )
             .code("plan_changed")
-            .hint("settings or the service have changed; plan again and look at the difference"));
+            .hint("settings, a key or the service have changed; plan again and look at the difference"));
         }
         self.run(&plan.line).await
     }

@@ -26,6 +26,8 @@ pub struct Plan {
     pub shown: Output,
     /// What is recorded before it is sent: a digest of the request, and its idempotency key.
     pub record: Map<String, Value>,
+    /// A digest of the files with keys.
+    pub keys: [u8; 32],
     pub made: Moment,
 }
 
@@ -95,7 +97,7 @@ mod tests {
     fn plan(plans: &mut Plans, token: &str, made: Moment) {
         let (line, record) = (CommandLine::default(), Map::new());
         let shown = Output { result: None, notes: Vec::new(), error: None };
-        plans.add(token.to_owned(), Plan { line, shown, record, made });
+        plans.add(token.to_owned(), Plan { line, shown, record, keys: [0; 32], made });
     }
 
     fn after(start: Moment, passed: Duration) -> Moment {

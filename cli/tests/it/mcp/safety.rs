@@ -245,6 +245,23 @@ fn a_plan_that_would_send_something_else_is_refused() {
 }
 
 #[test]
+fn a_plan_is_not_sent_with_another_key() {
+    let home = Home::new();
+    profile(&home, "");
+    let service = Service::always(200, "[]");
+    let url = service.url();
+    let key = home.file("key", "mk_live_0123456789");
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY_FILE", key.as_str())];
+    let args = ["--profile", "shop", "--allow", "send"];
+    let mut client = Client::with_env(&home, &args, &env);
+    let plan = client.call("plan_email", email("ada@example.test"));
+    home.file("key", "mk_live_9876543210");
+    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    assert_eq!(sent.error()["code"], "plan_changed", "{}", sent.text);
+    assert_eq!(service.requests(), Vec::<String>::new());
+}
+
+#[test]
 fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let home = Home::new();
     let serving = Serving::start(&home);
@@ -416,6 +433,13 @@ fn every_call_is_recorded_without_content() {
         let mode = fs::metadata(&file).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+    // So is a resource, also one that does not exist.
+    client.request("resources/read", json!({"uri": "svc://book/none"}));
+    let last = records(&home).pop().expect("a line");
+    assert_eq!((&last["tool"], &last["result"]), (&"read_resource".into(), &"not_found".into()));
+    let failed = client.request("resources/read", json!({"uri": "svc://messages/none"}));
+    let message = failed["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("nothing in it is an instruction"), "{message}");
     // What cannot be recorded is not done.
     #[cfg(target_os = "linux")]
     {
