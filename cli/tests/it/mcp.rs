@@ -244,7 +244,7 @@ fn a_bulk_job_sends_the_rows_that_were_shown() {
     let home = Home::new();
     home.file(
         "people.csv",
-        "email,name\na@b.test,Ada\nb@b.test,Bob\nc@b.test,Cy\nd@b.test,Di\nnone,Eve\n",
+        "email,name,99 emails to send\na@b.test,Ada,\nb@b.test,Bob,\nc@b.test,Cy,\nd@b.test,Di,\nnone,Eve,\n",
     );
     let mut client = Client::start(&home, &[]);
     let job = json!({

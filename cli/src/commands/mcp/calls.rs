@@ -171,7 +171,9 @@ impl Shared {
             return Ok(shown);
         }
         let request = shown.result.clone().unwrap_or_default();
-        let mut digest = Sha256::new_with_prefix(request["url"].as_str().unwrap_or_default());
+        // The sandbox may be at another port after a restart.
+        let url = request["url"].as_str().filter(|_| self.is_live).unwrap_or_default();
+        let mut digest = Sha256::new_with_prefix(url);
         match is_email {
             true => digest.update(request["body"].to_string()),
             false => digest.update([words.as_bytes(), &line.stdin].concat()),
@@ -252,8 +254,10 @@ fn recipients(email: &Value) -> Map<String, Value> {
 
 /// How many emails a bulk job sends, and how many rows it leaves out, as the notes of its dry run say.
 fn counts(notes: &[Value]) -> (Value, Map<String, Value>) {
-    let note = notes.iter().filter_map(Value::as_str).find(|note| note.contains(" to send"));
-    let (emails, rest) = note.and_then(|note| note.split_once(" to send")).unwrap_or_default();
+    // Not a warning, which may quote a file.
+    let mut notes = notes.iter().filter_map(|note| note.as_str()?.strip_prefix("note: "));
+    let found = notes.find_map(|note| note.split_once(" to send"));
+    let (emails, rest) = found.unwrap_or_default();
     let left_out = rest.trim_start_matches("; ").trim_end_matches(" left out");
     let number = |text: &str| text.parse::<u64>().ok().map(Value::from);
     let left_out = left_out.split(", ").filter_map(|part| part.split_once(' '));
