@@ -21,7 +21,7 @@ pub(crate) use streams::Stdin;
 pub use streams::Streams;
 pub(crate) use table::timestamp;
 pub use table::{Column, Show, View};
-pub(crate) use text::{one_line, printable};
+pub(crate) use text::{json_safe, one_line, printable};
 
 use crate::failure::{Failure, Kind};
 use crate::settings::key::masked;
@@ -185,7 +185,7 @@ impl Printer {
         match self.format {
             Format::Table => self.raw(&format!("{}\n", one_line(line))),
             Format::Json if self.look.filter.is_none() => {
-                self.raw(&text::json_safe(&format!("{}\n", to_value(value))))
+                self.raw(&json_safe(&format!("{}\n", to_value(value))))
             }
             _ => self.json(&to_value(value)),
         }
@@ -251,7 +251,7 @@ impl Printer {
 
     fn plain(&self, value: &Value) -> Result<(), Failure> {
         if self.is_table() {
-            return self.raw(&text::json_safe(&format!("{value:#}\n")));
+            return self.raw(&json_safe(&format!("{value:#}\n")));
         }
         self.json(value)
     }
@@ -352,7 +352,7 @@ impl Printer {
         }
         if !self.is_table() {
             let object = failure.to_json().to_string();
-            self.streams.write_stderr(&format!("{}\n", masked(&text::json_safe(&object))));
+            self.streams.write_stderr(&format!("{}\n", masked(&json_safe(&object))));
             return;
         }
         if failure.kind() == Kind::Interrupted && self.streams.terminals().stderr {
@@ -436,7 +436,7 @@ impl Printer {
         match self.format {
             Format::Csv if self.stdout_is_terminal() => text::printable_document(&text).into(),
             Format::Csv => text,
-            _ => text::json_safe(&text).into_owned(),
+            _ => json_safe(&text).into_owned(),
         }
     }
 

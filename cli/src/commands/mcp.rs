@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use clap::{Args, ValueEnum as _};
 use serde_json::json;
 use svc_sdk::Service;
-use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
 use self::audit::Audit;
-use self::calls::Shared;
+use self::calls::{MAX_CALLS, Shared};
 use self::policy::Policy;
 use self::runner::Runner;
 use self::server::McpServer;
@@ -90,11 +90,15 @@ impl Mcp {
             runner: Runner::new(context, tree, is_live),
             audit: Audit::new(settings.state_dir.join("mcp.ndjson")),
             root: arguments::root(&settings.env)?,
+            key_files: settings.key_files(),
+            secrets: settings.state_dir.join("webhook-secrets"),
             is_live,
             sandbox,
             plans: Mutex::default(),
             missing_scopes: OnceCell::new(),
+            running: Semaphore::new(MAX_CALLS as usize),
         }));
+        let shared = server.0.clone();
         let mut stop = StopSignal::listen_with_hangup(settings.env.signals)?;
         let hold_sandbox = async {
             while let Some(reply) = asked.recv().await {
@@ -112,9 +116,24 @@ impl Mcp {
                 }
             }
         };
+        let work = async {
+            let served = tokio::select! {
+                served = serve => served,
+                _ = stop.recv() => Ok(()),
+            };
+            // Calls that run are recorded. A second signal does not wait for them.
+            let all = tokio::time::timeout(
+                settings.timeout.value,
+                shared.running.acquire_many(MAX_CALLS),
+            );
+            tokio::select! {
+                _ = all => {}
+                _ = stop.recv() => {}
+            }
+            served
+        };
         tokio::select! {
-            served = serve => served,
-            _ = stop.recv() => Ok(()),
+            served = work => served,
             () = hold_sandbox => Ok(()),
         }
     }

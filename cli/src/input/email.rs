@@ -58,17 +58,22 @@ pub fn check(text: &str) -> Result<String, &'static str> {
     Ok(comparable(address))
 }
 
-/// Whether a character cannot be seen, changes the direction of others, or is a variant of an ASCII
-/// character that some programs take for it. Two addresses that look alike would be two recipients.
+/// Whether a character is invisible, or a variant of an ASCII character that some programs take for
+/// it. Two addresses that look alike would be two recipients.
 fn is_deceptive(c: char) -> bool {
+    // Full-width and small forms, such as the `@`, and other full stops of domains.
+    is_invisible(c)
+        || matches!(c, '\u{2024}' | '\u{3002}' | '\u{fe50}'..='\u{fe6b}' | '\u{ff01}'..='\u{ff61}')
+}
+
+/// Whether a character cannot be seen, or changes the direction of others: soft hyphen, zero-width
+/// characters, marks of direction, byte order mark, variation selectors, tags.
+pub fn is_invisible(c: char) -> bool {
     matches!(c,
-        // Soft hyphen, zero-width characters, marks of direction, byte order mark.
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}'
-        // Full-width and small forms, such as the `@`, and other full stops of domains.
-        | '\u{2024}' | '\u{3002}' | '\u{fe50}'..='\u{fe6b}' | '\u{ff01}'..='\u{ff61}')
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 const AMBIGUOUS: &str = "not a single, unambiguous email address; use `a@b` or `Name <a@b>`";

@@ -439,6 +439,17 @@ impl Settings {
         ProfileFile::config(&self.config_dir)
     }
 
+    /// The files from which runs with these settings read the key of the email service.
+    pub fn key_files(&self) -> Vec<PathBuf> {
+        let given = match self.keys[index(Service::Email)].as_ref().map(|key| &key.value) {
+            Some(GivenKey::File(path)) => Some(path.clone()),
+            _ => None,
+        };
+        let option = self.key_file.as_ref().map(|path| self.env.cwd.join(path));
+        let stored = self.config_dir.join("credentials.toml");
+        option.into_iter().chain(given).chain([stored]).collect()
+    }
+
     /// The keys on disk.
     pub fn credentials(&self) -> Result<ProfileFile, Failure> {
         ProfileFile::credentials(&self.config_dir)

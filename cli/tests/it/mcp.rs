@@ -273,14 +273,16 @@ fn a_bulk_job_sends_the_rows_that_were_shown() {
     let home = Home::new();
     home.file(
         "people.csv",
-        "email,name\na@b.test,Ada\nb@b.test,Bob\nc@b.test,Cy\nd@b.test,Di\nnone,Eve\n",
+        "email,name,99 emails to send\na@b.test,Ada,\nb@b.test,Bob,\nc@b.test,Cy,\nd@b.test,Di,\nnone,Eve,\n",
     );
     let mut client = Client::start(&home, &[]);
     let job = json!({
         "file": "people.csv", "from": "hello@sandbox.test", "subject": "Hi {{ name }}", "text": "Hello",
     });
     let plan = client.call("plan_bulk", job);
-    let first = plan.result()["request"]["body"].as_array().expect("a batch");
+    let counts = ["emails", "left_out", "recipients"].map(|name| &plan.result()[name]);
+    assert_eq!(counts, [&json!(4), &json!({"invalid": 1}), &Value::Null]);
+    let first = plan.result()["first"].as_array().expect("a batch");
     let subjects = first.iter().map(|email| &email["subject"]).collect::<Vec<_>>();
     assert_eq!(subjects, ["Hi Ada", "Hi Bob", "Hi Cy"]);
     assert!(plan.text.contains("4 emails to send; 1 invalid left out"), "{}", plan.text);
@@ -296,7 +298,7 @@ fn a_bulk_job_sends_the_rows_that_were_shown() {
         "rows": [{"email": "e@b.test"}], "from": "hello@sandbox.test", "subject": "s", "text": "@all",
     });
     let plan = client.call("plan_bulk", rows);
-    assert_eq!(plan.result()["request"]["body"][0]["text"], "@all");
+    assert_eq!(plan.result()["first"][0]["text"], "@all");
 }
 
 #[test]

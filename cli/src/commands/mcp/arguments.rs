@@ -129,13 +129,18 @@ fn missing(action: &Action, name: &str) -> Failure {
     Failure::usage(format!("{name}: required{of}"))
 }
 
-fn refuse_unknown(action: &Action, given: &Map<String, Value>) -> Result<(), Failure> {
-    let known = action.arguments.iter().flat_map(|it| match it.from {
+/// The names of the arguments of an action.
+pub fn names(action: &Action) -> Vec<&str> {
+    let names = action.arguments.iter().flat_map(|it| match it.from {
         From::Email => EMAIL_FIELDS.map(|(field, ..)| field).to_vec(),
         From::Rows => vec![it.name, ROWS],
         _ => vec![it.name],
     });
-    let known = known.collect::<Vec<_>>();
+    names.collect()
+}
+
+fn refuse_unknown(action: &Action, given: &Map<String, Value>) -> Result<(), Failure> {
+    let known = names(action);
     match given.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(Failure::usage(format!("`{name}` is not an argument of this tool"))

@@ -1,15 +1,20 @@
-//! A line for each call, in a file that only its owner reads.
+//! A line for each call that starts and for each that ends, in a file that only its owner reads.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::private;
+
+/// The result of a call that has not ended.
+const STARTED: &str = "started";
 
 /// The file.
 pub struct Audit {
@@ -30,57 +35,110 @@ impl Audit {
         Self { path, writing: Mutex::new(()) }
     }
 
-    /// Opens the file before a call: what cannot be recorded is not done.
-    pub fn begin(&self, tool: &str, given: &Map<String, Value>) -> Result<Entry<'_>, Failure> {
-        let folder = self.path.parent().map_or(Ok(()), private::create_dir);
-        let file = folder.and_then(|()| private::append(&self.path)).map_err(|error| {
+    /// Records the start of a call: what cannot be recorded is not done. `more` are fields of the line.
+    pub fn begin(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        more: Map<String, Value>,
+    ) -> Result<Entry<'_>, Failure> {
+        let mut line = json!({
+            "time": now(),
+            "call": Uuid::new_v4().simple().to_string(),
+            "tool": tool,
+            "arguments": arguments,
+            "result": STARTED,
+        });
+        more.into_iter().for_each(|(name, value)| line[name] = value);
+        let file = self.open().and_then(|mut file| self.write(&mut file, &line).map(|()| file));
+        let file = file.map_err(|error| {
             let problem = format!("the call cannot be recorded: {}: {error}", self.path.display());
             Failure::other(problem)
                 .code("no_audit")
                 .hint("make the file writable: nothing was done")
         })?;
-        let line = json!({
-            "time": Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
-            "tool": tool,
-            "arguments": described(given),
-        });
         Ok(Entry { audit: self, file, line })
+    }
+
+    /// When a call with this request was started whose end is not recorded, in the last day.
+    pub fn unfinished(&self, request: &Value) -> Option<String> {
+        let text = std::fs::read(&self.path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut open = HashMap::new();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        for mut line in lines.filter(|line| line["request"] == *request) {
+            let call = line["call"].to_string();
+            match (line["result"] == STARTED, line["time"].take()) {
+                (true, Value::String(time)) => drop(open.insert(call, time)),
+                _ => drop(open.remove(&call)),
+            }
+        }
+        let day_ago = stamp(Utc::now() - TimeDelta::days(1));
+        open.into_values().find(|time| *time > day_ago)
+    }
+
+    fn open(&self) -> std::io::Result<File> {
+        self.path.parent().map_or(Ok(()), private::create_dir)?;
+        let file = private::append(&self.path)?;
+        #[cfg(unix)]
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        }
+        Ok(file)
+    }
+
+    fn write(&self, file: &mut File, line: &Value) -> std::io::Result<()> {
+        let _writing = self.writing.lock();
+        file.write_all(format!("{line}\n").as_bytes())
     }
 }
 
 impl Entry<'_> {
-    /// Writes the line, with the error object if there is one.
+    /// Records the end, with the error object if there is one.
     pub fn end(mut self, error: Option<&Value>) {
         let field = |name: &str| error.and_then(|error| error.get(name)).cloned();
+        self.line["time"] = now().into();
         self.line["result"] = field("kind").unwrap_or_else(|| "ok".into());
         if let Some(id) = field("request_id") {
             self.line["request_id"] = id;
         }
-        let _writing = self.audit.writing.lock();
-        if let Err(error) = self.file.write_all(format!("{}\n", self.line).as_bytes()) {
-            tracing::error!(%error, "a call is not recorded");
+        if let Err(error) = self.audit.write(&mut self.file, &self.line) {
+            tracing::error!(%error, "the end of a call is not recorded");
         }
     }
 }
 
-/// The names of the arguments, IDs, and how many values a list has: no content.
-fn described(given: &Map<String, Value>) -> Value {
+fn now() -> String {
+    stamp(Utc::now())
+}
+
+fn stamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// The names of the arguments that `is_known`, IDs, and how many values a list has: no content.
+pub fn described(
+    given: &Map<String, Value>,
+    is_known: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
     let shown = |name: &str, value: &Value| match value {
         Value::Array(values) => values.len().into(),
         Value::String(text) if is_id(name, text) => value.clone(),
         Value::Bool(_) => value.clone(),
         _ => Value::Null,
     };
-    given
-        .iter()
-        .map(|(name, value)| (name.clone(), shown(name, value)))
-        .collect::<Map<_, _>>()
-        .into()
+    let known = given.iter().filter(|(name, _)| is_known(name));
+    let mut described =
+        known.map(|(name, value)| (name.clone(), shown(name, value))).collect::<Map<_, _>>();
+    let unknown = given.len() - described.len();
+    if unknown > 0 {
+        described.insert("unknown".to_owned(), unknown.into());
+    }
+    described
 }
 
 fn is_id(name: &str, text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '/' | '.');
-    matches!(name, "id" | "job" | "action" | "resource")
-        && text.len() <= 80
-        && text.chars().all(is_plain)
+    matches!(name, "id" | "job" | "action")
+        && text.len() <= 64
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

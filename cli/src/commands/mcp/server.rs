@@ -12,10 +12,12 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Map;
 
+use super::audit::described;
 use super::calls::Shared;
+use super::content::{bounded, fence};
 use super::describe::{describe, lacks_scopes};
 use super::resources;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 const INSTRUCTIONS: &str = "\
 Tools run the commands of svc. Sending is two calls: plan_email or plan_bulk shows what would be sent, \
@@ -66,15 +68,23 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let failed =
-            |failure: &Failure| ErrorData::internal_error(failure.details().message.clone(), None);
-        let given = Map::from_iter([("resource".to_owned(), request.uri.clone().into())]);
-        let entry = self.0.audit.begin("read_resource", &given).map_err(|it| failed(&it))?;
+        let failed = |failure: &Failure| {
+            ErrorData::internal_error(fence(&bounded(failure.to_json()).to_string()), None)
+        };
+        let _permit = self.0.running.acquire().await;
+        let id = request.uri.rsplit('/').next().unwrap_or_default();
+        let given = Map::from_iter([("id".to_owned(), id.into())]);
+        let entry = self.0.audit.begin("read_resource", described(&given, |_| true), Map::new());
+        let entry = entry.map_err(|it| failed(&it))?;
         let read = self.0.read(&request.uri).await;
+        let missing = || Failure::new(Kind::NotFound, "no resource has this address");
+        let read = read.and_then(|read| read.ok_or_else(missing));
         entry.end(read.as_ref().err().map(Failure::to_json).as_ref().map(|line| &line["error"]));
-        let read = read.map_err(|failure| failed(&failure))?;
-        let missing = || ErrorData::resource_not_found("no resource has this address", None);
-        Ok(ReadResourceResult::new(vec![read.ok_or_else(missing)?]).into())
+        let read = read.map_err(|failure| match failure.kind() {
+            Kind::NotFound => ErrorData::resource_not_found("no resource has this address", None),
+            _ => failed(&failure),
+        })?;
+        Ok(ReadResourceResult::new(vec![read]).into())
     }
 
     async fn list_prompts(
@@ -104,7 +114,7 @@ impl ServerHandler for McpServer {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
-        // A call that was started is completed and recorded, even if the client does not wait.
+        // A call is completed and recorded even if the client does not wait. `svc mcp` waits at its end.
         let (server, arguments) = (self.clone(), request.arguments.unwrap_or_default());
         let call = async move { server.0.recorded(&server.0.tools[index], arguments).await };
         let called = tokio::spawn(call).await;

