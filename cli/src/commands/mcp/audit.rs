@@ -39,7 +39,7 @@ impl Audit {
     pub fn begin(
         &self,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: &Map<String, Value>,
         more: Map<String, Value>,
     ) -> Result<Entry<'_>, Failure> {
         let mut line = json!({

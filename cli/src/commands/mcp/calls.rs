@@ -63,7 +63,7 @@ impl Shared {
         let known = tool.actions.iter().flat_map(arguments::names).chain([ACTION, TOKEN]);
         let known = known.collect::<Vec<_>>();
         let arguments = described(&given, |name| known.contains(&name));
-        let entry = match self.audit.begin(tool.name, arguments, sent) {
+        let entry = match self.audit.begin(tool.name, &arguments, sent) {
             Ok(entry) => entry,
             Err(failure) => return refusal(&failure),
         };
@@ -179,7 +179,7 @@ impl Shared {
             false => digest.update([words.as_bytes(), &line.stdin].concat()),
         }
         let mut record = Map::new();
-        record.insert("request".to_owned(), hex::encode(&digest.finalize()).into());
+        record.insert("request".to_owned(), hex::encode(digest.finalize()).into());
         if let Some(time) = self.audit.unfinished(&record["request"]) {
             let problem = format!("the same was sent at {time}, and whether it arrived is unknown");
             return Err(Failure::check(problem).code("maybe_sent").hint(

@@ -74,7 +74,7 @@ impl ServerHandler for McpServer {
         let _permit = self.0.running.acquire().await;
         let id = request.uri.rsplit('/').next().unwrap_or_default();
         let given = Map::from_iter([("id".to_owned(), id.into())]);
-        let entry = self.0.audit.begin("read_resource", described(&given, |_| true), Map::new());
+        let entry = self.0.audit.begin("read_resource", &described(&given, |_| true), Map::new());
         let entry = entry.map_err(|it| failed(&it))?;
         let read = self.0.read(&request.uri).await;
         let missing = || Failure::new(Kind::NotFound, "no resource has this address");
