@@ -324,7 +324,8 @@ fn a_bulk_job_goes_to_those_of_an_audience_who_have_not_opted_out() {
     assert_eq!(client.call("plan_bulk", job.clone()).error()["code"], "sent_again");
     job["again"] = true.into();
     let plan = client.call("plan_bulk", job.clone());
-    plan.result();
+    let counts = ["emails", "left_out"].map(|name| &plan.result()[name]);
+    assert_eq!(counts, [&json!(1), &json!({"unsubscribed": 1})], "{}", plan.text);
     assert!(plan.text.contains("--again"), "{}", plan.text);
     // Not both, and not neither.
     job["rows"] = json!([{"email": "a@b.test"}]);

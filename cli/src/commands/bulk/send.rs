@@ -237,8 +237,10 @@ impl Send {
             let count =
                 if checked.count == 1 { "1 email" } else { &*format!("{} emails", checked.count) };
             let left_out = plan.left_out.describe().map(|it| format!("; {it}")).unwrap_or_default();
-            let again = if self.again { "; --again: whoever got another email, too" } else { "" };
-            context.out.note(&format!("{count} to send{left_out}{again}"));
+            context.out.note(&format!("{count} to send{left_out}"));
+            if self.again {
+                context.out.note("--again: people who have just got an email are included");
+            }
         }
         note_problems(context, &plan, &checked);
         if !self.suppress.is_empty() && plan.left_out.of("suppressed") == 0 {

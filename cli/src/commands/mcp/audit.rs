@@ -15,6 +15,8 @@ use crate::private;
 
 /// The result of a call that has not ended.
 const STARTED: &str = "started";
+/// The result of a call that may or may not have had an effect.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 
 /// The file.
 pub struct Audit {
@@ -60,7 +62,7 @@ impl Audit {
         Ok(Entry { audit: self, file, line })
     }
 
-    /// When a call with this request was started whose end is not recorded, in the last day.
+    /// When a call with this request was started whose outcome is not known, in the last day.
     pub fn unfinished(&self, request: &Value) -> Option<String> {
         let text = std::fs::read(&self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -68,8 +70,10 @@ impl Audit {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         for mut line in lines.filter(|line| line["request"] == *request) {
             let call = line["call"].to_string();
-            match (line["result"] == STARTED, line["time"].take()) {
-                (true, Value::String(time)) => drop(open.insert(call, time)),
+            let time = line["time"].take();
+            match (line["result"].as_str(), time) {
+                (Some(STARTED), Value::String(time)) => drop(open.insert(call, time)),
+                (Some(OUTCOME_UNKNOWN), _) => {}
                 _ => drop(open.remove(&call)),
             }
         }

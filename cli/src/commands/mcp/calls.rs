@@ -184,7 +184,7 @@ impl Shared {
             let problem = format!("the same was sent at {time}, and whether it arrived is unknown");
             return Err(Failure::check(problem).code("maybe_sent").hint(
                 "look at the recipient or, in the sandbox, with sandbox_emails; mcp.ndjson of the state directory has \
-                 the start and no end; a person who knows that it was not sent can send it with svc",
+                 the call; a person who knows that it was not sent can send it with svc",
             ));
         }
         let minutes = plans::LIFETIME.as_secs() / 60;

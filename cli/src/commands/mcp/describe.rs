@@ -154,7 +154,7 @@ fn without_files(arg: &Arg) -> String {
     let takes = arg.get_value_names().and_then(<[_]>::first).filter(|it| it.contains('='));
     let help = takes.map_or(help.clone(), |takes| format!("{help}: {takes}"));
     match arg.get_id() == "event" && arg.get_possible_values().is_empty() {
-        // The service may have others, so this is no enum.
+        // The service may have other events, so the schema lists no values.
         true => format!("Such as {}", names().collect::<Vec<_>>().join(", ")),
         false => {
             only_there.iter().fold(help, |help, words| help.replace(words, "")).replace("--", "")

@@ -34,6 +34,9 @@ const PATH: &str = "/mcp";
 /// Time limit for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// Reads the address of `--listen`: other machines must not reach the server.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
@@ -79,7 +82,11 @@ pub async fn serve(
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Such as when no file descriptor is free.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         let service = service.clone();
         let handle = service_fn(move |request: Request<Incoming>| {
             let service = service.clone();

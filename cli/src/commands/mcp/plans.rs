@@ -71,9 +71,13 @@ impl Plans {
     pub fn take(&mut self, token: &str, now: Moment) -> Result<Plan, Failure> {
         let plan = self.0.remove(token);
         plan.filter(|plan| plan.made.is_recent(now)).ok_or_else(|| {
-            Failure::new(Kind::NotFound, "no plan has this token: it was used, it is older than ten minutes, or svc mcp was restarted")
-                .code("no_plan")
-                .hint("if it was used and no answer came, the outcome is unknown: look in mcp.ndjson of the state directory for `started` without an end, and at the recipient or, in the sandbox, with sandbox_emails; do not plan the same email again before")
+            let problem = "no plan has this token: it was used, it is older than ten minutes, or svc mcp \
+                           was restarted";
+            Failure::new(Kind::NotFound, problem).code("no_plan").hint(
+                "if it was used and no answer came, the outcome is unknown: look in mcp.ndjson of the state \
+                 directory for `started` without an end, and at the recipient or, in the sandbox, with \
+                 sandbox_emails; do not plan the same email again before",
+            )
         })
     }
 }

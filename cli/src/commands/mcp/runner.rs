@@ -70,7 +70,7 @@ impl Runner {
         }
     }
 
-    /// Runs a command. It is completed even if nobody waits for it any more.
+    /// Runs a command, to its end even if the future is dropped.
     pub async fn run(&self, args: &[String], stdin: &[u8]) -> Result<Output, Failure> {
         self.run_with(&self.options, args, stdin).await
     }

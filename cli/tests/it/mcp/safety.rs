@@ -345,6 +345,8 @@ fn an_outcome_that_is_unknown_says_so() {
     assert!(error["hint"].is_string(), "{error}");
     assert_eq!(service.requests().len(), 1);
     assert!(service.requests()[0].contains("svc-mcp-"), "{:?}", service.requests());
+    let same = client.call("plan_email", email("ada@example.test"));
+    assert_eq!(same.error()["code"], "maybe_sent", "{}", same.text);
 }
 
 #[cfg(unix)]

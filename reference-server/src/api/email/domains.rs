@@ -110,7 +110,7 @@ pub(crate) async fn list(call: Call) -> Result<List<DomainJson<'static>>, ApiErr
 pub(crate) async fn verify(mut call: Call) -> Result<Resource<DomainJson<'static>>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
     let found = call.data.read(move |reader, of| domains::find(reader, &wanted, of)).await?;
-    // There is no body, but one that was sent must be read.
+    // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
     call.input.bytes().await?;
     let checks = dns::check(&call.data.app.resolver, &found.records()).await;
     let passed = |kind| checks.iter().any(|check| check.kind == kind && check.passed);

@@ -125,7 +125,7 @@ pub(crate) async fn test(mut call: Call) -> Result<TestResult, ApiError> {
     let id = call.id();
     let find = call.data.read(move |reader, of| webhooks::find(reader, &id, of, Service::Email));
     let webhook = find.await?;
-    // There is no body, but one that was sent must be read.
+    // The operation has no body. If a client sends one, it is read, so that the connection stays usable.
     let bytes = call.input.bytes().await?;
     let key = call.idempotency_key(&bytes)?;
     let app = Arc::clone(&call.data.app);

@@ -5,6 +5,9 @@
 //! reads) or quadratic (pieces of a parameter, multiparts without their boundary). In the copy that
 //! the parser reads, the last letter of such words is an `x`, so that it sees an attached message as
 //! a file. What the parser returns gets its letters back.
+//!
+//! A quoted-printable part that ends with a soft line break loses its last letters, or overflows. The
+//! copy has spaces in place of the break, which the parser leaves out.
 
 use std::borrow::Cow;
 
@@ -27,6 +30,7 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
     let mut multiparts_left = if is_crowded { 0 } else { MAX_MULTIPARTS };
     let mut copy = Cow::Borrowed(source);
     let mut start = 0;
+    let (mut boundaries, mut is_header, mut is_quoted) = (Vec::new(), true, false);
     while start < source.len() {
         let field = start..start + field_length(&source[start..]);
         start = field.end;
@@ -40,8 +44,24 @@ pub(super) fn guarded(source: &[u8]) -> Cow<'_, [u8]> {
             }
             if is_multipart && multiparts_left == 0 {
                 replace(&mut copy.to_mut()[field.clone()], MULTIPART.0, b'x');
+            } else if is_multipart {
+                boundaries.push(boundary(text));
             }
             multiparts_left = multiparts_left.saturating_sub(usize::from(is_multipart));
+        }
+        if text.starts_with(b"\n") || text.starts_with(b"\r\n") {
+            is_header = false;
+        } else if is_header && find(text, b"transfer-encoding").is_some() {
+            is_quoted |= find(text, b"quoted").is_some();
+        } else if let Some(rest) = text.strip_prefix(b"--")
+            && boundaries.iter().any(|boundary| rest.starts_with(boundary))
+        {
+            if is_quoted && source[..field.start].trim_ascii_end().ends_with(b"=") {
+                let before = copy.to_mut()[..field.start].iter_mut().rev();
+                let end = before.take_while(|byte| byte.is_ascii_whitespace() || **byte == b'=');
+                end.filter(|byte| **byte == b'=').for_each(|byte| *byte = b' ');
+            }
+            (is_header, is_quoted) = (true, false);
         }
         let stars = text.iter().filter(|byte| **byte == b'*').count();
         if stars > MAX_PIECES && find(text, b"content").is_some() {
@@ -58,6 +78,15 @@ pub(super) fn restored(mut bytes: Vec<u8>) -> Vec<u8> {
         replace(&mut bytes, &[&word[..word.len() - 1], b"x"].concat(), last);
     }
     bytes
+}
+
+/// The boundary of a multipart; empty if it is written in another form than `boundary=…`.
+fn boundary(field: &[u8]) -> &[u8] {
+    let after = find(field, b"boundary").map_or(field, |at| &field[at + b"boundary".len()..]);
+    let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else { return b"" };
+    let value = value.trim_ascii_start();
+    let end = |byte: &u8| b"\";\\".contains(byte) || byte.is_ascii_whitespace();
+    value.strip_prefix(b"\"").unwrap_or(value).split(end).next().unwrap_or_default()
 }
 
 /// The length of the first line with the folded lines that follow it.

@@ -184,6 +184,28 @@ mod tests {
         assert_eq!(message.headers["Content-Type"], "multipart/mixed; boundary=b");
     }
 
+    /// Such a part lost its last letters, or overflowed.
+    #[test]
+    fn a_part_may_end_with_a_soft_line_break() {
+        for declared in ["boundary=b", "boundary=\"b\"", "x=y;\r\n BOUNDARY=\"b\"; z=y"] {
+            for end in ["=\r\n", "=\n", "= \r\n"] {
+                for body in ["x", "a=\r\n--c\r\nTransfer-Encoding: 7bit"] {
+                    let source = format!(
+                        "From: a@b.test\r\nContent-Type: multipart/mixed; {declared}\r\n\r\n\
+                         --b\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{body}{end}\
+                         --b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\n\
+                         eA==\r\n--b\r\nContent-Type: text/csv\r\n\r\nc=\r\n--b--\r\n"
+                    );
+                    let message = Incoming::parse(source.as_bytes()).expect("a message");
+                    let text = body.replace("=\r\n", "");
+                    assert_eq!(message.text.as_deref(), Some(&text[..]), "{source}");
+                    let files = message.attachments.iter().map(|file| &file.content[..]);
+                    assert!(files.eq([&b"x"[..], b"c="]), "{source}");
+                }
+            }
+        }
+    }
+
     /// Each of these overflowed the stack or took minutes.
     #[test]
     fn hostile_structures_take_linear_time() {
