@@ -90,11 +90,11 @@ impl Message {
             date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
-        let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
+        let key = SigningKey::from_pkcs8(&signer.key)?;
         if exposed && key.is_sandbox_key() {
             return Ok(outgoing.source());
         }
-        outgoing.signed(&key, &fields.domain, &signer.selector).map_err(ApiError::internal)
+        outgoing.signed(&key, &fields.domain, &signer.selector)
     }
 }
 

@@ -12,8 +12,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
+use crate::model::error::ApiError;
 use canonical::Form;
-pub(crate) use keys::{generate_key, new_key, ready_key};
+pub(crate) use keys::new_key;
 pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key.
@@ -26,11 +27,8 @@ pub(crate) struct SigningKey {
 
 impl SigningKey {
     /// Parses the stored form, an unencrypted PKCS#8 document.
-    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, DkimError> {
-        let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| INVALID_KEY)?;
-        if pair.public().modulus_len() != MODULUS_LEN {
-            return Err(INVALID_KEY);
-        }
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, ApiError> {
+        let pair = RsaKeyPair::from_pkcs8(der).map_err(ApiError::internal)?;
         Ok(Self { pair, embedded: der == SANDBOX_KEY })
     }
 
@@ -59,7 +57,7 @@ impl SigningKey {
         domain: &str,
         selector: &str,
         message: &[u8],
-    ) -> Result<String, DkimError> {
+    ) -> Result<String, ApiError> {
         let (head, body) = canonical::split(message);
         let fields = canonical::fields(head);
         let mut names: Vec<&str> = Vec::new();
@@ -68,7 +66,7 @@ impl SigningKey {
             // Repeated fields are signed from the last to the first (§5.4.2).
             for field in fields.iter().rev().filter(|field| field.is(wanted)) {
                 names.push(wanted);
-                field.relaxed(&mut data);
+                field.write(Form::Relaxed, &mut data);
                 data.extend_from_slice(b"\r\n");
             }
         }
@@ -81,12 +79,12 @@ impl SigningKey {
             "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td={domain}; s={selector};\
              \r\n\th={names};\r\n\tbh={body_hash};\r\n\tb="
         );
-        canonical::Field::new(field.as_bytes()).relaxed(&mut data);
+        canonical::Field::new(field.as_bytes()).write(Form::Relaxed, &mut data);
 
-        let mut signature = vec![0; MODULUS_LEN];
+        let mut signature = vec![0; self.pair.public().modulus_len()];
         self.pair
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), &data, &mut signature)
-            .map_err(|_| DkimError("the message could not be signed"))?;
+            .map_err(ApiError::internal)?;
         fold_into(&mut field, &BASE64.encode(signature));
         field.push_str("\r\n");
         Ok(field)
@@ -103,14 +101,6 @@ impl fmt::Debug for SigningKey {
 /// start does not have to generate one. It is not secret, and must not be trusted
 /// outside this machine.
 pub(crate) const SANDBOX_KEY: &[u8] = include_bytes!("dkim/sandbox-key.pkcs8");
-
-/// A key could not be made or used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct DkimError(&'static str);
-
-const INVALID_KEY: DkimError =
-    DkimError("the stored DKIM key is not an RSA-2048 key in PKCS#8 form");
 
 /// The signed fields, if present: those that RFC 6376 §5.4.1 recommends.
 const SIGNED: [&str; 19] = [
@@ -134,8 +124,6 @@ const SIGNED: [&str; 19] = [
     "List-Owner",
     "List-Archive",
 ];
-
-const MODULUS_LEN: usize = 256;
 
 /// DER prefix of an RSA-2048 `SubjectPublicKeyInfo`, the form used in DNS, before the
 /// 270 bytes of the `RSAPublicKey`.
@@ -208,15 +196,17 @@ mod tests {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
         assert!(key.is_sandbox_key());
         assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
-        assert_eq!(SigningKey::from_pkcs8(b"no key").expect_err("refused"), INVALID_KEY);
+        assert!(SigningKey::from_pkcs8(b"no key").is_err());
     }
 
-    #[tokio::test]
-    async fn new_keys_differ() {
-        let (first, second) = (new_key().await.expect("a key"), new_key().await.expect("a key"));
+    #[test]
+    fn new_keys_differ() {
+        let [first, second] = [(true, true), (false, false)]
+            .map(|(is_reserved, exposed)| new_key(is_reserved, exposed).expect("a key"));
         assert_ne!(*first, *second);
         let key = SigningKey::from_pkcs8(&first).expect("valid");
         assert!(!key.is_sandbox_key());
         assert!(key.sign("a.test", "s1", MESSAGE).is_ok());
+        assert_eq!(**new_key(true, false).expect("the ready key"), *SANDBOX_KEY);
     }
 }

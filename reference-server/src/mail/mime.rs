@@ -19,8 +19,9 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use ring::digest;
 
 use self::content_type::detect;
-use crate::mail::dkim::{DkimError, SigningKey};
+use crate::mail::dkim::SigningKey;
 use crate::model::address::Mailbox;
+use crate::model::error::ApiError;
 
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
@@ -87,7 +88,7 @@ impl Outgoing<'_> {
         key: &SigningKey,
         domain: &str,
         selector: &str,
-    ) -> Result<Vec<u8>, DkimError> {
+    ) -> Result<Vec<u8>, ApiError> {
         let source = self.source();
         let mut signed = key.sign(domain, selector, &source)?.into_bytes();
         signed.extend_from_slice(&source);

@@ -77,7 +77,7 @@ async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
     let include = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
     let verdict = match &found[..] {
         [] => Err("no TXT record with v=spf1 found".to_owned()),
-        [_] => match spf::evaluate(resolver, SENDER, "", "postmaster", &record.name).await {
+        [_] => match spf::evaluate(resolver, SENDER, &record.name).await {
             SpfVerdict::Pass => Ok(()),
             SpfVerdict::TempError => return Err(LookupError::Failed),
             _ => {
