@@ -6,8 +6,8 @@ mod start_error;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
@@ -66,7 +66,6 @@ use crate::{routes, smtp};
 /// ```
 pub struct Server {
     app: Shared,
-    addresses: Addresses,
     tasks: Option<Tasks>,
 }
 
@@ -104,13 +103,13 @@ impl Server {
     /// `http://127.0.0.1:4080`, without a trailing slash: the address at which this machine
     /// reaches the server.
     pub fn base_url(&self) -> String {
-        format!("http://{}", reachable(self.addresses.http))
+        format!("http://{}", reachable(self.app.addresses.http))
     }
 
     /// The base URL for clients elsewhere: [`Builder::public_url`], else
     /// [`base_url`](Self::base_url).
     pub fn public_url(&self) -> String {
-        self.app.settings.base_url(self.addresses.http)
+        self.app.settings.base_url(self.app.addresses.http)
     }
 
     /// The time of the server's clock.
@@ -120,12 +119,12 @@ impl Server {
 
     /// The address of the built-in DNS server, for UDP and TCP.
     pub fn dns_addr(&self) -> SocketAddr {
-        self.addresses.dns
+        self.app.addresses.dns
     }
 
     /// All addresses that the server listens on.
     pub fn addresses(&self) -> &Addresses {
-        &self.addresses
+        &self.app.addresses
     }
 
     /// The bearer token that the control interface requires.
@@ -226,7 +225,7 @@ impl Drop for Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
+        f.debug_struct("Server").field("addresses", &self.app.addresses).finish_non_exhaustive()
     }
 }
 
@@ -277,7 +276,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         None => None,
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
-    let addresses = Addresses { http: addr, dns: dns.address(), smtp };
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
@@ -294,7 +292,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        addresses: OnceLock::from(addresses.clone()),
+        addresses: Addresses { http: addr, dns: dns.address(), smtp },
         control_token,
         settings,
     });
@@ -307,14 +305,13 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
-            directory: data_dir.path().to_owned(),
-            source,
+        data_dir.publish(&app.addresses, secrets(&app)).map_err(|source| {
+            StartError::Directory { directory: data_dir.path().to_owned(), source }
         })?;
     }
-    tracing::info!(network = %app.settings.network, http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
-    let tasks = Tasks { running, dns, data_dir };
-    Ok(Server { app, addresses, tasks: Some(tasks) })
+    let Addresses { http, dns: names, smtp } = &app.addresses;
+    tracing::info!(network = %app.settings.network, %http, dns = %names, smtp = smtp.map(tracing::field::display), "ready");
+    Ok(Server { app, tasks: Some(Tasks { running, dns, data_dir }) })
 }
 
 /// Maximum number of templates that are rendered or checked at the same time.

@@ -1,7 +1,7 @@
 //! Email templates: an undefined variable is an error
 //! (`docs/undocumented/services.md#templates`).
 
-use std::io;
+use std::io::Cursor;
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
@@ -48,13 +48,16 @@ pub(crate) fn render(
     let compiled = environment
         .template_from_named_str(part.as_str(), template)
         .map_err(|error| TemplateError::from(&error))?;
-    let mut output = Bounded(Vec::new());
+    // Memory that is not written to costs nothing.
+    let mut buffer = vec![0; MAX_OUTPUT];
+    let mut output = Cursor::new(&mut buffer[..]);
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
         .render_captured_to(variables, &mut output)
         .map_err(|error| TemplateError::from(&error))?;
-    // Cannot fail: the engine writes `&str` pieces.
-    String::from_utf8(output.0).map_err(|_| TemplateError::Failed { line: 1 })
+    let length = output.position() as usize;
+    // The engine writes `&str` pieces.
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
 /// Renders a part of an email, if the template has it. Returns 422 if that is not possible.
@@ -317,23 +320,6 @@ fn join(list: &minijinja::Value, between: Option<&str>) -> Result<String, Error>
         }
     }
     Ok(joined)
-}
-
-/// A buffer that holds at most `MAX_OUTPUT` bytes.
-struct Bounded(Vec<u8>);
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_OUTPUT {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]
