@@ -172,7 +172,7 @@ fn tag_length(tag: &str) -> Option<usize> {
 }
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
-fn visible_text(html: &str) -> String {
+pub(super) fn visible_text(html: &str) -> String {
     let apart = html.replace('<', " <");
     html_to_text(&apart).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -14,7 +14,7 @@ use reqwest::{Client, redirect, retry};
 use tokio::time::timeout;
 use url::Url;
 
-use super::name_servers::NameServers;
+use super::name_servers;
 use super::target::{self, RefusedTarget};
 use super::tls;
 use crate::model::network::Network;
@@ -40,7 +40,7 @@ impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
     pub(crate) fn new(network: Network, resolver: Option<SocketAddr>) -> Self {
         Self {
-            lookup: Lookup { network, name_servers: Arc::new(NameServers::new(resolver)) },
+            lookup: Lookup { network, server: resolver },
             http: OnceLock::new(),
             https: OnceLock::new(),
             timeout: ATTEMPT_TIMEOUT,
@@ -86,7 +86,7 @@ impl Outbound {
         let tls = if is_https { tls::config() } else { tls::without_certificates() };
         let client = Client::builder()
             .tls_backend_preconfigured(tls.map_err(|error| AttemptError::Tls(error.to_string()))?)
-            .dns_resolver(self.lookup.clone())
+            .dns_resolver(self.lookup)
             .http1_only()
             .redirect(redirect::Policy::none())
             .retry(retry::never())
@@ -108,17 +108,18 @@ impl Outbound {
 }
 
 /// Resolves host names to the addresses that webhooks may reach.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Lookup {
     network: Network,
-    name_servers: Arc<NameServers>,
+    /// Asked instead of those of the system.
+    server: Option<SocketAddr>,
 }
 
 impl Resolve for Lookup {
     fn resolve(&self, name: Name) -> Resolving {
-        let Self { network, name_servers } = self.clone();
+        let Self { network, server } = *self;
         Box::pin(async move {
-            let found = name_servers.addresses(name.as_str()).await;
+            let found = name_servers::addresses(server, name.as_str()).await;
             let found = found.map_err(|_| AttemptError::Unresolved)?;
             let (mut allowed, mut refused) = (Vec::new(), AttemptError::Unresolved);
             for address in found {
