@@ -50,8 +50,6 @@ pub(crate) struct App {
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
     pub(crate) addresses: Addresses,
-    /// Required for `/_sandbox/` if the server listens beyond loopback.
-    pub(crate) control_token: Option<String>,
 }
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.

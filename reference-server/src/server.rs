@@ -132,17 +132,13 @@ impl Server {
     /// `None` if it requires none: in every network but [`Network::Public`], unless
     /// [`Builder::control_token`] set one.
     pub fn control_token(&self) -> Option<&str> {
-        self.app.control_token.as_deref()
+        self.app.settings.control_token.as_ref().map(Secret::expose)
     }
 
     /// The email key and the extraction key of the seeded organization, if the server seeds.
     pub fn seeded_keys(&self) -> Option<(&Secret, &Secret)> {
         let settings = &self.app.settings;
         settings.seed.then_some((&settings.email_key, &settings.extraction_key))
-    }
-
-    pub(crate) fn app(&self) -> &App {
-        &self.app
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -264,13 +260,10 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .map_err(cannot_listen("dns", dns_addr))?;
 
     let (handle, commands) = EngineHandle::new();
-    let control_token = match &settings.control_token {
-        Some(token) => Some(token.expose().to_owned()),
-        None if settings.is_exposed() => {
-            Some(random_hex::<24>().map_err(|error| database(&error))?)
-        }
-        None => None,
-    };
+    if settings.is_exposed() && settings.control_token.is_none() {
+        let token = random_hex::<24>().map_err(|error| database(&error))?;
+        settings.control_token = Some(token.into());
+    }
     let mail = match settings.smtp {
         Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
         None => None,
@@ -293,7 +286,6 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
         addresses: Addresses { http: addr, dns: dns.address(), smtp },
-        control_token,
         settings,
     });
     let due = load(&app).await?;
@@ -337,11 +329,12 @@ fn raise_descriptor_limit() {
 
 /// What the file in the data directory tells the same user.
 fn secrets(app: &App) -> Secrets {
-    let key = |key: &Secret| app.settings.seed.then(|| Hidden(key.expose().to_owned()));
+    let settings = &app.settings;
+    let hidden = |secret: &Secret| Hidden(secret.expose().to_owned());
     Secrets {
-        control_token: app.control_token.clone().map(Hidden),
-        email_key: key(&app.settings.email_key),
-        extraction_key: key(&app.settings.extraction_key),
+        control_token: settings.control_token.as_ref().map(hidden),
+        email_key: settings.seed.then(|| hidden(&settings.email_key)),
+        extraction_key: settings.seed.then(|| hidden(&settings.extraction_key)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Email templates: an undefined variable is an error
 //! (`docs/undocumented/services.md#templates`).
 
-use std::io::Cursor;
 use std::sync::LazyLock;
 
+use bytes::{BufMut as _, BytesMut};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
@@ -48,16 +48,14 @@ pub(crate) fn render(
     let compiled = environment
         .template_from_named_str(part.as_str(), template)
         .map_err(|error| TemplateError::from(&error))?;
-    // Memory that is not written to costs nothing.
-    let mut buffer = vec![0; MAX_OUTPUT];
-    let mut output = Cursor::new(&mut buffer[..]);
+    let mut output = BytesMut::new().limit(MAX_OUTPUT).writer();
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
         .render_captured_to(variables, &mut output)
         .map_err(|error| TemplateError::from(&error))?;
-    let length = output.position() as usize;
+    let output = output.into_inner().into_inner();
     // The engine writes `&str` pieces.
-    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// Renders a part of an email, if the template has it. Returns 422 if that is not possible.

@@ -83,9 +83,9 @@ impl Outbound {
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        let tls = if is_https { tls::config() } else { tls::without_certificates() };
+        let tls = tls::config(is_https).map_err(|error| AttemptError::Tls(error.to_string()))?;
         let client = Client::builder()
-            .tls_backend_preconfigured(tls.map_err(|error| AttemptError::Tls(error.to_string()))?)
+            .tls_backend_preconfigured(tls)
             .dns_resolver(self.lookup)
             .http1_only()
             .redirect(redirect::Policy::none())
@@ -176,10 +176,8 @@ pub(crate) enum AttemptError {
     Refused(#[from] RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
-    #[error("cannot connect: connection refused")]
-    NoListener,
     #[error("cannot connect: {0}")]
-    NoConnection(&'static str),
+    NoConnection(io::ErrorKind),
     #[error("the TLS handshake failed: {0}")]
     Tls(String),
     #[error("no complete response within {} s", .0.as_secs())]
@@ -210,15 +208,10 @@ impl AttemptError {
             return Self::Interrupted;
         }
         let io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
-        Self::NoConnection(match io.map(io::Error::kind) {
-            _ if error.is_timeout() => "connection timed out",
-            Some(io::ErrorKind::ConnectionRefused) => return Self::NoListener,
-            Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
-                "host or network unreachable"
-            }
-            Some(io::ErrorKind::ConnectionReset) => "connection reset",
-            Some(io::ErrorKind::UnexpectedEof) => "the connection was closed",
-            _ => "network error",
+        Self::NoConnection(match io {
+            _ if error.is_timeout() => io::ErrorKind::TimedOut,
+            Some(io) => io.kind(),
+            None => io::ErrorKind::Other,
         })
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn check_url(network: Network, url: &Url) -> Result<(), RefusedTarget
 }
 
 /// Whether a name is one of this machine: `localhost`, or below it.
-pub(super) fn is_local(name: &str) -> bool {
+pub(crate) fn is_local(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
 }

@@ -71,28 +71,16 @@ impl Writer {
         position: usize,
         attachment: &Attachment,
     ) -> Result<(), Error> {
-        self.text.extend_from_slice(b"{\"filename\":");
-        write_json(&mut self.text, &attachment.filename)?;
-        if let Some(content_type) = &attachment.content_type {
-            self.text.extend_from_slice(b",\"contentType\":");
-            write_json(&mut self.text, content_type)?;
-        }
-        self.text.extend_from_slice(b",\"content\":");
-        match &attachment.source {
+        let Source::File(source) = &attachment.source else {
             // If it is not Base64, it is the service that rejects it.
-            Source::Encoded(content) => write_json(&mut self.text, &**content)?,
-            Source::Bytes(content) => {
-                write_json(&mut self.text, &base64_simd::STANDARD.encode_to_string(content))?;
-            }
-            Source::File(source) => {
-                self.text.push(b'"');
-                self.pieces.push(Piece::Text(std::mem::take(&mut self.text).into()));
-                let source = source.clone();
-                self.pieces.push(Piece::File { source, email, attachment: position });
-                self.text.push(b'"');
-            }
-        }
-        self.text.push(b'}');
+            return write_json(&mut self.text, attachment);
+        };
+        write_json(&mut self.text, &attachment.object(String::new()))?;
+        // The file goes between the quotes of the content, which is the last field.
+        let end = self.text.split_off(self.text.len() - 2);
+        self.pieces.push(Piece::Text(std::mem::replace(&mut self.text, end).into()));
+        let source = source.clone();
+        self.pieces.push(Piece::File { source, email, attachment: position });
         Ok(())
     }
 }

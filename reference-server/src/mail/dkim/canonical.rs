@@ -22,19 +22,27 @@ pub(super) struct Field<'a> {
 /// Returns the header fields in order, each with its folded lines.
 pub(super) fn fields(head: &[u8]) -> Vec<Field<'_>> {
     let mut fields = Vec::new();
-    let mut start = 0;
-    let mut at = 0;
-    while at < head.len() {
-        let line_end =
-            head[at..].iter().position(|&b| b == b'\n').map_or(head.len(), |n| at + n + 1);
-        let folded = head.get(line_end).is_some_and(|&b| b == b' ' || b == b'\t');
-        if !folded {
-            fields.push(Field::new(&head[start..line_end]));
-            start = line_end;
-        }
-        at = line_end;
+    let mut rest = head;
+    while !rest.is_empty() {
+        let (field, after) = rest.split_at(field_length(rest));
+        fields.push(Field::new(field));
+        rest = after;
     }
     fields
+}
+
+/// The length of the first line with the folded lines that follow it.
+pub(crate) fn field_length(source: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        match source[end..].iter().position(|&byte| byte == b'\n') {
+            Some(at) => end += at + 1,
+            None => return source.len(),
+        }
+        if !matches!(source.get(end), Some(b' ' | b'\t')) {
+            return end;
+        }
+    }
 }
 
 impl<'a> Field<'a> {

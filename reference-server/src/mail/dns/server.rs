@@ -41,18 +41,13 @@ impl DnsServer {
 }
 
 async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
-    let mut tries = if address.port() == 0 { 20 } else { 1 };
+    let mut tries = 0;
     loop {
         let udp = UdpSocket::bind(address).await?;
-        // A port that is free for UDP may be in use for TCP.
         match TcpListener::bind(udp.local_addr()?).await {
-            Ok(tcp) => return Ok((udp, tcp)),
-            Err(error) => {
-                tries -= 1;
-                if tries == 0 {
-                    return Err(error);
-                }
-            }
+            // A port that is free for UDP may be in use for TCP.
+            Err(_) if address.port() == 0 && tries < 20 => tries += 1,
+            tcp => return Ok((udp, tcp?)),
         }
     }
 }
