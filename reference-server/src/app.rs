@@ -5,7 +5,7 @@ pub(crate) mod engine_handle;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::mail::dns::{Resolver, Zone};
@@ -49,10 +49,7 @@ pub(crate) struct App {
     pub(crate) requests: RequestLog,
     /// By key ID.
     pub(crate) rate_limits: Mutex<HashMap<String, TokenBucket>>,
-    /// Set once the sockets are bound.
-    pub(crate) addresses: OnceLock<Addresses>,
-    /// Required for `/_sandbox/` if the server listens beyond loopback.
-    pub(crate) control_token: Option<String>,
+    pub(crate) addresses: Addresses,
 }
 
 /// The state of one key's rate limit (`--rate-limit`), in real time.

@@ -6,8 +6,8 @@ mod start_error;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use svc_sdk::Secret;
@@ -66,7 +66,6 @@ use crate::{routes, smtp};
 /// ```
 pub struct Server {
     app: Shared,
-    addresses: Addresses,
     tasks: Option<Tasks>,
 }
 
@@ -104,13 +103,13 @@ impl Server {
     /// `http://127.0.0.1:4080`, without a trailing slash: the address at which this machine
     /// reaches the server.
     pub fn base_url(&self) -> String {
-        format!("http://{}", reachable(self.addresses.http))
+        format!("http://{}", reachable(self.app.addresses.http))
     }
 
     /// The base URL for clients elsewhere: [`Builder::public_url`], else
     /// [`base_url`](Self::base_url).
     pub fn public_url(&self) -> String {
-        self.app.settings.base_url(self.addresses.http)
+        self.app.settings.base_url(self.app.addresses.http)
     }
 
     /// The time of the server's clock.
@@ -120,12 +119,12 @@ impl Server {
 
     /// The address of the built-in DNS server, for UDP and TCP.
     pub fn dns_addr(&self) -> SocketAddr {
-        self.addresses.dns
+        self.app.addresses.dns
     }
 
     /// All addresses that the server listens on.
     pub fn addresses(&self) -> &Addresses {
-        &self.addresses
+        &self.app.addresses
     }
 
     /// The bearer token that the control interface requires.
@@ -133,17 +132,13 @@ impl Server {
     /// `None` if it requires none: in every network but [`Network::Public`], unless
     /// [`Builder::control_token`] set one.
     pub fn control_token(&self) -> Option<&str> {
-        self.app.control_token.as_deref()
+        self.app.settings.control_token.as_ref().map(Secret::expose)
     }
 
     /// The email key and the extraction key of the seeded organization, if the server seeds.
     pub fn seeded_keys(&self) -> Option<(&Secret, &Secret)> {
         let settings = &self.app.settings;
         settings.seed.then_some((&settings.email_key, &settings.extraction_key))
-    }
-
-    pub(crate) fn app(&self) -> &App {
-        &self.app
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -226,7 +221,7 @@ impl Drop for Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
+        f.debug_struct("Server").field("addresses", &self.app.addresses).finish_non_exhaustive()
     }
 }
 
@@ -265,19 +260,15 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         .map_err(cannot_listen("dns", dns_addr))?;
 
     let (handle, commands) = EngineHandle::new();
-    let control_token = match &settings.control_token {
-        Some(token) => Some(token.expose().to_owned()),
-        None if settings.is_exposed() => {
-            Some(random_hex::<24>().map_err(|error| database(&error))?)
-        }
-        None => None,
-    };
+    if settings.is_exposed() && settings.control_token.is_none() {
+        let token = random_hex::<24>().map_err(|error| database(&error))?;
+        settings.control_token = Some(token.into());
+    }
     let mail = match settings.smtp {
         Some(addr) => Some(TcpListener::bind(addr).await.map_err(cannot_listen("smtp", addr))?),
         None => None,
     };
     let smtp = mail.as_ref().and_then(|listener| listener.local_addr().ok());
-    let addresses = Addresses { http: addr, dns: dns.address(), smtp };
     let app = Arc::new(App {
         store: Arc::new(store),
         clock,
@@ -294,8 +285,7 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         requests: RequestLog::default(),
         rate_limits: std::sync::Mutex::default(),
         templates: Limit::new(MAX_TEMPLATES),
-        addresses: OnceLock::from(addresses.clone()),
-        control_token,
+        addresses: Addresses { http: addr, dns: dns.address(), smtp },
         settings,
     });
     let due = load(&app).await?;
@@ -307,14 +297,13 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
-            directory: data_dir.path().to_owned(),
-            source,
+        data_dir.publish(&app.addresses, secrets(&app)).map_err(|source| {
+            StartError::Directory { directory: data_dir.path().to_owned(), source }
         })?;
     }
-    tracing::info!(network = %app.settings.network, http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
-    let tasks = Tasks { running, dns, data_dir };
-    Ok(Server { app, addresses, tasks: Some(tasks) })
+    let Addresses { http, dns: names, smtp } = &app.addresses;
+    tracing::info!(network = %app.settings.network, %http, dns = %names, smtp = smtp.map(tracing::field::display), "ready");
+    Ok(Server { app, tasks: Some(Tasks { running, dns, data_dir }) })
 }
 
 /// Maximum number of templates that are rendered or checked at the same time.
@@ -340,11 +329,12 @@ fn raise_descriptor_limit() {
 
 /// What the file in the data directory tells the same user.
 fn secrets(app: &App) -> Secrets {
-    let key = |key: &Secret| app.settings.seed.then(|| Hidden(key.expose().to_owned()));
+    let settings = &app.settings;
+    let hidden = |secret: &Secret| Hidden(secret.expose().to_owned());
     Secrets {
-        control_token: app.control_token.clone().map(Hidden),
-        email_key: key(&app.settings.email_key),
-        extraction_key: key(&app.settings.extraction_key),
+        control_token: settings.control_token.as_ref().map(hidden),
+        email_key: settings.seed.then(|| hidden(&settings.email_key)),
+        extraction_key: settings.seed.then(|| hidden(&settings.extraction_key)),
     }
 }
 

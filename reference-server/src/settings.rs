@@ -1,12 +1,12 @@
 //! The options that a server was started with.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use svc_sdk::Secret;
-use url::Url;
+use url::{Host, Url};
 
 use crate::control::seed_file::SeedFile;
 use crate::mail::relay::RelayTarget;
@@ -14,6 +14,7 @@ use crate::model::addresses::reachable;
 use crate::model::compatibility::Compatibility;
 use crate::model::network::Network;
 use crate::net::certificate::Certificate;
+use crate::net::target::is_local;
 use crate::store::Location;
 use crate::store::keys::SEEDED;
 use crate::store::request_log::OnRequest;
@@ -110,27 +111,18 @@ impl Settings {
     /// may be that of a web page that reaches the server through the browser of a developer (DNS
     /// rebinding).
     pub(crate) fn accepts_host(&self, host: &str) -> bool {
-        let name = without_port(host);
-        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-        let ends_with = |end: &str| {
-            let start = name.len().checked_sub(end.len()).and_then(|start| name.get(start..));
-            start.is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-        };
-        self.network != Network::Loopback
-            // No browser sends an empty name.
-            || name.is_empty()
-            || bare.parse::<IpAddr>().is_ok()
-            || name.eq_ignore_ascii_case("localhost")
-            || ends_with(".localhost")
-            || self.public_url.as_ref().and_then(Url::host_str).is_some_and(|own| {
-                own.eq_ignore_ascii_case(name)
-            })
+        // No browser sends an empty name.
+        if self.network != Network::Loopback || host.is_empty() || host.starts_with(':') {
+            return true;
+        }
+        let Ok(url) = Url::parse(&format!("http://{host}")) else { return false };
+        match url.host() {
+            Some(Host::Domain(name)) => {
+                is_local(name) || self.public_url.as_ref().and_then(Url::host_str) == Some(name)
+            }
+            address => address.is_some(),
+        }
     }
-}
-
-fn without_port(host: &str) -> &str {
-    let port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    port.map_or(host, |(name, _)| name)
 }
 
 impl Default for Settings {

@@ -8,10 +8,9 @@ mod session;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 use crate::app::Shared;
-use crate::net::accept::accept;
+use crate::net::accept;
 use crate::runtime::limit::Limit;
 
 /// Maximum number of connections. Further clients wait to be accepted.
@@ -30,21 +29,13 @@ struct MailServer {
 /// not been confirmed, so the sending server retries it.
 pub(crate) async fn run(app: Shared, listener: TcpListener) {
     let server = Arc::new(MailServer { app, transfers: Limit::new(MAX_TRANSFERS) });
-    let limit = Limit::new(MAX_CONNECTIONS);
-    let mut sessions = JoinSet::new();
-    loop {
-        tokio::select! {
-            Some(_) = sessions.join_next() => {}
-            accepted = accept(&listener, &limit, &server.app.stop) => {
-                let Some((stream, peer, permit)) = accepted else { return };
-                let server = Arc::clone(&server);
-                sessions.spawn(async move {
-                    let _permit = permit;
-                    if let Err(error) = session::serve(&server, stream, peer).await {
-                        tracing::debug!(%error, "an SMTP connection ended early");
-                    }
-                });
+    let session = |stream, peer| {
+        let server = Arc::clone(&server);
+        async move {
+            if let Err(error) = session::serve(&server, stream, peer).await {
+                tracing::debug!(%error, "an SMTP connection ended early");
             }
         }
-    }
+    };
+    accept::serve(listener, MAX_CONNECTIONS, &server.app.stop, session).await;
 }

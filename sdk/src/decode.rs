@@ -173,22 +173,14 @@ fn wrapped_object(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
     }
 }
 
-/// Reads the fields that have the documented types. The others are kept in `extra`.
+/// Reads the fields that have the documented types. The others are kept in `extra`, without signing
+/// secrets: these are in the field for them, or nowhere.
 fn read_typed<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {
-    without_secrets(T::deserialize(fields).unwrap_or_else(|_| read_fitting(fields)))
-}
-
-/// A signing secret is in the field for it, or nowhere.
-fn without_secrets<T: HasExtra>(mut record: T) -> T {
+    let mut record = T::deserialize(fields).unwrap_or_else(|_| read_fitting(fields));
     for name in ["signingSecret", "secret"] {
         record.extra_mut().0.remove(name);
     }
     record
-}
-
-/// Reads a body that is the resource itself, as most are.
-pub(crate) fn read_plain<T: Resource>(body: &[u8]) -> Option<T> {
-    serde_json::from_slice(body).ok().map(without_secrets).filter(T::is_identified)
 }
 
 fn read_fitting<T: HasExtra + DeserializeOwned + Default>(fields: &Map<String, Value>) -> T {

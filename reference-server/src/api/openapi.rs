@@ -30,10 +30,9 @@ pub(crate) fn routes(mut router: Router<Shared>, routes: &'static [Route]) -> Ro
     for part in Part::ALL {
         let handler = move |State(app): State<Shared>| async move {
             // A server on all addresses does not know which one the client uses.
-            let http = app.addresses.get().map(|addresses| addresses.http);
-            let http = http.filter(|http| !http.ip().is_unspecified());
+            let http = Some(app.addresses.http).filter(|http| !http.ip().is_unspecified());
             let base_url = http.map_or_else(|| "/".to_owned(), |http| format!("http://{http}"));
-            let has_token = app.control_token.is_some();
+            let has_token = app.settings.control_token.is_some();
             let document = Document::new(&app.settings, base_url, has_token, part);
             Json::<Value>::of(&describe(document, routes)).map_or_else(
                 |error| response::error(&error, app.settings.compatibility.error_format),

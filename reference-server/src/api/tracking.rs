@@ -30,12 +30,12 @@ use crate::store::{Reader, emails, webhooks};
 
 /// The base URL of the pixels and links in an email that was sent to this `host`, at which its
 /// readers probably reach the server, too.
-pub(crate) fn base_url(app: &App, host: Option<&str>) -> Option<String> {
+pub(crate) fn base_url(app: &App, host: Option<&str>) -> String {
     // Parsing leaves nothing in it that HTML could misread.
     let asked = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
     match asked.filter(|_| app.settings.public_url.is_none()) {
-        Some(url) => Some(url[Position::BeforeScheme..Position::BeforePath].to_owned()),
-        None => Some(app.settings.base_url(app.addresses.get()?.http)),
+        Some(url) => url[Position::BeforeScheme..Position::BeforePath].to_owned(),
+        None => app.settings.base_url(app.addresses.http),
     }
 }
 
@@ -43,14 +43,14 @@ pub(crate) fn base_url(app: &App, host: Option<&str>) -> Option<String> {
 pub(crate) fn for_organization(
     reader: Reader<'_>,
     organization: i64,
-    base_url: Option<&str>,
+    base_url: &str,
 ) -> Result<Option<Tracking>, ApiError> {
     let subscribed = |event| -> Result<bool, ApiError> {
         Ok(!webhooks::subscribers(reader, organization, event)?.is_empty())
     };
     let (opens, clicks) = (subscribed(Event::EmailOpened)?, subscribed(Event::EmailClicked)?);
-    let base_url = base_url.filter(|_| opens || clicks);
-    Ok(base_url.map(|base_url| Tracking { base_url: base_url.to_owned(), opens, clicks }))
+    let tracking = || Tracking { base_url: base_url.to_owned(), opens, clicks };
+    Ok((opens || clicks).then(tracking))
 }
 
 /// Adds the routes of the pixels and the links.

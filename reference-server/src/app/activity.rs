@@ -11,29 +11,26 @@ use crate::runtime::stop::Stop;
 /// Counts the requests in progress and the open leases.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    requests: AtomicUsize,
-    leases: AtomicUsize,
+    open: AtomicUsize,
     /// No more leases are granted.
     closing: AtomicBool,
     changed: Notify,
 }
 
 /// Counts as one request or one lease until it is dropped.
-pub(crate) struct ActivityGuard {
-    activity: Arc<Activity>,
-    lease: bool,
-}
+pub(crate) struct ActivityGuard(Arc<Activity>);
 
 impl Activity {
     pub(crate) fn request(self: &Arc<Self>) -> ActivityGuard {
-        self.guard(false)
+        self.open.fetch_add(1, Ordering::SeqCst);
+        ActivityGuard(Arc::clone(self))
     }
 
     /// Returns `None` if the server is about to stop.
     pub(crate) fn lease(self: &Arc<Self>, stop: &Stop) -> Option<ActivityGuard> {
         // Count first, then check `closing`. `close_when_idle` does it in the opposite
         // order, so at least one of the two sees the other.
-        let lease = self.guard(true);
+        let lease = self.request();
         let closing = self.closing.load(Ordering::SeqCst);
         (!closing && !stop.is_requested()).then_some(lease)
     }
@@ -67,23 +64,14 @@ impl Activity {
         }
     }
 
-    fn guard(self: &Arc<Self>, lease: bool) -> ActivityGuard {
-        self.counter(lease).fetch_add(1, Ordering::SeqCst);
-        ActivityGuard { activity: Arc::clone(self), lease }
-    }
-
-    fn counter(&self, lease: bool) -> &AtomicUsize {
-        if lease { &self.leases } else { &self.requests }
-    }
-
     fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::SeqCst) == 0 && self.leases.load(Ordering::SeqCst) == 0
+        self.open.load(Ordering::SeqCst) == 0
     }
 }
 
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        self.activity.counter(self.lease).fetch_sub(1, Ordering::SeqCst);
-        self.activity.changed.notify_waiters();
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
     }
 }

@@ -22,26 +22,18 @@ impl Authentication {
 /// Maximum duration of each of the checks, in real time.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The host that sends a message, and the envelope sender.
-pub(crate) struct Peer<'a> {
-    pub(crate) ip: IpAddr,
-    pub(crate) helo: &'a str,
-    /// Empty, like `domain`, for the empty sender of a bounce message.
-    pub(crate) local: &'a str,
-    pub(crate) domain: &'a str,
-}
-
-/// Checks a message. Without a peer, the SPF result is `none`.
+/// Checks a message from a host with this address and domain. Without them, the SPF result is
+/// `none`.
 pub(crate) async fn check(
     resolver: &Resolver,
-    peer: Option<Peer<'_>>,
+    peer: Option<(IpAddr, &str)>,
     source: &Arc<Vec<u8>>,
     now: Millis,
 ) -> Result<Authentication, ApiError> {
     let spf = match peer {
         None => SpfVerdict::None,
-        Some(Peer { ip, helo, local, domain }) => {
-            let spf = dns::evaluate_spf(resolver, ip, helo, local, domain);
+        Some((address, domain)) => {
+            let spf = dns::evaluate_spf(resolver, address, domain);
             timeout(CHECK_TIMEOUT, spf).await.unwrap_or(SpfVerdict::TempError)
         }
     };

@@ -8,11 +8,10 @@
 use std::sync::Arc;
 
 use crate::app::{App, Shared};
-use crate::delivery::authentication::{self, Peer};
+use crate::delivery::authentication;
 use crate::delivery::inbound::{self, AuthenticatedMessage};
 use crate::delivery::source::Message;
 use crate::model::address::{Address, Mailbox};
-use crate::model::dns::INBOUND_HOST;
 use crate::model::error::ApiError;
 use crate::model::event::Event;
 use crate::model::id::{self, Prefix};
@@ -115,8 +114,7 @@ async fn authenticate(
     let render = move || message.source(&address, open);
     let source = Arc::new(heavy::run(render).await?);
     // The message was sent from this machine.
-    let (local, domain) = (from.local(), from.domain().as_str());
-    let peer = Peer { ip: std::net::Ipv4Addr::LOCALHOST.into(), helo: INBOUND_HOST, local, domain };
+    let peer = (std::net::Ipv4Addr::LOCALHOST.into(), from.domain().as_str());
     let now = app.clock.now();
     let results = authentication::check(&app.resolver, Some(peer), &source, now).await?;
     let parsed = inbound::parse(Arc::unwrap_or_clone(source), Some(results));

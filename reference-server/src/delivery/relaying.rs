@@ -8,7 +8,7 @@ use serde_json::json;
 use super::events;
 use crate::app::{App, Shared};
 use crate::delivery::source::Message;
-use crate::mail::relay::{Handoff, Reason, Relay};
+use crate::mail::relay::{Handoff, Relay};
 use crate::model::address::{Address, Mailbox};
 use crate::model::error::ApiError;
 use crate::model::job::{Job, Queue};
@@ -37,7 +37,7 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
     if let (Some(message), unconfirmed) = read.await? {
         let (unconfirmed, positions): (Vec<usize>, Vec<usize>) =
             pending_positions(&message.email).partition(|position| unconfirmed.contains(position));
-        let unknown = Handoff::Unknown(Reason::new(ENDED));
+        let unknown = Handoff::Unknown(ENDED.to_owned());
         let unknown = unconfirmed.into_iter().map(|position| (position, unknown.clone()));
         record(app, &id, unknown.collect()).await?;
         // One message for all recipients, or one for each.
@@ -51,7 +51,7 @@ pub(crate) async fn hand_over(app: &Shared, id: String) -> Result<(), ApiError> 
             let outcomes = match hand_to(app, relay, &message, positions).await {
                 Ok(outcomes) => outcomes,
                 // An error of this server, which does not hold back the messages after this one.
-                Err(_) => vec![Handoff::Deferred(Reason::new(DEFECT)); positions.len()],
+                Err(_) => vec![Handoff::Deferred(DEFECT.to_owned()); positions.len()],
             };
             record(app, &id, positions.iter().copied().zip(outcomes).collect()).await?;
         }
@@ -155,16 +155,16 @@ fn apply(
         let (change, detail) = match (outcome, pause) {
             (Handoff::Accepted, _) => (Change::Delivered, None),
             (Handoff::Refused(reason), _) => {
-                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "hard"})))
+                (Change::Bounced, Some(json!({"reason": reason, "type": "hard"})))
             }
             (Handoff::Unknown(reason), _) if !app.settings.relay_again => {
-                (Change::Sent, Some(json!({"reason": reason.to_string()})))
+                (Change::Sent, Some(json!({"reason": reason})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), None) => {
-                (Change::Bounced, Some(json!({"reason": reason.to_string(), "type": "soft"})))
+                (Change::Bounced, Some(json!({"reason": reason, "type": "soft"})))
             }
             (Handoff::Deferred(reason) | Handoff::Unknown(reason), Some(_)) => {
-                let reason = json!({"reason": reason.to_string()});
+                let reason = json!({"reason": reason});
                 email.recipients[*position].detail = Some(reason);
                 continue;
             }

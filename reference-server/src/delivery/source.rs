@@ -3,9 +3,9 @@
 //! The source is rendered on demand, when a client reads the message or the relay sends
 //! it. Rendering is deterministic.
 
-use crate::mail::dkim::SigningKey;
+use crate::mail::dkim::{SANDBOX_KEY, SigningKey};
 use crate::mail::links::Targets;
-use crate::mail::mime::{Attachment, Outgoing};
+use crate::mail::mime::Outgoing;
 use crate::mail::tracking;
 use crate::model::address::Mailbox;
 use crate::model::error::ApiError;
@@ -54,19 +54,6 @@ impl Message {
         let from = Mailbox::parse(&fields.from).map_err(ApiError::internal)?;
         let (to, cc, reply_to) =
             (mailboxes(&fields.to)?, mailboxes(&fields.cc)?, mailboxes(&fields.reply_to)?);
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let headers: Vec<(String, String)> =
-            self.content.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let attachments: Vec<Attachment<'_>> = self
-            .content
-            .attachments
-            .iter()
-            .map(|attachment| Attachment {
-                filename: &attachment.filename,
-                content_type: attachment.content_type.as_deref(),
-                content: &attachment.content,
-            })
-            .collect();
         let tracked = match (&fields.tracking, &self.content.html) {
             (Some(tracking), Some(html)) => {
                 let mut states = self.email.recipients.iter();
@@ -84,17 +71,17 @@ impl Message {
             subject: &fields.subject,
             html: tracked.as_deref().or(self.content.html.as_deref()),
             text: self.content.text.as_deref(),
-            headers: &headers,
-            attachments: &attachments,
+            headers: &self.content.headers,
+            attachments: &self.content.attachments,
             message_id: &format!("{}@{}", self.email.id, fields.domain),
             date: self.email.scheduled_at.unwrap_or_default().max(self.email.created_at) / 1000,
         };
         let Some(signer) = &self.signer else { return Ok(outgoing.source()) };
-        let key = SigningKey::from_pkcs8(&signer.key).map_err(ApiError::internal)?;
-        if exposed && key.is_sandbox_key() {
+        if exposed && signer.key[..] == *SANDBOX_KEY {
             return Ok(outgoing.source());
         }
-        outgoing.signed(&key, &fields.domain, &signer.selector).map_err(ApiError::internal)
+        let key = SigningKey::from_pkcs8(&signer.key)?;
+        outgoing.signed(&key, &fields.domain, &signer.selector)
     }
 }
 

@@ -3,6 +3,7 @@
 //! `docs/undocumented/services.md#retry-schedule`,
 //! `docs/undocumented/services.md#extraction-retries`).
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +124,8 @@ pub(crate) async fn attempt(
         }
     };
     let is_delivered = made.is_delivered();
-    let is_unreachable = matches!(made.outcome, Err(AttemptError::NoListener));
+    let is_unreachable =
+        matches!(made.outcome, Err(AttemptError::NoConnection(ErrorKind::ConnectionRefused)));
     let (status, response_body, error) = match made.outcome {
         Ok(response) => {
             let body = String::from_utf8_lossy(&response.body).into_owned();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use mail_parser::decoders::html::html_to_text;
+use regex_lite::Regex;
 use serde::Deserialize;
 
 use super::links::{MAX_SEARCHED, start_of};
@@ -28,23 +29,17 @@ pub(crate) fn codes(subject: Option<&str>, html: Option<&str>, text: Option<&str
     let body = start_of(&body, MAX_TEXT);
     let lines = subject.into_iter().chain(body.lines()).enumerate();
     let words = lines.flat_map(|(line, text)| {
-        text.split_whitespace().flat_map(split_scripts).map(move |raw| Word::new(raw, line))
+        let pieces = text.split_whitespace().flat_map(|word| PIECE.find_iter(word));
+        pieces.map(move |piece| Word::new(piece.as_str(), line))
     });
     Text(words.collect()).codes()
 }
 
-/// Splits where a script that has no spaces begins or ends: `验证码123456`.
-fn split_scripts(word: &str) -> impl Iterator<Item = &str> {
-    let is_other = |letter: char| ('\u{e00}'..'\u{e80}').contains(&letter) || letter > '\u{2e80}';
-    let mut rest = word;
-    std::iter::from_fn(move || {
-        let first = is_other(rest.chars().next()?);
-        let end = rest.find(|letter| is_other(letter) != first).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
-    })
-}
+/// The pieces of a word where a script that has no spaces begins or ends: `验证码123456`.
+static PIECE: LazyLock<Regex> = LazyLock::new(|| {
+    let script = r"\u{e00}-\u{e7f}\u{2e81}-\u{10ffff}";
+    Regex::new(&format!("[{script}]+|[^{script}]+")).expect("a valid pattern")
+});
 
 struct Word<'a> {
     raw: &'a str,
@@ -207,33 +202,18 @@ impl Text<'_> {
 /// Whether a word has the form of a code: `1234` to `12345678`, `123-456`, `1234-5678`, `G-123456`,
 /// `A1B2C3`, `A1B2-C3D4`.
 fn is_code(word: &str) -> bool {
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
-    // Not SAVE20: a word with a number.
-    let mixed = |text: &str| {
-        let is_known = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
-        let word = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        text.bytes().all(is_known)
-            && !digits(text)
-            && !letters(text)
-            && (!letters(word) || word.len() < 4)
-    };
-    match word.split('-').collect::<Vec<_>>()[..] {
-        [one] => {
-            (4..=8).contains(&one.len()) && digits(one)
-                || (5..=10).contains(&one.len()) && mixed(one)
-        }
-        [one, other] if one.len() == other.len() && (3..=5).contains(&one.len()) => {
-            digits(word.replace('-', "").as_str()) && one.len() < 5 || mixed(&word.replace('-', ""))
-        }
-        [one, other] => {
-            (1..=2).contains(&one.len())
-                && letters(one)
-                && (4..=8).contains(&other.len())
-                && digits(other)
-        }
-        _ => false,
-    }
+    static PATTERNS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+        let mixed = "[A-Z0-9]";
+        [
+            r"\d{4,8}|\d{3}-\d{3}|\d{4}-\d{4}|[A-Z]{1,2}-\d{4,8}".to_owned(),
+            format!("{mixed}{{5,10}}|{mixed}{{3}}-{mixed}{{3}}|{mixed}{{4}}-{mixed}{{4}}|{mixed}{{5}}-{mixed}{{5}}"),
+            // Not SAVE20: a word with a number.
+            r"[A-Z]+|[A-Z]{4,}\d+|\d+".to_owned(),
+        ]
+        .map(|pattern| Regex::new(&format!("^(?:{pattern})$")).expect("a valid pattern"))
+    });
+    let [number, mixed, plain] = &*PATTERNS;
+    number.is_match(word) || mixed.is_match(word) && !plain.is_match(&word.replace('-', ""))
 }
 
 /// The words that decide, by language in `codes.json`.

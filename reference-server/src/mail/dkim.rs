@@ -12,37 +12,26 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
+use crate::model::error::ApiError;
 use canonical::Form;
-pub(crate) use keys::{generate_key, new_key, ready_key};
+pub(crate) use canonical::field_length;
+pub(crate) use keys::new_key;
 pub(crate) use verify::verify;
 
 /// A domain's RSA-2048 signing key.
 ///
 /// Parsing a key validates it, which is slow: parse it once and keep it.
-pub(crate) struct SigningKey {
-    pair: RsaKeyPair,
-    embedded: bool,
-}
+pub(crate) struct SigningKey(RsaKeyPair);
 
 impl SigningKey {
     /// Parses the stored form, an unencrypted PKCS#8 document.
-    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, DkimError> {
-        let pair = RsaKeyPair::from_pkcs8(der).map_err(|_| INVALID_KEY)?;
-        if pair.public().modulus_len() != MODULUS_LEN {
-            return Err(INVALID_KEY);
-        }
-        Ok(Self { pair, embedded: der == SANDBOX_KEY })
-    }
-
-    /// Whether this is the public [`SANDBOX_KEY`]. A server that is reachable from
-    /// other machines must not sign with it.
-    pub(crate) fn is_sandbox_key(&self) -> bool {
-        self.embedded
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, ApiError> {
+        RsaKeyPair::from_pkcs8(der).map(Self).map_err(ApiError::internal)
     }
 
     /// The public key as the value of the TXT record under `_domainkey`.
     pub(crate) fn record(&self) -> String {
-        let pkcs1 = self.pair.public().as_ref();
+        let pkcs1 = self.0.public().as_ref();
         let mut spki = Vec::with_capacity(SPKI_PREFIX.len() + pkcs1.len());
         spki.extend_from_slice(&SPKI_PREFIX);
         spki.extend_from_slice(pkcs1);
@@ -59,7 +48,7 @@ impl SigningKey {
         domain: &str,
         selector: &str,
         message: &[u8],
-    ) -> Result<String, DkimError> {
+    ) -> Result<String, ApiError> {
         let (head, body) = canonical::split(message);
         let fields = canonical::fields(head);
         let mut names: Vec<&str> = Vec::new();
@@ -68,7 +57,7 @@ impl SigningKey {
             // Repeated fields are signed from the last to the first (§5.4.2).
             for field in fields.iter().rev().filter(|field| field.is(wanted)) {
                 names.push(wanted);
-                field.relaxed(&mut data);
+                field.write(Form::Relaxed, &mut data);
                 data.extend_from_slice(b"\r\n");
             }
         }
@@ -81,13 +70,16 @@ impl SigningKey {
             "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n\td={domain}; s={selector};\
              \r\n\th={names};\r\n\tbh={body_hash};\r\n\tb="
         );
-        canonical::Field::new(field.as_bytes()).relaxed(&mut data);
+        canonical::Field::new(field.as_bytes()).write(Form::Relaxed, &mut data);
 
-        let mut signature = vec![0; MODULUS_LEN];
-        self.pair
+        let mut signature = vec![0; self.0.public().modulus_len()];
+        self.0
             .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), &data, &mut signature)
-            .map_err(|_| DkimError("the message could not be signed"))?;
-        fold_into(&mut field, &BASE64.encode(signature));
+            .map_err(ApiError::internal)?;
+        for (number, piece) in BASE64.encode(signature).as_bytes().chunks(72).enumerate() {
+            field.push_str(if number > 0 { "\r\n\t " } else { "" });
+            field.extend(piece.iter().map(|&byte| char::from(byte)));
+        }
         field.push_str("\r\n");
         Ok(field)
     }
@@ -100,17 +92,9 @@ impl fmt::Debug for SigningKey {
 }
 
 /// The key of `sandbox.test`. It is the same on every installation, so that the first
-/// start does not have to generate one. It is not secret, and must not be trusted
-/// outside this machine.
+/// start does not have to generate one. It is not secret: a server that others can reach does not
+/// sign with it.
 pub(crate) const SANDBOX_KEY: &[u8] = include_bytes!("dkim/sandbox-key.pkcs8");
-
-/// A key could not be made or used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct DkimError(&'static str);
-
-const INVALID_KEY: DkimError =
-    DkimError("the stored DKIM key is not an RSA-2048 key in PKCS#8 form");
 
 /// The signed fields, if present: those that RFC 6376 §5.4.1 recommends.
 const SIGNED: [&str; 19] = [
@@ -135,23 +119,12 @@ const SIGNED: [&str; 19] = [
     "List-Archive",
 ];
 
-const MODULUS_LEN: usize = 256;
-
 /// DER prefix of an RSA-2048 `SubjectPublicKeyInfo`, the form used in DNS, before the
 /// 270 bytes of the `RSAPublicKey`.
 const SPKI_PREFIX: [u8; 24] = [
     0x30, 0x82, 0x01, 0x22, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01,
     0x01, 0x05, 0x00, 0x03, 0x82, 0x01, 0x0f, 0x00,
 ];
-
-fn fold_into(field: &mut String, base64: &str) {
-    for (index, chunk) in base64.as_bytes().chunks(72).enumerate() {
-        if index > 0 {
-            field.push_str("\r\n\t ");
-        }
-        field.extend(chunk.iter().map(|&byte| char::from(byte)));
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -188,7 +161,7 @@ mod tests {
         );
         let signature: String = signature.split_whitespace().collect();
         let signature = BASE64.decode(signature).expect("base64");
-        UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.pair.public().as_ref())
+        UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.0.public().as_ref())
             .verify(data.as_bytes(), &signature)
             .expect("verifies");
     }
@@ -204,19 +177,19 @@ mod tests {
     }
 
     #[test]
-    fn recognizes_the_sandbox_key_and_hides_keys_in_debug_output() {
+    fn hides_keys_in_debug_output() {
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
-        assert!(key.is_sandbox_key());
         assert_eq!(format!("{key:?}"), "SigningKey([redacted])");
-        assert_eq!(SigningKey::from_pkcs8(b"no key").expect_err("refused"), INVALID_KEY);
+        assert!(SigningKey::from_pkcs8(b"no key").is_err());
     }
 
-    #[tokio::test]
-    async fn new_keys_differ() {
-        let (first, second) = (new_key().await.expect("a key"), new_key().await.expect("a key"));
+    #[test]
+    fn new_keys_differ() {
+        let [first, second] = [(true, true), (false, false)]
+            .map(|(is_reserved, exposed)| new_key(is_reserved, exposed).expect("a key"));
         assert_ne!(*first, *second);
         let key = SigningKey::from_pkcs8(&first).expect("valid");
-        assert!(!key.is_sandbox_key());
         assert!(key.sign("a.test", "s1", MESSAGE).is_ok());
+        assert_eq!(**new_key(true, false).expect("the ready key"), *SANDBOX_KEY);
     }
 }

@@ -1,10 +1,14 @@
 //! Extracts the links of a message, which tests often need.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::LazyLock;
 
-use crate::control::messages::Link;
 use linkify::{LinkFinder, LinkKind};
 use mail_parser::decoders::html::html_to_text;
+use regex_lite::Regex;
+
+use crate::control::messages::Link;
 
 /// How much of each part is searched for links and codes, in bytes.
 pub(super) const MAX_SEARCHED: usize = 4 << 20;
@@ -25,7 +29,7 @@ pub(super) fn start_of(text: &str, bytes: usize) -> &str {
 pub(crate) fn links(html: Option<&str>, text: Option<&str>, tracked: &Targets) -> Vec<Link> {
     let html = html.map(|html| start_of(html, MAX_SEARCHED));
     let text = text.map(|text| start_of(text, MAX_SEARCHED));
-    let mut links = html.map(|html| anchors(html, tracked)).unwrap_or_default();
+    let mut links = html.map(|html| html_links(html, tracked)).unwrap_or_default();
     let mut known: HashSet<String> = links.iter().map(|link| link.url.clone()).collect();
     let mut finder = LinkFinder::new();
     finder.kinds(&[LinkKind::Url]);
@@ -42,11 +46,9 @@ pub(crate) fn replace(html: &str, mut with: impl FnMut(usize) -> String) -> Stri
     let mut replaced = String::with_capacity(html.len() + 64);
     let mut at = 0;
     for (number, (raw, _)) in tracked_links(html).enumerate() {
-        // `raw` is a slice of `html`, so the pointers give its offset.
-        let start = raw.as_ptr() as usize - html.as_ptr() as usize;
-        replaced.push_str(&html[at..start]);
+        replaced.push_str(&html[at..raw.start]);
         replaced.push_str(&with(number));
-        at = start + raw.len();
+        at = raw.end;
     }
     replaced.push_str(&html[at..]);
     replaced
@@ -82,132 +84,95 @@ const MAX_TRACKED: usize = 1_000;
 /// Maximum size of the URL of a tracked link in the HTML, in bytes.
 const MAX_TRACKED_URL: usize = 8 * 1024;
 
-/// The first web links in the first 4 MiB: the raw attribute value and the decoded URL.
-fn tracked_links(html: &str) -> impl Iterator<Item = (&str, String)> {
-    let anchors = tags(start_of(html, MAX_SEARCHED)).filter(|tag| tag.is("a") || tag.is("area"));
-    let links = anchors.filter_map(|tag| {
-        let raw = tag.raw_attribute("href")?.trim();
-        if raw.len() > MAX_TRACKED_URL {
-            return None;
-        }
-        let url = html_to_text(raw);
-        let web = url.starts_with("http://") || url.starts_with("https://");
-        web.then_some((raw, url))
-    });
-    links.take(MAX_TRACKED)
+/// The first web links in the first 4 MiB: where the value of the attribute is, and the URL.
+fn tracked_links(html: &str) -> impl Iterator<Item = (Range<usize>, String)> {
+    let links = anchors(start_of(html, MAX_SEARCHED))
+        .filter(|anchor| is_web(&anchor.url) && anchor.raw.len() <= MAX_TRACKED_URL);
+    links.take(MAX_TRACKED).map(|anchor| (anchor.raw, anchor.url))
 }
 
-fn anchors(html: &str, tracked: &Targets) -> Vec<Link> {
+fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}
+
+fn html_links(html: &str, tracked: &Targets) -> Vec<Link> {
     let (mut links, mut known): (Vec<Link>, HashSet<String>) = Default::default();
-    for tag in tags(html).filter(|tag| tag.is("a") || tag.is("area")) {
-        let Some(url) = tag.attribute("href") else { continue };
+    let mut anchors = anchors(html).peekable();
+    while let Some(Anchor { url, tag, .. }) = anchors.next() {
         let (url, tracked_url) = match tracked.resolve(&url) {
             Some(target) => (target.to_owned(), Some(url)),
             None => (url, None),
         };
-        let web = url.starts_with("http://") || url.starts_with("https://");
-        if !web || !known.insert(url.clone()) {
+        if !is_web(&url) || !known.insert(url.clone()) {
             continue;
         }
-        let text = tag.is("a").then(|| {
-            let rest = start_of(&html[tag.end..], MAX_LINK_TEXT);
-            // A link ends where the next one begins.
-            let next = rest.as_bytes().windows(3).position(|window| {
-                window[..2].eq_ignore_ascii_case(b"<a") && window[2].is_ascii_whitespace()
-            });
-            let rest = &rest[..next.unwrap_or(rest.len())];
-            let close = find_ignoring_case(rest, "</a").unwrap_or(rest.len());
-            visible_text(&rest[..close])
-        });
-        links.push(Link { url, tracked_url, text: text.filter(|text| !text.is_empty()) });
+        // A link ends where the next one begins.
+        let next = anchors.peek().map_or(html.len(), |next| next.tag.start);
+        let text = start_of(&html[tag.end..next], MAX_LINK_TEXT);
+        let close = find_ignoring_case(text, "</a").unwrap_or(text.len());
+        let text = visible_text(&text[..close]);
+        links.push(Link { url, tracked_url, text: Some(text).filter(|text| !text.is_empty()) });
     }
     links
 }
 
-/// A start or end tag. The `name` of an end tag includes its slash; `end` is the offset
-/// after the tag.
-struct Tag<'a> {
-    name: &'a str,
-    attributes: &'a str,
-    end: usize,
+/// A start tag of a link.
+struct Anchor {
+    tag: Range<usize>,
+    /// Where its `href` is, as it is written.
+    raw: Range<usize>,
+    url: String,
 }
 
-impl<'a> Tag<'a> {
-    fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name)
-    }
-
-    fn attribute(&self, wanted: &str) -> Option<String> {
-        self.raw_attribute(wanted).map(|value| html_to_text(value.trim()))
-    }
-
-    fn raw_attribute(&self, wanted: &str) -> Option<&'a str> {
-        let mut rest = self.attributes;
-        loop {
-            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/');
-            if rest.is_empty() {
-                return None;
-            }
-            let end = rest.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(rest.len());
-            let name = &rest[..end];
-            rest = rest[end..].trim_start();
-            let mut value = "";
-            if let Some(after) = rest.strip_prefix('=') {
-                let after = after.trim_start();
-                let quote = after.chars().next().filter(|&c| c == '"' || c == '\'');
-                (value, rest) = match quote {
-                    Some(quote) => after[1..].split_once(quote).unwrap_or((&after[1..], "")),
-                    None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
-                };
-            } else if end == 0 {
-                return None;
-            }
-            if name.eq_ignore_ascii_case(wanted) {
-                return Some(value);
-            }
-        }
-    }
-}
-
-/// The tags of a document, without comments.
-fn tags(html: &str) -> impl Iterator<Item = Tag<'_>> {
+/// The tags `a` and `area` with `href`. A tag that is not closed is none.
+fn anchors(html: &str) -> impl Iterator<Item = Anchor> {
     let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let start = at + html[at..].find('<')?;
-            if html[start..].starts_with("<!--") {
-                at = html[start..].find("-->").map_or(html.len(), |end| start + end + 3);
-                continue;
-            }
-            let Some(end) = tag_end(&html[start..]).map(|end| start + end) else {
-                at = html.len();
-                return None;
+    let tags = std::iter::from_fn(move || {
+        let start = at + html[at..].find('<')?;
+        let rest = &html[start..];
+        at = start
+            + match rest.strip_prefix("<!--") {
+                Some(_) => rest.find("-->").map_or(rest.len(), |end| end + 3),
+                None => tag_length(rest)?,
             };
-            at = end + 1;
-            let inside = &html[start + 1..end];
-            let name = inside.find(char::is_whitespace).unwrap_or(inside.len());
-            let (name, attributes) = inside.split_at(name);
-            return Some(Tag { name, attributes, end: at });
+        Some(start..at)
+    });
+    tags.filter_map(|tag| {
+        let (name, attributes) = html[tag.clone()].split_once(char::is_whitespace)?;
+        if !name.eq_ignore_ascii_case("<a") && !name.eq_ignore_ascii_case("<area") {
+            return None;
         }
+        let mut attributes = ATTRIBUTE.captures_iter(attributes.strip_suffix('>')?);
+        let href = attributes.find(|found| found[1].eq_ignore_ascii_case("href"))?;
+        let value = (2..=4).find_map(|group| href.get(group))?.as_str().trim();
+        // `value` is a slice of `html`, so the pointers give its offset.
+        let start = value.as_ptr() as usize - html.as_ptr() as usize;
+        Some(Anchor { tag, raw: start..start + value.len(), url: html_to_text(value) })
     })
 }
 
-/// The offset of the `>` that ends the tag; a quoted `>` does not end it.
-fn tag_end(tag: &str) -> Option<usize> {
+/// A name, and a value in double, single or no quotes.
+static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
+    let value = r#""([^"]*)"|'([^']*)'|([^\s"']\S*)"#;
+    Regex::new(&format!(r"([^\s=/]+)(?:\s*=\s*(?:{value}))?")).expect("a valid pattern")
+});
+
+/// The length of a tag up to its `>`; a quoted `>` does not end it.
+fn tag_length(tag: &str) -> Option<usize> {
     let mut quote = None;
-    for (at, byte) in tag.bytes().enumerate() {
+    let end = tag.bytes().position(|byte| {
         match (quote, byte) {
-            (None, b'>') => return Some(at),
             (None, b'"' | b'\'') => quote = Some(byte),
             (Some(open), _) if open == byte => quote = None,
             _ => {}
         }
-    }
-    None
+        quote.is_none() && byte == b'>'
+    });
+    Some(end? + 1)
 }
 
 /// The visible text: without tags, styles and scripts, and with collapsed white space.
-fn visible_text(html: &str) -> String {
+pub(super) fn visible_text(html: &str) -> String {
     let apart = html.replace('<', " <");
     html_to_text(&apart).split_whitespace().collect::<Vec<_>>().join(" ")
 }

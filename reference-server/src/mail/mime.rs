@@ -4,8 +4,6 @@ mod content_type;
 mod guard;
 mod incoming;
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mail_builder::MessageBuilder;
@@ -17,10 +15,13 @@ use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use ring::digest;
+use serde_json::{Map, Value};
 
 use self::content_type::detect;
-use crate::mail::dkim::{DkimError, SigningKey};
+use crate::mail::dkim::SigningKey;
 use crate::model::address::Mailbox;
+use crate::model::error::ApiError;
+use crate::store::emails::Attachment;
 
 pub(crate) use content_type::check_content_type;
 pub(crate) use incoming::Incoming;
@@ -43,20 +44,12 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) html: Option<&'a str>,
     pub(crate) text: Option<&'a str>,
     /// Custom headers, validated by `address::check_header`.
-    pub(crate) headers: &'a [(String, String)],
-    pub(crate) attachments: &'a [Attachment<'a>],
+    pub(crate) headers: &'a Map<String, Value>,
+    pub(crate) attachments: &'a [Attachment],
     /// Without the angle brackets.
     pub(crate) message_id: &'a str,
     /// Seconds since the Unix epoch.
     pub(crate) date: i64,
-}
-
-/// A file attached to an email.
-pub(crate) struct Attachment<'a> {
-    pub(crate) filename: &'a str,
-    /// Detected from the name if not given.
-    pub(crate) content_type: Option<&'a str>,
-    pub(crate) content: &'a [u8],
 }
 
 impl Outgoing<'_> {
@@ -74,7 +67,7 @@ impl Outgoing<'_> {
             }
         }
         for (name, value) in self.headers {
-            message = message.header(name.as_str(), Text::new(value.as_str()));
+            message = message.header(name.as_str(), Text::new(value.as_str().unwrap_or_default()));
         }
         let mut source = Vec::new();
         message.body(self.body()).serialize(&mut source);
@@ -87,7 +80,7 @@ impl Outgoing<'_> {
         key: &SigningKey,
         domain: &str,
         selector: &str,
-    ) -> Result<Vec<u8>, DkimError> {
+    ) -> Result<Vec<u8>, ApiError> {
         let source = self.source();
         let mut signed = key.sign(domain, selector, &source)?.into_bytes();
         signed.extend_from_slice(&source);
@@ -102,8 +95,8 @@ impl Outgoing<'_> {
         let references =
             lower.match_indices("cid:").map(|(at, _)| percent_decode_str(&html[at + 4..]));
         let references: Vec<_> = references.take(MAX_REFERENCES).collect();
-        let is_inline = |attachment: &&Attachment<'_>| {
-            let name = attachment.filename;
+        let is_inline = |attachment: &&Attachment| {
+            let name = &attachment.filename;
             references.iter().cloned().any(|mut reference| {
                 let is_end = |byte: u8| byte.is_ascii_whitespace() || b"\"'<>()".contains(&byte);
                 reference.by_ref().take(name.len()).eq(name.bytes())
@@ -112,9 +105,9 @@ impl Outgoing<'_> {
         };
         let (inline, attached): (Vec<_>, Vec<_>) = self.attachments.iter().partition(is_inline);
         let inline = inline.into_iter().map(|one| {
-            one.part("inline").cid(utf8_percent_encode(one.filename, NOT_IN_IDS).to_string())
+            part(one, "inline").cid(utf8_percent_encode(&one.filename, NOT_IN_IDS).to_string())
         });
-        let attached = attached.into_iter().map(|one| one.part("attachment"));
+        let attached = attached.into_iter().map(|one| part(one, "attachment"));
         let html = self.html.map(|html| {
             let html = text_part("text/html", html);
             self.multipart("related", std::iter::once(html).chain(inline))
@@ -149,17 +142,14 @@ impl Outgoing<'_> {
     }
 }
 
-impl Attachment<'_> {
-    fn part(&self, disposition: &'static str) -> MimePart<'_> {
-        let kind = match self.content_type {
-            Some(given) => Cow::Borrowed(given),
-            None => Cow::Borrowed(detect(self.filename)),
-        };
-        encoded(ContentType::new(kind), self.content).header(
-            "Content-Disposition",
-            ContentType::new(disposition).attribute("filename", self.filename),
-        )
-    }
+/// The part of an attachment, whose type is detected from its name if it is not given.
+fn part<'p>(attachment: &'p Attachment, disposition: &'static str) -> MimePart<'p> {
+    let Attachment { filename, content_type, content, .. } = attachment;
+    let kind = content_type.as_deref().unwrap_or_else(|| detect(filename));
+    encoded(ContentType::new(kind), content).header(
+        "Content-Disposition",
+        ContentType::new(disposition).attribute("filename", filename.as_str()),
+    )
 }
 
 fn text_part<'p>(kind: &'static str, text: &'p str) -> MimePart<'p> {
@@ -193,6 +183,15 @@ fn header_address(mailbox: &Mailbox) -> HeaderAddress<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn file(filename: &str, content_type: Option<&str>, content: &[u8]) -> Attachment {
+        Attachment {
+            filename: filename.to_owned(),
+            content_type: content_type.map(str::to_owned),
+            size: content.len(),
+            content: content.to_vec(),
+        }
+    }
     use crate::mail::dkim::SANDBOX_KEY;
 
     struct Email {
@@ -200,7 +199,7 @@ mod tests {
         to: Vec<Mailbox>,
         cc: Vec<Mailbox>,
         reply_to: Vec<Mailbox>,
-        headers: Vec<(String, String)>,
+        headers: Map<String, Value>,
     }
 
     fn mailboxes(texts: &[&str]) -> Vec<Mailbox> {
@@ -214,7 +213,7 @@ mod tests {
             to: mailboxes(&["ada@example.test", "\"Doe, John\" <john@münchen.test>"]),
             cc: mailboxes(&["carol@example.test"]),
             reply_to: mailboxes(&["Support <help@sandbox.test>"]),
-            headers: vec![("X-Campaign".into(), "Frühling".into())],
+            headers: Map::from_iter([("X-Campaign".into(), "Frühling".into())]),
         }
     }
 
@@ -223,7 +222,7 @@ mod tests {
             &'a self,
             html: Option<&'a str>,
             text: Option<&'a str>,
-            attachments: &'a [Attachment<'a>],
+            attachments: &'a [Attachment],
         ) -> Outgoing<'a> {
             Outgoing {
                 from: &self.from,
@@ -248,7 +247,7 @@ mod tests {
             to: mailboxes(&["bob@example.test"]),
             cc: vec![],
             reply_to: vec![],
-            headers: vec![],
+            headers: Map::new(),
         };
         let mut outgoing = email.outgoing(None, Some("Hello\nthere\n"), &[]);
         outgoing.subject = "Hi";
@@ -271,9 +270,9 @@ mod tests {
     #[test]
     fn built_messages_parse_back() {
         let files = [
-            Attachment { filename: "logo.png", content_type: None, content: b"\x89PNG\r\n\x1a\n0" },
-            Attachment { filename: "größe 1.csv", content_type: None, content: b"a,b\nc,d\r\ne" },
-            Attachment { filename: "x", content_type: Some("application/x-y"), content: b"\0\xff" },
+            file("logo.png", None, b"\x89PNG\r\n\x1a\n0"),
+            file("größe 1.csv", None, b"a,b\nc,d\r\ne"),
+            file("x", Some("application/x-y"), b"\0\xff"),
         ];
         let html = "<p>Grüße</p><img src=\"cid:logo.png\">";
         let text = "Grüße\n.\nFrom here  \n";
@@ -301,9 +300,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                (Some("logo.png"), "image/png", files[0].content),
-                (Some("größe 1.csv"), "text/csv", files[1].content),
-                (Some("x"), "application/x-y", files[2].content),
+                (Some("logo.png"), "image/png", &files[0].content[..]),
+                (Some("größe 1.csv"), "text/csv", &files[1].content[..]),
+                (Some("x"), "application/x-y", &files[2].content[..]),
             ]
         );
         assert_eq!(incoming.attachments[0].content_id.as_deref(), Some("logo.png"));
@@ -322,7 +321,7 @@ mod tests {
         let html = "<img src=cid:a.png><img src='CID:my%20logo.png'> url(cid:c(1).svg) cid:d.png.old \
                     cid: cid:zo\u{eb}.png, cid:last";
         let id = |filename| {
-            let files = [Attachment { filename, content_type: None, content: b"x" }];
+            let files = [file(filename, None, b"x")];
             let source = email().outgoing(Some(html), None, &files).source();
             let part = Incoming::parse(&source).expect("parses").attachments.remove(0);
             part.content_id
@@ -344,7 +343,7 @@ mod tests {
 
     #[test]
     fn source_and_signature_are_deterministic() {
-        let files = [Attachment { filename: "a.txt", content_type: None, content: b"x" }];
+        let files = [file("a.txt", None, b"x")];
         let email = email();
         let outgoing = email.outgoing(Some("<b>x</b>"), Some("x"), &files);
         let key = SigningKey::from_pkcs8(SANDBOX_KEY).expect("valid");
@@ -367,7 +366,7 @@ mod tests {
     #[test]
     fn lines_stay_within_the_length_limit() {
         let mut email = email();
-        email.headers = vec![("X-Long".into(), "x".repeat(5000))];
+        email.headers = Map::from_iter([("X-Long".into(), "x".repeat(5000).into())]);
         email.to = (0..50)
             .map(|n| Mailbox::parse(&format!("Recipient {n} <r{n}@example.test>")).expect("valid"))
             .collect();
@@ -387,10 +386,7 @@ mod tests {
 
     #[test]
     fn a_bare_line_break_or_a_nul_byte_is_encoded() {
-        let files = [
-            Attachment { filename: "a.txt", content_type: None, content: b"a\r.\r\nb" },
-            Attachment { filename: "b.txt", content_type: None, content: b"a\0b" },
-        ];
+        let files = [file("a.txt", None, b"a\r.\r\nb"), file("b.txt", None, b"a\0b")];
         let email = email();
         for text in ["one\r.\r\ntwo", "\r.\r", "a\0b", "= cote\u{e9} \r \n\t\n.\r\n x"] {
             let html = format!("<pre>{text}</pre>");

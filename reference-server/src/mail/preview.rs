@@ -1,10 +1,10 @@
 //! The first words of a message, for lists.
 
-use mail_parser::decoders::html::html_to_text;
+use super::links::{start_of, visible_text};
 
 /// How many characters a preview has at most.
 const LENGTH: usize = 140;
-/// How much of a part is read, in characters. Style sheets come before the first words of HTML.
+/// How much of a part is read, in bytes. Style sheets come before the first words of HTML.
 const MAX_READ: usize = 65_536;
 
 /// The first words of the text part, or those of the HTML part.
@@ -16,23 +16,14 @@ pub(crate) fn preview(html: Option<&str>, text: Option<&str>) -> String {
 pub(crate) fn words(html: Option<&str>, text: Option<&str>, length: usize) -> String {
     match (text.filter(|text| !text.trim().is_empty()), html) {
         (Some(text), _) => first_words(text, length),
-        (None, Some(html)) => {
-            // Words of different elements stay apart.
-            let apart = start_of(html).replace('<', " <");
-            first_words(&html_to_text(&apart), length)
-        }
+        (None, Some(html)) => first_words(&visible_text(start_of(html, MAX_READ)), length),
         (None, None) => String::new(),
     }
 }
 
 fn first_words(text: &str, length: usize) -> String {
-    let words = start_of(text).split_whitespace().flat_map(|word| [" ", word]).skip(1);
+    let words = start_of(text, MAX_READ).split_whitespace().flat_map(|word| [" ", word]).skip(1);
     words.flat_map(str::chars).take(length).collect()
-}
-
-fn start_of(text: &str) -> &str {
-    let end = text.char_indices().map(|(at, _)| at).nth(MAX_READ);
-    &text[..end.unwrap_or(text.len())]
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 mod target;
 
 use std::error::Error as _;
-use std::fmt;
 use std::time::Duration;
 
 use lettre::transport::smtp::Error as SmtpError;
@@ -41,30 +40,17 @@ pub(crate) enum Handoff {
     /// The relay accepted the message.
     Accepted,
     /// Temporary failure, to be retried later: a 4xx reply or no connection.
-    Deferred(Reason),
+    Deferred(String),
     /// Permanent failure: a 5xx reply.
-    Refused(Reason),
+    Refused(String),
     /// The message was sent, but its reply did not arrive. The relay may have accepted it.
-    Unknown(Reason),
+    Unknown(String),
 }
 
-/// Why a message was not accepted, such as `550 5.1.1 no such user`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reason(String);
-
-impl Reason {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
-        // The text comes from the relay: reduce it to one line of limited length.
-        let text: String = text.into();
-        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self(plain.take(500).collect())
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Why a message was not accepted, such as `550 5.1.1 no such user`: one line of limited length,
+/// because the text comes from the relay.
+fn reason(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
 }
 
 impl Relay {
@@ -93,8 +79,8 @@ impl Relay {
             Ok(outcomes)
         };
         sent.await.unwrap_or_else(|reason: String| {
-            let reason = Reason::new(format!("the relay did not get the message: {reason}"));
-            vec![Handoff::Deferred(reason); recipients.len()]
+            let reason = format!("the relay did not get the message: {reason}");
+            vec![Handoff::Deferred(self::reason(&reason)); recipients.len()]
         })
     }
 
@@ -136,7 +122,7 @@ impl Relay {
             let credentials = Credentials::new(user.clone(), password.clone());
             let login = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials);
             login.await.map_err(|error| match error.status() {
-                Some(_) => format!("the server rejected the credentials: {}", reason(&error)),
+                Some(_) => format!("the server rejected the credentials: {}", reply_of(&error)),
                 None => error.to_string(),
             })?;
         }
@@ -192,7 +178,7 @@ async fn transact<F: Future<Output = Result<(), ApiError>>>(
         let message = connection.message(source);
         let sent = reply(MESSAGE_TIMEOUT, Severity::PositiveCompletion, message).await;
         of_message = sent.unwrap_or_else(|failure| {
-            Handoff::Unknown(Reason::new(format!(
+            Handoff::Unknown(reason(&format!(
                 "the relay did not confirm the message, and may have accepted it: {failure}"
             )))
         });
@@ -218,24 +204,22 @@ async fn reply(
     match timeout(limit, work).await {
         Ok(Ok(reply)) if reply.code().severity == expected => Ok(Handoff::Accepted),
         Ok(Ok(reply)) => Err(format!("unexpected reply {}", reply.code())),
-        Ok(Err(error)) if error.is_permanent() => Ok(Handoff::Refused(reason(&error))),
-        Ok(Err(error)) if error.is_transient() => Ok(Handoff::Deferred(reason(&error))),
+        Ok(Err(error)) if error.is_permanent() => Ok(Handoff::Refused(reply_of(&error))),
+        Ok(Err(error)) if error.is_transient() => Ok(Handoff::Deferred(reply_of(&error))),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("timed out".to_owned()),
     }
 }
 
 /// The code and the text of a 4xx or 5xx reply.
-fn reason(error: &SmtpError) -> Reason {
+fn reply_of(error: &SmtpError) -> String {
     let code = error.status().map(|code| code.to_string()).unwrap_or_default();
     let text = error.source().map(ToString::to_string).unwrap_or_default();
-    Reason::new(format!("{code} {text}"))
+    reason(&format!("{code} {text}"))
 }
 
 fn no_utf8() -> Handoff {
-    Handoff::Refused(Reason::new(
-        "550 5.6.7 the relay does not support internationalized addresses",
-    ))
+    Handoff::Refused("550 5.6.7 the relay does not support internationalized addresses".to_owned())
 }
 
 #[cfg(test)]
@@ -365,9 +349,9 @@ mod tests {
         assert_eq!(
             outcome,
             [
-                Handoff::Refused(Reason("550 5.1.1 no such user".into())),
+                Handoff::Refused("550 5.1.1 no such user".into()),
                 Handoff::Accepted,
-                Handoff::Deferred(Reason("451 4.7.1 greylisted".into())),
+                Handoff::Deferred("451 4.7.1 greylisted".into()),
             ]
         );
     }
@@ -377,7 +361,7 @@ mod tests {
         let script = |line: &str| line.starts_with("RCPT").then_some("550 no");
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
-        let refused = Handoff::Refused(Reason("550 no".into()));
+        let refused = Handoff::Refused("550 no".into());
         assert_eq!(send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await, [refused]);
         assert!(!drain(&mut lines).iter().any(|(_, line)| line == "DATA"));
     }
@@ -400,7 +384,7 @@ mod tests {
             let (address, _lines) = server(script, "250 x").await;
             let outcome =
                 send(&relay(address, ""), "a@b.test", &to(&["c@d.test", "e@f.test"]), SOURCE).await;
-            let reason = Reason(reply.to_owned());
+            let reason = reply.to_owned();
             let expected =
                 if refused { Handoff::Refused(reason) } else { Handoff::Deferred(reason) };
             assert_eq!(outcome, [expected.clone(), expected], "{at}");
@@ -413,7 +397,7 @@ mod tests {
         let (address, _lines) = server(script, "250 x").await;
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Unknown(reason)] = &outcome[..] else { panic!("{outcome:?}") };
-        assert!(reason.to_string().ends_with("unexpected reply 354"), "{reason}");
+        assert!(reason.ends_with("unexpected reply 354"), "{reason}");
     }
 
     #[tokio::test]
@@ -422,7 +406,7 @@ mod tests {
         let (address, mut lines) = server(script, "250 x").await;
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
-        assert!(reason.to_string().ends_with("unexpected reply 250"), "{reason}");
+        assert!(reason.ends_with("unexpected reply 250"), "{reason}");
         assert_eq!(drain(&mut lines).last().map(|(_, line)| line.as_str()), Some("DATA"));
     }
 
@@ -434,7 +418,7 @@ mod tests {
         let (address, mut lines) = server(script, "250 x").await;
         let relay = relay(address, "");
         let recipients = to(&["c@d.test", "no@d.test"]);
-        let refused = Handoff::Refused(Reason("550 no".into()));
+        let refused = Handoff::Refused("550 no".into());
         let before_message = |outcomes: &[Handoff]| {
             assert_eq!(outcomes, [Handoff::Accepted, refused.clone()]);
             std::future::ready(Err(ApiError::internal("the disk is full")))
@@ -442,7 +426,7 @@ mod tests {
         let outcome = relay.send("a@b.test", &recipients, SOURCE, before_message).await;
         let reason = "the relay did not get the message: this server could not store that it hands \
                       it over";
-        assert_eq!(outcome[0], Handoff::Deferred(Reason(reason.to_owned())));
+        assert_eq!(outcome[0], Handoff::Deferred(reason.to_owned()));
         let sent = drain(&mut lines);
         assert_eq!(sent.last().map(|(_, line)| line.as_str()), Some("DATA"), "{sent:?}");
     }
@@ -466,7 +450,7 @@ mod tests {
         drop(free);
         let outcome = send(&relay(address, ""), "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let [Handoff::Deferred(reason)] = &outcome[..] else { panic!("{outcome:?}") };
-        assert!(reason.to_string().starts_with("the relay did not get the message: "), "{reason}");
+        assert!(reason.starts_with("the relay did not get the message: "), "{reason}");
     }
 
     #[tokio::test]
@@ -513,7 +497,7 @@ mod tests {
         let outcome = send(&relay, "a@b.test", &to(&["c@d.test"]), SOURCE).await;
         let reason = "the relay did not get the message: the server does not offer STARTTLS, which \
                       the URL demands";
-        assert_eq!(outcome, [Handoff::Deferred(Reason(reason.to_owned()))]);
+        assert_eq!(outcome, [Handoff::Deferred(reason.to_owned())]);
         assert!(!drain(&mut lines).iter().any(|(_, line)| line.starts_with("MAIL")));
     }
 

@@ -1,9 +1,9 @@
 //! Email templates: an undefined variable is an error
 //! (`docs/undocumented/services.md#templates`).
 
-use std::io;
 use std::sync::LazyLock;
 
+use bytes::{BufMut as _, BytesMut};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
@@ -48,13 +48,14 @@ pub(crate) fn render(
     let compiled = environment
         .template_from_named_str(part.as_str(), template)
         .map_err(|error| TemplateError::from(&error))?;
-    let mut output = Bounded(Vec::new());
+    let mut output = BytesMut::new().limit(MAX_OUTPUT).writer();
     let variables = minijinja::Value::from(Serde(without_nulls(variables)));
     compiled
         .render_captured_to(variables, &mut output)
         .map_err(|error| TemplateError::from(&error))?;
-    // Cannot fail: the engine writes `&str` pieces.
-    String::from_utf8(output.0).map_err(|_| TemplateError::Failed { line: 1 })
+    let output = output.into_inner().into_inner();
+    // The engine writes `&str` pieces.
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// Renders a part of an email, if the template has it. Returns 422 if that is not possible.
@@ -317,23 +318,6 @@ fn join(list: &minijinja::Value, between: Option<&str>) -> Result<String, Error>
         }
     }
     Ok(joined)
-}
-
-/// A buffer that holds at most `MAX_OUTPUT` bytes.
-struct Bounded(Vec<u8>);
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_OUTPUT {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -4,30 +4,40 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
-use crate::runtime::limit::{Limit, Permit};
+use crate::runtime::limit::Limit;
 use crate::runtime::stop::Stop;
 
-/// The next connection, once there may be one more. `None` when the server stops.
-pub(crate) async fn accept(
-    listener: &TcpListener,
-    limit: &Limit,
+/// Serves connections until the server stops, at most `most` at the same time: further clients wait
+/// to be accepted. Returns those in progress, which end when this is dropped.
+pub(crate) async fn serve<F: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    most: usize,
     stop: &Stop,
-) -> Option<(TcpStream, SocketAddr, Permit)> {
-    let accepted = async {
-        let permit = limit.permit().await;
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => return (stream, peer, permit),
-                // Most likely the process has no free file descriptor; some will be free soon.
-                Err(error) => tracing::warn!(%error, "cannot accept a connection"),
+    connection: impl Fn(TcpStream, SocketAddr) -> F,
+) -> JoinSet<()> {
+    let (limit, mut connections) = (Limit::new(most), JoinSet::new());
+    loop {
+        let accepted = async { (limit.permit().await, listener.accept().await) };
+        tokio::select! {
+            () = stop.requested() => return connections,
+            Some(_) = connections.join_next() => {}
+            (permit, accepted) = accepted => match accepted {
+                Ok((stream, peer)) => {
+                    let connection = connection(stream, peer);
+                    connections.spawn(async move {
+                        let _permit = permit;
+                        connection.await;
+                    });
+                }
+                Err(error) => {
+                    // Most likely the process has no free file descriptor; some will be free soon.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
-            tokio::time::sleep(PAUSE).await;
         }
-    };
-    tokio::select! {
-        () = stop.requested() => None,
-        accepted = accepted => Some(accepted),
     }
 }
 

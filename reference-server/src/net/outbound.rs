@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -14,7 +14,7 @@ use reqwest::{Client, redirect, retry};
 use tokio::time::timeout;
 use url::Url;
 
-use super::name_servers::NameServers;
+use super::name_servers;
 use super::target::{self, RefusedTarget};
 use super::tls;
 use crate::model::network::Network;
@@ -40,7 +40,7 @@ impl Outbound {
     /// Asks the name server `resolver`, or without it those of the system.
     pub(crate) fn new(network: Network, resolver: Option<SocketAddr>) -> Self {
         Self {
-            lookup: Lookup { network, name_servers: Arc::new(NameServers::new(resolver)) },
+            lookup: Lookup { network, server: resolver },
             http: OnceLock::new(),
             https: OnceLock::new(),
             timeout: ATTEMPT_TIMEOUT,
@@ -83,10 +83,10 @@ impl Outbound {
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        let tls = if is_https { tls::config() } else { tls::without_certificates() };
+        let tls = tls::config(is_https).map_err(|error| AttemptError::Tls(error.to_string()))?;
         let client = Client::builder()
-            .tls_backend_preconfigured(tls.map_err(|error| AttemptError::Tls(error.to_string()))?)
-            .dns_resolver(self.lookup.clone())
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(self.lookup)
             .http1_only()
             .redirect(redirect::Policy::none())
             .retry(retry::never())
@@ -108,17 +108,18 @@ impl Outbound {
 }
 
 /// Resolves host names to the addresses that webhooks may reach.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Lookup {
     network: Network,
-    name_servers: Arc<NameServers>,
+    /// Asked instead of those of the system.
+    server: Option<SocketAddr>,
 }
 
 impl Resolve for Lookup {
     fn resolve(&self, name: Name) -> Resolving {
-        let Self { network, name_servers } = self.clone();
+        let Self { network, server } = *self;
         Box::pin(async move {
-            let found = name_servers.addresses(name.as_str()).await;
+            let found = name_servers::addresses(server, name.as_str()).await;
             let found = found.map_err(|_| AttemptError::Unresolved)?;
             let (mut allowed, mut refused) = (Vec::new(), AttemptError::Unresolved);
             for address in found {
@@ -175,10 +176,8 @@ pub(crate) enum AttemptError {
     Refused(#[from] RefusedTarget),
     #[error("the host name could not be resolved")]
     Unresolved,
-    #[error("cannot connect: connection refused")]
-    NoListener,
     #[error("cannot connect: {0}")]
-    NoConnection(&'static str),
+    NoConnection(io::ErrorKind),
     #[error("the TLS handshake failed: {0}")]
     Tls(String),
     #[error("no complete response within {} s", .0.as_secs())]
@@ -209,15 +208,10 @@ impl AttemptError {
             return Self::Interrupted;
         }
         let io = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last();
-        Self::NoConnection(match io.map(io::Error::kind) {
-            _ if error.is_timeout() => "connection timed out",
-            Some(io::ErrorKind::ConnectionRefused) => return Self::NoListener,
-            Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
-                "host or network unreachable"
-            }
-            Some(io::ErrorKind::ConnectionReset) => "connection reset",
-            Some(io::ErrorKind::UnexpectedEof) => "the connection was closed",
-            _ => "network error",
+        Self::NoConnection(match io {
+            _ if error.is_timeout() => io::ErrorKind::TimedOut,
+            Some(io) => io.kind(),
+            None => io::ErrorKind::Other,
         })
     }
 }

@@ -16,7 +16,8 @@ pub(crate) fn check(network: Network, address: IpAddr) -> Result<(), RefusedTarg
             Network::Loopback => *name == LINK_LOCAL,
             Network::Trusted => false,
         };
-        is_refused && (contains(range, address) || embedded.is_some_and(|ip| contains(range, ip)))
+        let is_within = |address| contains(range, address) == Some(true);
+        is_refused && (is_within(address) || embedded.is_some_and(is_within))
     });
     match range {
         Some(&(name, range)) => Err(RefusedTarget { address, name, range, network }),
@@ -36,7 +37,7 @@ pub(crate) fn check_url(network: Network, url: &Url) -> Result<(), RefusedTarget
 }
 
 /// Whether a name is one of this machine: `localhost`, or below it.
-pub(super) fn is_local(name: &str) -> bool {
+pub(crate) fn is_local(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
 }
@@ -53,19 +54,21 @@ pub(crate) struct RefusedTarget {
     network: Network,
 }
 
-/// Whether a range such as `10.0.0.0/8` contains the address.
-fn contains(range: &str, address: IpAddr) -> bool {
-    let Some((base, prefix)) = range.split_once('/') else { return false };
-    let Ok(prefix) = prefix.parse::<u32>() else { return false };
-    match (base.parse(), address) {
-        (Ok(IpAddr::V4(base)), IpAddr::V4(address)) => {
-            (base.to_bits() ^ address.to_bits()).leading_zeros() >= prefix
+/// Whether a network such as `10.0.0.0/8`, or an address, contains the address. `None` if it is
+/// neither.
+pub(crate) fn contains(network: &str, address: IpAddr) -> Option<bool> {
+    let (base, prefix) = network.split_once('/').unwrap_or((network, "128"));
+    let prefix: u32 = prefix.parse().ok()?;
+    let same_bits = match (base.parse().ok()?, address) {
+        (IpAddr::V4(base), IpAddr::V4(address)) => {
+            (base.to_bits() ^ address.to_bits()).leading_zeros()
         }
-        (Ok(IpAddr::V6(base)), IpAddr::V6(address)) => {
-            (base.to_bits() ^ address.to_bits()).leading_zeros() >= prefix
+        (IpAddr::V6(base), IpAddr::V6(address)) => {
+            (base.to_bits() ^ address.to_bits()).leading_zeros()
         }
-        _ => false,
-    }
+        _ => return Some(false),
+    };
+    Some(same_bits >= prefix.min(if address.is_ipv4() { 32 } else { 128 }))
 }
 
 /// The IPv4 address embedded in an IPv6 address: mapped, compatible, translated, NAT64

@@ -1,30 +1,21 @@
-//! TLS for outgoing connections, with ring and the platform's certificate store. Set up
-//! once, when the first connection needs it.
+//! TLS for outgoing connections, with ring and the platform's certificate store.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// Trusts the certificates of the platform, which are loaded once.
-pub(crate) fn config() -> io::Result<ClientConfig> {
-    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(config.clone());
-    }
-    let config = builder()?.with_platform_verifier().map_err(io::Error::other)?;
-    Ok(CONFIG.get_or_init(|| config.with_no_client_auth()).clone())
-}
-
-/// Trusts no certificate: for a client that connects without TLS.
-pub(crate) fn without_certificates() -> io::Result<ClientConfig> {
-    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-}
-
-fn builder() -> io::Result<ConfigBuilder<ClientConfig, WantsVerifier>> {
+/// Trusts the certificates of the platform, which it loads, or, for a client that connects without
+/// TLS, none.
+pub(super) fn config(trusts_platform: bool) -> io::Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)
+        .map_err(io::Error::other)?;
+    let builder = match trusts_platform {
+        true => builder.with_platform_verifier().map_err(io::Error::other)?,
+        false => builder.with_root_certificates(RootCertStore::empty()),
+    };
+    Ok(builder.with_no_client_auth())
 }

@@ -54,7 +54,7 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn email_client(&self) -> Result<EmailClient, svc_sdk::Error> {
-        let key = self.app().settings.email_key.clone();
+        let key = self.shared().settings.email_key.clone();
         EmailClient::builder(self.base_url(), key).no_proxy().insecure_webhook_urls(true).build()
     }
 
@@ -64,7 +64,7 @@ impl Server {
     ///
     /// If the HTTP client cannot be initialized.
     pub fn extraction_client(&self) -> Result<ExtractionClient, svc_sdk::Error> {
-        let key = self.app().settings.extraction_key.clone();
+        let key = self.shared().settings.extraction_key.clone();
         ExtractionClient::builder(self.base_url(), key).no_proxy().build()
     }
 }

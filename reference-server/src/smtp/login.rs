@@ -3,19 +3,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use smtp_proto::request::receiver::LineReceiver;
 use smtp_proto::{AUTH_LOGIN, AUTH_PLAIN};
 
 use crate::store::organizations::{SANDBOX, find_named};
 use crate::store::{Reader, keys};
 
-/// An exchange that waits for a line of the client.
-pub(super) struct Exchange {
-    pub(super) line: LineReceiver<()>,
-    step: Step,
-}
-
-enum Step {
+/// What the next line of the client is.
+pub(super) enum Step {
     Plain,
     LoginUser,
     LoginPassword(String),
@@ -26,7 +20,7 @@ pub(super) type Login = [String; 2];
 
 /// What follows a response of the client.
 pub(super) enum Next {
-    Challenge(Exchange, &'static str),
+    Challenge(Step, &'static str),
     Done(Login),
     Invalid(&'static str),
 }
@@ -39,24 +33,14 @@ pub(super) fn begin(mechanism: u64, response: &str) -> Next {
         _ => return Next::Invalid("504 5.5.4 only PLAIN and LOGIN are supported"),
     };
     match response {
-        "" => Next::Challenge(Exchange::new(step), challenge),
+        "" => Next::Challenge(step, challenge),
         response => step.receive(response.as_bytes()),
     }
 }
 
-impl Exchange {
-    fn new(step: Step) -> Self {
-        Self { line: LineReceiver::new(()), step }
-    }
-
-    /// Continues with the line, which is complete.
-    pub(super) fn receive(self) -> Next {
-        self.step.receive(&self.line.buf)
-    }
-}
-
 impl Step {
-    fn receive(self, line: &[u8]) -> Next {
+    /// Continues with the line of the client.
+    pub(super) fn receive(self, line: &[u8]) -> Next {
         if line == b"*" {
             return Next::Invalid("501 5.7.0 authentication cancelled");
         }
@@ -71,9 +55,7 @@ impl Step {
                 [_, user, password] => Next::Done([user, password].map(str::to_owned)),
                 _ => Next::Invalid("501 5.5.2 the response is not that of AUTH PLAIN"),
             },
-            Self::LoginUser => {
-                Next::Challenge(Exchange::new(Self::LoginPassword(text)), "334 UGFzc3dvcmQ6")
-            }
+            Self::LoginUser => Next::Challenge(Self::LoginPassword(text), "334 UGFzc3dvcmQ6"),
             Self::LoginPassword(user) => Next::Done([user, text]),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mail_builder::headers::date::Date;
-use smtp_proto::request::receiver::{DataReceiver, RequestReceiver};
+use smtp_proto::request::receiver::{DataReceiver, LineReceiver, MAX_LINE_LENGTH};
 use smtp_proto::{
     Error, MAIL_BODY_7BIT, MAIL_BODY_8BITMIME, MAIL_BODY_BINARYMIME, MAIL_SMTPUTF8, MailFrom,
     RcptTo, Request,
@@ -17,12 +17,13 @@ use tokio::time::{Instant, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use super::MailServer;
-use super::login::{self, Exchange, Login, Next};
+use super::login::{self, Login, Next, Step};
 use crate::control::messages::Authentication;
-use crate::delivery::authentication::{self, Peer};
-use crate::delivery::inbound::{self, IncomingMessage};
+use crate::delivery::authentication;
+use crate::delivery::inbound::{self, IncomingMessage, Received};
 use crate::model::address::Address;
 use crate::model::dns::INBOUND_HOST;
+use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
 use crate::runtime::limit::Permit;
 use crate::store::{Reader, domains};
@@ -86,7 +87,7 @@ async fn run_session<S>(mut session: Session<'_>, stream: &mut S) -> io::Result<
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut commands = RequestReceiver::default();
+    let mut line = LineReceiver::new(());
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let Ok(read) = timeout(IDLE_TIMEOUT, stream.read(&mut buffer)).await else {
@@ -106,34 +107,17 @@ where
         // together.
         let mut replies = Vec::new();
         while !bytes.as_slice().is_empty() && session.end.is_none() {
-            let reply = match (&mut session.data, &mut session.exchange) {
-                (Some(data), _) => {
-                    if !data.receive(&mut bytes) {
-                        break;
-                    }
-                    session.process_message().await
-                }
-                (None, Some(exchange)) => {
-                    if !exchange.line.ingest(&mut bytes) {
-                        break;
-                    }
-                    let next = session.exchange.take().map(Exchange::receive);
-                    next.map_or_else(String::new, |next| session.continue_login(next))
-                }
-                (None, None) => {
-                    let line = bytes.as_slice();
-                    let request = commands.ingest(&mut bytes).map(Request::into_owned);
-                    session.count(&line[..line.len() - bytes.len()]);
-                    let reply = match request {
-                        Ok(request) => session.handle_command(request).await,
-                        Err(Error::NeedsMoreData { .. }) => break,
-                        Err(error) => session.reject_syntax(&error),
-                    };
-                    session.command_size = 0;
-                    reply
-                }
+            let is_complete = match &mut session.data {
+                Some(data) => data.receive(&mut bytes),
+                None => line.ingest(&mut bytes),
             };
-            replies.push(reply);
+            if !is_complete {
+                break;
+            }
+            replies.push(match session.data.take() {
+                Some(data) => session.process_message(data).await,
+                None => session.handle_line(std::mem::take(&mut line.buf)).await,
+            });
         }
         if !replies.is_empty() {
             write(stream, &replies.join("\r\n")).await?;
@@ -158,17 +142,16 @@ struct Session<'a> {
     /// Whether the client sent `EHLO`.
     extended: bool,
     /// An authentication in progress.
-    exchange: Option<Exchange>,
+    exchange: Option<Step>,
     login: Option<Login>,
     transaction: Option<Transaction>,
     data: Option<Data>,
     errors: u32,
     encrypted: bool,
-    /// Size of the current command without white space, in bytes.
-    command_size: usize,
     end: Option<End>,
 }
 
+#[derive(Default)]
 struct Transaction {
     /// `None` for the empty sender of a bounce message.
     sender: Option<Address>,
@@ -223,12 +206,26 @@ impl<'a> Session<'a> {
             data: None,
             errors: 0,
             encrypted,
-            command_size: 0,
             end: None,
         }
     }
 
-    async fn handle_command(&mut self, request: Request<String>) -> String {
+    /// Handles a command, or a response to a challenge, without its line break.
+    async fn handle_line(&mut self, mut line: Vec<u8>) -> String {
+        if let Some(step) = self.exchange.take() {
+            return self.continue_login(step.receive(&line));
+        }
+        if line.len() >= MAX_LINE_LENGTH {
+            return self.reject("500 5.5.6 line too long");
+        }
+        line.extend_from_slice(b"\r\n");
+        match Request::parse(&mut line.iter()).map(Request::into_owned) {
+            Ok(request) => self.handle_command(request, line.trim_ascii()).await,
+            Err(error) => self.reject_syntax(&error),
+        }
+    }
+
+    async fn handle_command(&mut self, request: Request<String>, line: &[u8]) -> String {
         match request {
             Request::Ehlo { host } => {
                 self.set_helo(host, true);
@@ -240,7 +237,7 @@ impl<'a> Session<'a> {
                 )
             }
             // The parser skips what follows the word.
-            Request::StartTls if self.command_size > "STARTTLS".len() => {
+            Request::StartTls if line.len() > "STARTTLS".len() => {
                 self.reject("501 5.5.4 STARTTLS has no parameters")
             }
             Request::StartTls if self.encrypted => self.reject("503 5.5.1 TLS is already active"),
@@ -262,7 +259,7 @@ impl<'a> Session<'a> {
                 self.continue_login(login::begin(mechanism, &initial_response))
             }
             Request::Mail { from } => self.mail(&from),
-            Request::Rcpt { to } => self.recipient(to).await,
+            Request::Rcpt { to } => self.recipient(to, line).await,
             Request::Data => match &self.transaction {
                 Some(transaction) if !transaction.recipients.is_empty() => {
                     match timeout(IDLE_TIMEOUT, self.server.transfers.permit()).await {
@@ -323,10 +320,6 @@ impl<'a> Session<'a> {
         self.transaction = None;
     }
 
-    fn count(&mut self, bytes: &[u8]) {
-        self.command_size += bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
-    }
-
     fn mail(&mut self, from: &MailFrom<String>) -> String {
         if self.helo.is_none() {
             return self.reject("503 5.5.1 send EHLO first");
@@ -355,17 +348,11 @@ impl<'a> Session<'a> {
                 Err(_) => return self.reject("501 5.1.7 invalid sender address"),
             },
         };
-        self.transaction = Some(Transaction {
-            sender,
-            recipients: Vec::new(),
-            organization: None,
-            catcher: None,
-            is_inbound: false,
-        });
+        self.transaction = Some(Transaction { sender, ..Transaction::default() });
         "250 2.1.0 sender OK".to_owned()
     }
 
-    async fn recipient(&mut self, to: RcptTo<String>) -> String {
+    async fn recipient(&mut self, to: RcptTo<String>, line: &[u8]) -> String {
         if to != (RcptTo { address: to.address.clone(), ..RcptTo::default() }) {
             return self.reject(UNKNOWN_PARAMETER);
         }
@@ -377,7 +364,7 @@ impl<'a> Session<'a> {
         }
         // `<postmaster>`, the address without a domain that every server accepts (§4.5.1), is empty
         // for the parser, like `<>`.
-        let address = if to.address.is_empty() && self.command_size > "RCPTTO:<>".len() {
+        let address = if to.address.is_empty() && !line.ends_with(b"<>") {
             match self.server.app.store.read(domains::first_verified).await {
                 Ok(domain) => format!("postmaster@{}", domain.as_deref().unwrap_or(INBOUND_HOST)),
                 Err(_) => return TEMPORARY.to_owned(),
@@ -413,11 +400,9 @@ impl<'a> Session<'a> {
         "250 2.1.5 recipient OK".to_owned()
     }
 
-    /// Processes the message whose data is complete.
-    async fn process_message(&mut self) -> String {
-        let (Some(data), Some(transaction)) = (self.data.take(), self.transaction.take()) else {
-            return self.reject("503 5.5.1 send MAIL first");
-        };
+    /// Processes a message that is complete.
+    async fn process_message(&mut self, data: Data) -> String {
+        let transaction = self.transaction.take().unwrap_or_default();
         if data.source.ends_with(b"\r") {
             // The receiver takes `CRLF . CR CR LF` for the end. What follows may be of the message.
             self.end = Some(End::Closed);
@@ -434,42 +419,44 @@ impl<'a> Session<'a> {
                 "552 5.3.4 the header exceeds the maximum size of {MAX_HEADER_SIZE} bytes"
             );
         }
-        let source = Arc::new(data.source);
-        // The server is busy until the message's events have been emitted.
-        let _active = self.server.app.activity.request();
-        let helo = self.helo.clone().unwrap_or_default();
-        let (local, domain) = match &transaction.sender {
-            Some(sender) => (sender.local(), sender.domain().as_str()),
-            None => ("", ""),
-        };
-        let peer = Peer { ip: self.client, helo: &helo, local, domain };
-        let (store, now) = (&self.server.app.store, self.server.app.clock.now());
-        let resolver = &self.server.app.resolver;
-        // Mail that is caught comes from an application of this machine or team, and needs no look-ups.
-        let results = match transaction.is_inbound {
-            true => authentication::check(resolver, Some(peer), &source, now).await.map(Some),
-            false => Ok(None),
-        };
         let id = id::new(Prefix::Request);
-        let received = match results {
-            Ok(results) => {
-                let mut traced = self.trace(&id, &helo, &transaction, results).into_bytes();
-                traced.extend_from_slice(&source);
-                drop(source);
-                let Transaction { recipients, organization, catcher, .. } = transaction;
-                let message =
-                    IncomingMessage { organization, catcher, recipients, results, source: traced };
-                inbound::receive(store, message).await
-            }
-            Err(error) => Err(error),
-        };
-        match received {
+        match self.receive(&id, transaction, data.source).await {
             Ok(received) if received.is_empty() => {
                 "550 5.7.1 mail for this domain is no longer accepted".to_owned()
             }
             Ok(_) => format!("250 2.0.0 queued as {id}"),
             Err(_) => TEMPORARY.to_owned(),
         }
+    }
+
+    /// Checks and stores a message.
+    async fn receive(
+        &self,
+        id: &str,
+        transaction: Transaction,
+        source: Vec<u8>,
+    ) -> Result<Vec<Received>, ApiError> {
+        let app = &self.server.app;
+        // The server is busy until the message's events have been emitted.
+        let _active = app.activity.request();
+        let source = Arc::new(source);
+        let helo = self.helo.as_deref().unwrap_or_default();
+        // Mail that is caught comes from an application of this machine or team, and needs no look-ups.
+        let results = if transaction.is_inbound {
+            let sender = transaction.sender.as_ref();
+            let domain = sender.map_or(helo, |sender| sender.domain().as_str());
+            let (peer, now) = (Some((self.client, domain)), app.clock.now());
+            Some(authentication::check(&app.resolver, peer, &source, now).await?)
+        } else {
+            None
+        };
+        let mut traced = self.trace(id, helo, &transaction, results).into_bytes();
+        traced.extend_from_slice(&source);
+        drop(source);
+        let Transaction { recipients, organization, catcher, .. } = transaction;
+        let message =
+            IncomingMessage { organization, catcher, recipients, results, source: traced };
+        inbound::receive(&app.store, message).await
     }
 
     /// Header fields that the server prepends to the message (§4.4, RFC 8601).
@@ -514,23 +501,14 @@ impl<'a> Session<'a> {
                 self.end = Some(End::Closed);
                 "421 4.7.0 this is an SMTP server; closing connection".to_owned()
             }
-            Error::UnknownCommand => self.reject("500 5.5.1 unknown command"),
             Error::InvalidSenderAddress => self.reject("501 5.1.7 invalid sender address"),
             Error::InvalidRecipientAddress => self.reject("501 5.1.3 invalid recipient address"),
-            Error::SyntaxError { syntax } => {
-                let text = format!("501 5.5.2 syntax: {syntax}");
-                self.reject(&text)
-            }
+            Error::SyntaxError { syntax } => self.reject(&format!("501 5.5.2 syntax: {syntax}")),
             Error::InvalidParameter { param } => {
-                let text = format!("501 5.5.4 invalid parameter {param}");
-                self.reject(&text)
+                self.reject(&format!("501 5.5.4 invalid parameter {param}"))
             }
             Error::UnsupportedParameter { .. } => self.reject("504 5.5.4 unknown parameter"),
-            // The end of the line is unknown, so the session cannot continue.
-            _ => {
-                self.end = Some(End::Closed);
-                "500 5.5.6 line too long".to_owned()
-            }
+            _ => self.reject("500 5.5.1 unknown command"),
         }
     }
 

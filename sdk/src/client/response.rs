@@ -8,7 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object, read_plain};
+use crate::decode::{DecodeError, Extra, Resource, parse_value, read_object};
 use crate::error::{Error, ErrorKind, ErrorReport, Outcome, reports_failure};
 use crate::list::{List, read_list};
 use crate::names::debug_fields;
@@ -202,9 +202,6 @@ pub(crate) trait FromResponse: Sized {
 
 impl<T: Resource> FromResponse for T {
     fn from_response(response: &Received) -> Result<Self, Error> {
-        if let Some(resource) = read_plain(&response.body) {
-            return Ok(resource);
-        }
         let value = parse_value(&response.body).map_err(|bad| response.decode_error(bad))?;
         let resource: Self = read_object(&value);
         if !resource.is_identified() {

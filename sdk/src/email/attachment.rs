@@ -74,6 +74,12 @@ impl Attachment {
         Self { filename: filename.into(), content_type: None, source }
     }
 
+    /// Its JSON with this content.
+    pub(super) fn object(&self, content: String) -> AttachmentObject {
+        let (filename, content_type) = (self.filename.clone(), self.content_type.clone());
+        AttachmentObject { filename, content_type, content }
+    }
+
     /// Sets the file name.
     #[must_use]
     pub fn filename(mut self, filename: impl Into<String>) -> Self {
@@ -110,19 +116,18 @@ impl Serialize for Attachment {
                 base64_simd::STANDARD.encode_to_string(&content)
             }
         };
-        let (filename, content_type) = (self.filename.clone(), self.content_type.clone());
-        AttachmentObject { filename, content, content_type }.serialize(serializer)
+        self.object(content).serialize(serializer)
     }
 }
 
-/// The documented JSON object. Another field is an error, because it could not be sent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AttachmentObject {
+pub(super) struct AttachmentObject {
     filename: String,
-    content: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
+    /// The last field, so that a file can take the place of an empty content.
+    content: String,
 }
 
 /// Deserializes the documented JSON object, with its content in Base64.

@@ -1,9 +1,9 @@
 //! A batch: which of its emails are sent, and the result, email by email.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::email_record::{EmailRecord, EmailStatus};
+use super::email_record::EmailRecord;
 use super::message::{Email, at_most};
 use crate::client::Received;
 use crate::decode::{Resource, parse_value, read_fields};
@@ -121,16 +121,9 @@ impl BatchResponse {
     }
 
     pub(super) fn read(response: &Received, plan: &BatchPlan) -> Result<Self, Error> {
-        let mut items: Vec<_> = match serde_json::from_slice(&response.body) {
-            Ok(AllAccepted { results }) if results.iter().all(|each| !each.id.is_empty()) => {
-                results.into_iter().map(BatchItem::accepted).collect()
-            }
-            _ => {
-                let list = parse_value(&response.body).and_then(find_array);
-                let (values, _) = list.map_err(|bad| response.decode_error(bad))?;
-                values.into_iter().map(BatchItem::read).collect()
-            }
-        };
+        let list = parse_value(&response.body).and_then(find_array);
+        let (values, _) = list.map_err(|bad| response.decode_error(bad))?;
+        let mut items: Vec<_> = values.into_iter().map(BatchItem::read).collect();
         let in_order = items.len() == plan.sent.len();
         for (position, item) in items.iter_mut().enumerate() {
             item.index = item.index.or(in_order.then_some(position));
@@ -151,32 +144,11 @@ impl BatchResponse {
     }
 }
 
-/// The response to a batch of which every email was accepted, in the shape that is most likely.
-/// Any other is read by way of a [`Value`].
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AllAccepted {
-    results: Vec<Accepted>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Accepted {
-    index: usize,
-    id: String,
-    status: EmailStatus,
-}
-
 impl BatchItem {
     /// Creates the result of the email with this index, which starts at 0, for example for a
     /// test.
     pub fn new(index: impl Into<Option<usize>>, outcome: BatchOutcome) -> Self {
         Self { index: index.into(), outcome }
-    }
-
-    fn accepted(Accepted { index, id, status }: Accepted) -> Self {
-        let status = Some(status);
-        Self::new(index, BatchOutcome::Accepted(EmailRecord { id, status, ..Default::default() }))
     }
 
     /// An item is an object, or just an id.

@@ -96,7 +96,7 @@ async fn email_deserializes_from_the_documented_json() {
         serde_json::to_string(&email).unwrap(),
         concat!(
             r#"{"from":"a@b","to":["c@d"],"subject":"s","replyTo":["e@f"],"scheduledAt":"tomorrow","#,
-            r#""other":1,"attachments":[{"filename":"n","content":"AA==","contentType":"x/y"}]}"#
+            r#""other":1,"attachments":[{"filename":"n","contentType":"x/y","content":"AA=="}]}"#
         )
     );
 }

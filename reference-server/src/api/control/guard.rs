@@ -21,9 +21,10 @@ pub(crate) fn guard(input: &Input) -> Result<(), ApiError> {
         return guard_origin(input);
     }
     guard_host(input)?;
-    let Some(token) = &input.app.control_token else { return Ok(()) };
+    let Some(token) = &input.app.settings.control_token else { return Ok(()) };
     let provided = input.header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token.as_bytes()))) {
+    let token = token.expose().as_bytes();
+    if provided.is_some_and(|provided| bool::from(provided.as_bytes().ct_eq(token))) {
         return Ok(());
     }
     let message = "the control interface requires the control token of this server";

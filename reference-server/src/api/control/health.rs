@@ -12,28 +12,25 @@ use crate::delivery::webhook;
 use crate::model::error::{ApiError, Code};
 use crate::store::meta;
 
-/// Returns an error unless the server listens on all of its addresses and is not stopping.
+/// Returns an error if the server is stopping. It listens on all of its addresses before it serves.
 fn check_ready(app: &App) -> Result<(), ApiError> {
-    let unavailable = |message: &str| Err(ApiError::new(Code::Unavailable, message));
-    match (app.addresses.get(), app.stop.is_requested()) {
-        (None, _) => unavailable("the server is starting"),
-        (_, true) => unavailable("the server is stopping"),
-        (Some(_), false) => Ok(()),
+    match app.stop.is_requested() {
+        true => Err(ApiError::new(Code::Unavailable, "the server is stopping")),
+        false => Ok(()),
     }
 }
 
 pub(crate) async fn get(call: ControlCall) -> Result<Health, ApiError> {
     let app = &call.data.app;
     check_ready(app)?;
-    let addresses = app.addresses.get();
     Ok(Health {
         status: "ok".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: app.clock.now().into(),
         addresses: HealthAddresses {
-            http: addresses.map(|addresses| app.settings.base_url(addresses.http)),
-            smtp: addresses.and_then(|addresses| addresses.smtp),
-            dns: addresses.map(|addresses| addresses.dns),
+            http: Some(app.settings.base_url(app.addresses.http)),
+            smtp: app.addresses.smtp,
+            dns: Some(app.addresses.dns),
         },
         retry_delays_ms: RetryDelays {
             email: webhook::schedule(Service::Email).to_vec(),

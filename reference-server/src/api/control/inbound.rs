@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Map;
+
 use crate::api::framework::ControlCall;
 use crate::api::framework::route::Routes;
 use crate::control::inbound::{
@@ -113,7 +115,7 @@ impl InboundMessage {
             subject: &subject,
             html: self.html.as_deref(),
             text: self.text.as_deref(),
-            headers: &[],
+            headers: &Map::new(),
             attachments: &[],
             message_id: &message_id,
             date: now / 1000,

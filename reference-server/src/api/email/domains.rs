@@ -12,6 +12,7 @@ use crate::model::dns::{Record, RecordKind};
 use crate::model::error::ApiError;
 use crate::model::schema;
 use crate::model::time;
+use crate::runtime::heavy;
 use crate::store::Tx;
 use crate::store::domains::{self, Domain, Flags};
 use crate::store::keys::random_hex;
@@ -73,10 +74,8 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<DomainJson<'st
         return Err(ApiError::field("name", "must be a domain name such as mail.example.com"));
     };
     let exposed = call.data.app.settings.is_exposed();
-    let key = match dkim::ready_key(is_reserved(name.as_str()), exposed) {
-        Some(key) => key,
-        None => dkim::new_key().await.map_err(ApiError::internal)?,
-    };
+    let is_reserved = is_reserved(name.as_str());
+    let key = heavy::run(move || dkim::new_key(is_reserved, exposed)).await?;
     let create = call.create(&bytes, move |tx, app, organization| {
         let domain = insert(tx, organization, name.as_str(), None, &key)?;
         Created::new(app, &view(&domain, None))
@@ -96,7 +95,7 @@ pub(crate) fn insert(
         Some(selector) => selector.to_owned(),
         None => format!("svc{}", random_hex::<4>()?),
     };
-    let record = SigningKey::from_pkcs8(key).map_err(ApiError::internal)?.record();
+    let record = SigningKey::from_pkcs8(key)?.record();
     domains::insert(tx, organization, name, selector, key, record)
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Origin {
     /// The ID of the request, by which the request log finds it.
     request: Option<String>,
     /// That of its pixel and links, if it is tracked.
-    base_url: Option<String>,
+    base_url: String,
 }
 
 impl Origin {
@@ -91,8 +91,7 @@ pub(super) fn accept(
             .with(|details| details.domain = Some(domain)));
     }
     if checked.content.html.is_some() {
-        let base_url = origin.base_url.as_deref();
-        fields.tracking = tracking::for_organization(tx.reader(), organization, base_url)?;
+        fields.tracking = tracking::for_organization(tx.reader(), organization, &origin.base_url)?;
     }
     let Content { html, text, .. } = &checked.content;
     fields.preview = preview(html.as_deref(), text.as_deref());

@@ -289,7 +289,7 @@ fn check_attachments(problems: &mut Problems, new: Vec<NewAttachment>) -> Vec<At
             invalid("filename", &message);
         }
         if let Some(Err(error)) = attachment.content_type.as_deref().map(check_content_type) {
-            invalid("contentType", &error.to_string());
+            invalid("contentType", error);
         }
         let content = match attachment.content.map(|text| STANDARD.decode(text)) {
             Some(Ok(content)) => content,

@@ -16,7 +16,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
@@ -27,8 +26,7 @@ use crate::model::compatibility::ErrorFormat;
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
 use crate::model::redact::redact;
-use crate::net::accept::accept;
-use crate::runtime::limit::{Limit, Permit};
+use crate::net::accept;
 use crate::store::request_log::RequestId;
 
 /// A request for a lease counts as a lease, not as a request in progress.
@@ -55,23 +53,14 @@ pub(crate) fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Accepts connections until the server stops, then waits for those in progress.
 pub(crate) async fn run(app: Shared, listener: TcpListener, router: Router) {
-    let limit = Limit::new(app.settings.limits.max_connections);
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            Some(_) = connections.join_next() => {}
-            accepted = accept(&listener, &limit, &app.stop) => {
-                let Some((stream, _, permit)) = accepted else { break };
-                connections.spawn(serve(Arc::clone(&app), stream, router.clone(), permit));
-            }
-        }
-    }
-    drop(listener);
+    let most = app.settings.limits.max_connections;
+    let connection = |stream, _| serve(Arc::clone(&app), stream, router.clone());
+    let mut connections = accept::serve(listener, most, &app.stop, connection).await;
     while connections.join_next().await.is_some() {}
 }
 
 /// Serves the requests of one connection. hyper itself responds to a head that it cannot read.
-async fn serve(app: Shared, stream: TcpStream, router: Router, _permit: Permit) {
+async fn serve(app: Shared, stream: TcpStream, router: Router) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }

@@ -16,25 +16,33 @@ pub(super) fn split(message: &[u8]) -> (&[u8], &[u8]) {
 /// One header field, without its final line break.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
-    raw: &'a [u8],
+    pub(super) raw: &'a [u8],
 }
 
 /// Returns the header fields in order, each with its folded lines.
 pub(super) fn fields(head: &[u8]) -> Vec<Field<'_>> {
     let mut fields = Vec::new();
-    let mut start = 0;
-    let mut at = 0;
-    while at < head.len() {
-        let line_end =
-            head[at..].iter().position(|&b| b == b'\n').map_or(head.len(), |n| at + n + 1);
-        let folded = head.get(line_end).is_some_and(|&b| b == b' ' || b == b'\t');
-        if !folded {
-            fields.push(Field::new(&head[start..line_end]));
-            start = line_end;
-        }
-        at = line_end;
+    let mut rest = head;
+    while !rest.is_empty() {
+        let (field, after) = rest.split_at(field_length(rest));
+        fields.push(Field::new(field));
+        rest = after;
     }
     fields
+}
+
+/// The length of the first line with the folded lines that follow it.
+pub(crate) fn field_length(source: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        match source[end..].iter().position(|&byte| byte == b'\n') {
+            Some(at) => end += at + 1,
+            None => return source.len(),
+        }
+        if !matches!(source.get(end), Some(b' ' | b'\t')) {
+            return end;
+        }
+    }
 }
 
 impl<'a> Field<'a> {
@@ -47,46 +55,26 @@ impl<'a> Field<'a> {
         self.name().eq_ignore_ascii_case(name.as_bytes())
     }
 
-    pub(super) fn name(&self) -> &'a [u8] {
+    fn name(&self) -> &'a [u8] {
         let colon = self.raw.iter().position(|&b| b == b':').unwrap_or(self.raw.len());
         self.raw[..colon].trim_ascii_end()
     }
 
-    pub(super) fn value(&self) -> &'a [u8] {
+    fn value(&self) -> &'a [u8] {
         let colon = self.raw.iter().position(|&b| b == b':');
         colon.map_or(b"", |colon| &self.raw[colon + 1..])
     }
 
-    /// Appends the canonical form (§3.4.1 or §3.4.2), without the final line break.
+    /// Appends the canonical form (§3.4.1 or §3.4.2), without the final line break. The relaxed one
+    /// has the name in lower case, and the value unfolded.
     pub(super) fn write(&self, form: Form, out: &mut Vec<u8>) {
         match form {
             Form::Simple => out.extend_from_slice(self.raw),
-            Form::Relaxed => self.relaxed(out),
-        }
-    }
-
-    pub(super) fn raw(&self) -> &'a [u8] {
-        self.raw
-    }
-
-    /// Appends the relaxed form (§3.4.2): the name in lower case, the value unfolded,
-    /// runs of white space as one space.
-    pub(super) fn relaxed(&self, out: &mut Vec<u8>) {
-        out.extend(self.name().to_ascii_lowercase());
-        out.push(b':');
-        let start = out.len();
-        for &byte in self.value() {
-            match byte {
-                b' ' | b'\t' | b'\r' | b'\n' => {
-                    if out.len() > start && out.last() != Some(&b' ') {
-                        out.push(b' ');
-                    }
-                }
-                other => out.push(other),
+            Form::Relaxed => {
+                out.extend(self.name().to_ascii_lowercase());
+                out.push(b':');
+                out.extend_from_slice(squeezed(self.value()).trim_ascii_start());
             }
-        }
-        if out.len() > start && out.last() == Some(&b' ') {
-            out.pop();
         }
     }
 }
@@ -101,47 +89,41 @@ pub(super) enum Form {
 /// SHA-256 of the canonical body, or of its first `length` bytes. Ignores empty lines
 /// at the end (§3.4.3). The relaxed form also reduces runs of white space to one space
 /// and ignores white space at line ends (§3.4.4).
-pub(super) fn body_hash(body: &[u8], form: Form, length: Option<u64>) -> digest::Digest {
+pub(super) fn body_hash(body: &[u8], form: Form, length: Option<usize>) -> digest::Digest {
     let mut out = Vec::with_capacity(body.len() + 2);
-    let (mut rest, mut end) = (body, 0);
-    while !rest.is_empty() {
-        let (line, after) = match rest.windows(2).position(|pair| pair == b"\r\n") {
-            Some(end) => (&rest[..end], &rest[end + 2..]),
-            None => (rest, &b""[..]),
-        };
-        rest = after;
-        let start = out.len();
+    for line in body.split_inclusive(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         match form {
             Form::Simple => out.extend_from_slice(line),
-            Form::Relaxed => relax_line(line, &mut out),
+            Form::Relaxed => out.extend(squeezed(line)),
         }
-        let is_empty = out.len() == start;
         out.extend_from_slice(b"\r\n");
-        if !is_empty {
-            end = out.len();
-        }
     }
-    out.truncate(end);
+    while out.ends_with(b"\r\n\r\n") || out == b"\r\n" {
+        out.truncate(out.len() - 2);
+    }
     if out.is_empty() && form == Form::Simple {
         out.extend_from_slice(b"\r\n");
     }
-    let length = length.and_then(|length| usize::try_from(length).ok());
     out.truncate(length.unwrap_or(usize::MAX));
     digest::digest(&digest::SHA256, &out)
 }
 
-fn relax_line(line: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    for &byte in line {
-        if byte != b' ' && byte != b'\t' {
-            out.push(byte);
-        } else if out[start..].last() != Some(&b' ') {
-            out.push(b' ');
+/// The text with one space in place of each run of white space, and none at its end.
+fn squeezed(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' if out.last() == Some(&b' ') => {}
+            b' ' | b'\t' | b'\r' | b'\n' => out.push(b' '),
+            other => out.push(other),
         }
     }
-    if out[start..].last() == Some(&b' ') {
+    if out.last() == Some(&b' ') {
         out.pop();
     }
+    out
 }
 
 #[cfg(test)]
@@ -151,7 +133,7 @@ mod tests {
     fn relaxed(head: &[u8]) -> String {
         let mut out = Vec::new();
         for field in fields(head) {
-            field.relaxed(&mut out);
+            field.write(Form::Relaxed, &mut out);
             out.extend_from_slice(b"\r\n");
         }
         String::from_utf8(out).expect("ASCII")

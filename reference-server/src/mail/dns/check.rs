@@ -33,15 +33,12 @@ pub(crate) async fn check(resolver: &Resolver, records: &[Record]) -> Vec<Check>
 }
 
 async fn check_one(resolver: &Resolver, record: &Record) -> Check {
-    let outcome = match record.kind {
-        RecordKind::Mx => check_mx(resolver, record).await,
-        RecordKind::Spf => check_spf(resolver, record).await,
-        RecordKind::Dkim => check_dkim(resolver, record).await,
-        RecordKind::Dmarc => check_dmarc(resolver, record).await,
-    };
-    let (found, verdict) = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => (Vec::new(), Err(error.to_string())),
+    let (found, reason) = match look_up(resolver, record).await {
+        Ok(found) => {
+            let reason = problem(resolver, record, &found).await;
+            (found, reason)
+        }
+        Err(error) => (Vec::new(), Some(error.to_string())),
     };
     Check {
         kind: record.kind,
@@ -51,91 +48,81 @@ async fn check_one(resolver: &Resolver, record: &Record) -> Check {
             None => record.value.clone(),
         },
         found,
-        passed: verdict.is_ok(),
-        reason: verdict.err(),
+        passed: reason.is_none(),
+        reason,
     }
 }
 
-/// The records found, and whether they pass.
-type Outcome = Result<(Vec<String>, Result<(), String>), LookupError>;
-
-async fn check_mx(resolver: &Resolver, record: &Record) -> Outcome {
-    let exchangers = resolver.mx(&record.name).await?;
-    let points_here = exchangers.iter().any(|(_, host)| same_name(host, &record.value));
-    let found: Vec<_> = exchangers.iter().map(|(n, host)| format!("{n} {host}")).collect();
-    let verdict = match (points_here, found.is_empty()) {
-        (true, _) => Ok(()),
-        (false, true) => Err("no MX record found".to_owned()),
-        (false, false) => Err(format!("no MX record points to {}", record.value)),
-    };
-    Ok((found, verdict))
-}
-
-async fn check_spf(resolver: &Resolver, record: &Record) -> Outcome {
-    let texts = resolver.txt(&record.name).await?;
-    let found: Vec<_> = texts.into_iter().filter(|text| spf::is_spf(text)).collect();
-    let include = record.value.split(' ').find_map(|term| term.strip_prefix("include:"));
-    let verdict = match &found[..] {
-        [] => Err("no TXT record with v=spf1 found".to_owned()),
-        [_] => match spf::evaluate(resolver, SENDER, "", "postmaster", &record.name).await {
-            SpfVerdict::Pass => Ok(()),
-            SpfVerdict::TempError => return Err(LookupError::Failed),
-            _ => {
-                let include = include.unwrap_or_default();
-                Err(format!("the SPF policy does not let this server send: include:{include}"))
+/// The records of this kind. Those of DMARC may be, as for receivers, at a parent domain.
+async fn look_up(resolver: &Resolver, record: &Record) -> Result<Vec<String>, LookupError> {
+    let mut name = record.name.clone();
+    loop {
+        let mut found = match record.kind {
+            RecordKind::Mx => {
+                let exchangers = resolver.mx(&name).await?.into_iter();
+                exchangers.map(|(priority, host)| format!("{priority} {host}")).collect()
             }
-        },
-        _ => Err("several TXT records with v=spf1 found; receivers ignore all of them".to_owned()),
-    };
-    Ok((found, verdict))
+            _ => resolver.txt(&name).await?,
+        };
+        found.retain(|text| match record.kind {
+            RecordKind::Spf => spf::is_spf(text),
+            RecordKind::Dmarc => is_dmarc(text),
+            RecordKind::Mx | RecordKind::Dkim => true,
+        });
+        let domain = name.strip_prefix("_dmarc.").filter(|_| found.is_empty());
+        let parent = domain.and_then(|domain| domain.split_once('.')).map(|(_, parent)| parent);
+        match parent.filter(|parent| parent.contains('.')) {
+            Some(parent) => name = format!("_dmarc.{parent}"),
+            None => return Ok(found),
+        }
+    }
 }
 
 /// The address that sends mail, which the policy to include lists.
 const SENDER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-async fn check_dkim(resolver: &Resolver, record: &Record) -> Outcome {
-    let found = resolver.txt(&record.name).await?;
-    let expected = tag(&record.value, "p").unwrap_or_default();
-    let key_matches = found.iter().any(|text| {
-        let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
-        let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
-        version && kind && tag(text, "p").is_some_and(|key| key == expected)
-    });
-    let verdict = match (key_matches, found.is_empty()) {
-        (true, _) => Ok(()),
-        (false, true) => Err("no TXT record found".to_owned()),
-        (false, false) => Err("the key in p= does not match, or is not an RSA key".to_owned()),
-    };
-    Ok((found, verdict))
-}
-
-/// Looks at the domain and, as receivers do, at its parent domains.
-async fn check_dmarc(resolver: &Resolver, record: &Record) -> Outcome {
-    let mut domain = record.name.strip_prefix("_dmarc.").unwrap_or(&record.name);
-    loop {
-        let texts = resolver.txt(&format!("_dmarc.{domain}")).await?;
-        let found: Vec<_> = texts.into_iter().filter(|text| is_dmarc(text)).collect();
-        let parent = domain.split_once('.').map(|(_, parent)| parent);
-        match (&found[..], parent.filter(|parent| parent.contains('.'))) {
-            ([], Some(parent)) => domain = parent,
-            ([], None) => {
-                return Ok((found, Err("no TXT record with v=DMARC1 found".to_owned())));
-            }
-            ([policy], _) => {
-                let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
-                let verdict = match policy.as_str() {
-                    "none" | "quarantine" | "reject" => Ok(()),
-                    _ => Err("p= must be none, quarantine or reject".to_owned()),
-                };
-                return Ok((found, verdict));
-            }
-            _ => {
-                let verdict =
-                    Err("several DMARC records found; receivers ignore all of them".to_owned());
-                return Ok((found, verdict));
-            }
+/// What is wrong with the records found.
+async fn problem(resolver: &Resolver, record: &Record, found: &[String]) -> Option<String> {
+    let value = &record.value;
+    let (passed, problem) = match (record.kind, found) {
+        (RecordKind::Mx, []) => (false, "no MX record found".to_owned()),
+        (RecordKind::Spf, []) => (false, "no TXT record with v=spf1 found".to_owned()),
+        (RecordKind::Dkim, []) => (false, "no TXT record found".to_owned()),
+        (RecordKind::Dmarc, []) => (false, "no TXT record with v=DMARC1 found".to_owned()),
+        (RecordKind::Spf | RecordKind::Dmarc, [_, _, ..]) => {
+            let kind = if record.kind == RecordKind::Spf { "v=spf1" } else { "v=DMARC1" };
+            (false, format!("several TXT records with {kind} found; receivers ignore all of them"))
         }
-    }
+        (RecordKind::Mx, _) => {
+            let hosts = found.iter().filter_map(|found| Some(found.split_once(' ')?.1));
+            let points_here = hosts.into_iter().any(|host| host.eq_ignore_ascii_case(value));
+            (points_here, format!("no MX record points to {value}"))
+        }
+        (RecordKind::Spf, _) => match spf::evaluate(resolver, SENDER, &record.name).await {
+            SpfVerdict::TempError => (false, LookupError::Failed.to_string()),
+            verdict => {
+                let include = value.split(' ').find(|term| term.starts_with("include:"));
+                let include = include.unwrap_or_default();
+                let problem = format!("the SPF policy does not let this server send: {include}");
+                (verdict == SpfVerdict::Pass, problem)
+            }
+        },
+        (RecordKind::Dkim, _) => {
+            let expected = tag(value, "p").unwrap_or_default();
+            let has_key = found.iter().any(|text| {
+                let version = tag(text, "v").is_none_or(|v| v == "DKIM1");
+                let kind = tag(text, "k").is_none_or(|k| k.eq_ignore_ascii_case("rsa"));
+                version && kind && tag(text, "p").is_some_and(|key| key == expected)
+            });
+            (has_key, "the key in p= does not match, or is not an RSA key".to_owned())
+        }
+        (RecordKind::Dmarc, [policy, ..]) => {
+            let policy = tag(policy, "p").unwrap_or_default().to_ascii_lowercase();
+            let is_known = ["none", "quarantine", "reject"].contains(&policy.as_str());
+            (is_known, "p= must be none, quarantine or reject".to_owned())
+        }
+    };
+    (!passed).then_some(problem)
 }
 
 pub(super) fn is_dmarc(text: &str) -> bool {
@@ -151,11 +138,6 @@ pub(crate) fn tag(text: &str, name: &str) -> Option<String> {
         let (key, value) = pair.split_once('=')?;
         (key.trim() == name).then(|| value.split_whitespace().collect())
     })
-}
-
-fn same_name(a: &str, b: &str) -> bool {
-    let normalized = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    normalized(a) == normalized(b)
 }
 
 #[cfg(test)]

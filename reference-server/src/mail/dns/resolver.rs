@@ -9,19 +9,19 @@ use hickory_resolver::net::NetError;
 use tokio::time::timeout;
 
 use super::zone::{Zone, is_reserved};
-use crate::net::name_servers::NameServers;
+use crate::net::name_servers;
 
 /// Looks up names without a cache.
 pub(crate) struct Resolver {
     zone: Arc<Zone>,
-    network: NameServers,
+    server: Option<SocketAddr>,
 }
 
 impl Resolver {
     /// Creates a resolver that asks `server` for names that are not reserved; without
     /// it, the system's name servers.
     pub(crate) fn new(zone: Arc<Zone>, server: Option<SocketAddr>) -> Self {
-        Self { zone, network: NameServers::new(server) }
+        Self { zone, server }
     }
 
     /// Returns the TXT records of a name, the strings of each joined.
@@ -69,7 +69,7 @@ impl Resolver {
         }
         let mut name = Name::from_ascii(name).map_err(|_| LookupError::Name)?;
         name.set_fqdn(true);
-        let upstream = self.network.resolver().map_err(|_| LookupError::NoResolver)?;
+        let upstream = name_servers::resolver(self.server).map_err(|_| LookupError::NoResolver)?;
         let response = timeout(LOOKUP_TIMEOUT, upstream.lookup(name, kind)).await;
         let response = match response.map_err(|_| LookupError::TimedOut)? {
             Ok(response) => response,

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::rdata::{NS, SOA};
-use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
+use hickory_proto::rr::rdata::SOA;
+use hickory_proto::rr::{DNSClass, RData, Record, RecordType};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::zone::{RESERVED, Zone, absolute};
-use crate::runtime::limit::Limit;
+use crate::net::accept;
+use crate::runtime::stop::Stop;
 
 /// A running name server. It stops when it is dropped.
 pub(crate) struct DnsServer {
@@ -40,18 +41,13 @@ impl DnsServer {
 }
 
 async fn bind(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
-    let mut tries = if address.port() == 0 { 20 } else { 1 };
+    let mut tries = 0;
     loop {
         let udp = UdpSocket::bind(address).await?;
-        // A port that is free for UDP may be in use for TCP.
         match TcpListener::bind(udp.local_addr()?).await {
-            Ok(tcp) => return Ok((udp, tcp)),
-            Err(error) => {
-                tries -= 1;
-                if tries == 0 {
-                    return Err(error);
-                }
-            }
+            // A port that is free for UDP may be in use for TCP.
+            Err(_) if address.port() == 0 && tries < 20 => tries += 1,
+            tcp => return Ok((udp, tcp?)),
         }
     }
 }
@@ -61,27 +57,19 @@ async fn serve_udp(socket: UdpSocket, zone: Arc<Zone>) {
     loop {
         // Errors concern single packets, such as a peer that is gone.
         let Ok((length, peer)) = socket.recv_from(&mut buffer).await else { continue };
-        let Some(response) = respond(&buffer[..length], &zone, Transport::Udp) else { continue };
+        let Some(response) = respond(&buffer[..length], &zone, true) else { continue };
         let _ = socket.send_to(&response, peer).await;
     }
 }
 
 async fn serve_tcp(listener: TcpListener, zone: Arc<Zone>) {
-    let (mut tasks, limit) = (JoinSet::new(), Limit::new(MAX_CONNECTIONS));
-    loop {
-        let permit = limit.permit().await;
-        let Ok((stream, _)) = listener.accept().await else {
-            // Most likely the process has no free file descriptor.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        while tasks.try_join_next().is_some() {}
+    let connection = |stream, _| {
         let zone = Arc::clone(&zone);
-        tasks.spawn(async move {
-            let _permit = permit;
+        async move {
             let _ = serve_connection(stream, &zone).await;
-        });
-    }
+        }
+    };
+    accept::serve(listener, MAX_CONNECTIONS, &Stop::default(), connection).await;
 }
 
 /// Answers the queries of one connection until the client disconnects or is idle.
@@ -91,15 +79,11 @@ async fn serve_connection(mut stream: TcpStream, zone: &Zone) -> io::Result<()> 
             let length = stream.read_u16().await?;
             let mut query = vec![0; length.into()];
             stream.read_exact(&mut query).await?;
-            let Some(response) = respond(&query, zone, Transport::Tcp) else { return Ok(false) };
+            let response = respond(&query, zone, false).ok_or(io::ErrorKind::InvalidData)?;
             let length = u16::try_from(response.len()).map_err(io::Error::other)?;
-            stream.write_all(&[&length.to_be_bytes()[..], &response].concat()).await?;
-            Ok::<_, io::Error>(true)
+            stream.write_all(&[&length.to_be_bytes()[..], &response].concat()).await
         };
-        match timeout(IDLE_TIMEOUT, exchange).await {
-            Ok(Ok(true)) => {}
-            _ => return Ok(()),
-        }
+        timeout(IDLE_TIMEOUT, exchange).await??;
     }
 }
 
@@ -108,42 +92,27 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a UDP response that is not fragmented (DNS flag day 2020).
 const MAX_UDP_RESPONSE: u16 = 1232;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Transport {
-    Udp,
-    Tcp,
-}
-
 /// Returns the response to a packet, or `None` if it is not a query.
-fn respond(packet: &[u8], zone: &Zone, transport: Transport) -> Option<Vec<u8>> {
-    let Ok(query) = Message::from_vec(packet) else { return format_error(packet) };
+fn respond(packet: &[u8], zone: &Zone, over_udp: bool) -> Option<Vec<u8>> {
+    let query = Message::from_vec(packet).ok()?;
     if query.metadata.message_type != MessageType::Query {
         return None;
     }
     let mut response = Message::response(query.metadata.id, query.metadata.op_code);
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.add_queries(query.queries.iter().cloned());
-    if let Some(edns) = &query.edns {
-        let mut response_edns = Edns::new();
-        response_edns.set_max_payload(MAX_UDP_RESPONSE);
-        response_edns.set_dnssec_ok(edns.flags().dnssec_ok);
-        response.set_edns(response_edns);
+    if query.edns.is_some() {
+        let mut edns = Edns::new();
+        edns.set_max_payload(MAX_UDP_RESPONSE);
+        response.set_edns(edns);
     }
     response.metadata.response_code = match &query.queries[..] {
-        _ if query.version() > 0 => ResponseCode::BADVERS,
         _ if query.metadata.op_code != OpCode::Query => ResponseCode::NotImp,
         [question] => resolve(question, zone, &mut response),
         _ => ResponseCode::FormErr,
     };
-    if let (Some(edns), ResponseCode::BADVERS) =
-        (&mut response.edns, response.metadata.response_code)
-    {
-        edns.set_rcode_high(ResponseCode::BADVERS.high());
-    }
-
     let encoded = response.to_vec().ok()?;
-    let limit = query.max_payload().min(MAX_UDP_RESPONSE);
-    if transport == Transport::Udp && encoded.len() > limit.into() {
+    if over_udp && encoded.len() > query.max_payload().min(MAX_UDP_RESPONSE).into() {
         return response.truncate().to_vec().ok();
     }
     Some(encoded)
@@ -158,20 +127,12 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
     let Some(apex) = RESERVED.iter().find(|reserved| **reserved == top && in_class) else {
         return ResponseCode::Refused;
     };
-    // Zone transfers are not supported.
     let wanted = question.query_type();
-    if matches!(wanted, RecordType::AXFR | RecordType::IXFR) {
-        return ResponseCode::Refused;
-    }
     response.metadata.authoritative = true;
-    let at_apex = text == *apex;
     let found = zone.lookup(text);
     let is_wanted = |kind| wanted == kind || wanted == RecordType::ANY;
-    if at_apex && is_wanted(RecordType::SOA) {
+    if text == *apex && is_wanted(RecordType::SOA) {
         response.add_answer(soa(apex));
-    }
-    if at_apex && is_wanted(RecordType::NS) {
-        response.add_answer(Record::from_rdata(name.clone(), 0, RData::NS(NS(name_server()))));
     }
     for data in found.iter().flatten() {
         if is_wanted(data.record_type()) {
@@ -188,27 +149,15 @@ fn resolve(question: &Query, zone: &Zone, response: &mut Message) -> ResponseCod
 /// A negative TTL of zero: the record may be published at any moment.
 fn soa(apex: &str) -> Record {
     let contact = absolute("hostmaster.localhost").unwrap_or_default();
-    let soa = SOA::new(name_server(), contact, 1, 3600, 600, 86400, 0);
+    let server = absolute("ns.localhost").unwrap_or_default();
+    let soa = SOA::new(server, contact, 1, 3600, 600, 86400, 0);
     Record::from_rdata(absolute(apex).unwrap_or_default(), 0, RData::SOA(soa))
-}
-
-fn name_server() -> Name {
-    absolute("ns.localhost").unwrap_or_default()
-}
-
-/// Responds to a malformed packet, if its id can be read.
-fn format_error(packet: &[u8]) -> Option<Vec<u8>> {
-    let [a, b, flags, ..] = *packet else { return None };
-    // Never respond to a response: it could cause an endless exchange.
-    if packet.len() < 12 || flags & 0x80 != 0 {
-        return None;
-    }
-    let id = u16::from_be_bytes([a, b]);
-    Message::error_msg(id, OpCode::Query, ResponseCode::FormErr).to_vec().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use hickory_proto::rr::Name;
+
     use super::super::testing;
     use super::*;
     use crate::model::dns::RecordKind;
@@ -235,14 +184,14 @@ mod tests {
         message
     }
 
-    fn ask(message: &Message, transport: Transport) -> Message {
+    fn ask(message: &Message, over_udp: bool) -> Message {
         let packet = message.to_vec().expect("encodes");
-        let response = respond(&packet, &zone(), transport).expect("a response");
+        let response = respond(&packet, &zone(), over_udp).expect("a response");
         Message::from_vec(&response).expect("decodes")
     }
 
     fn lookup(name: &str, kind: RecordType) -> (ResponseCode, Vec<String>, usize) {
-        let response = ask(&query(name, kind, true), Transport::Udp);
+        let response = ask(&query(name, kind, true), true);
         assert_eq!(response.metadata.id, 7);
         assert!(response.metadata.authoritative && !response.metadata.recursion_available);
         let texts = response.answers.iter().map(|r| format!("{} {} {}", r.name, r.ttl, r.data));
@@ -275,36 +224,26 @@ mod tests {
 
     #[test]
     fn refuses_other_zones_and_unsupported_queries() {
-        let response = ask(&query("example.com.", RecordType::A, false), Transport::Udp);
+        let response = ask(&query("example.com.", RecordType::A, false), true);
         assert_eq!(response.metadata.response_code, ResponseCode::Refused);
         assert!(!response.metadata.authoritative && response.edns.is_none());
 
-        let response = ask(&query("test.", RecordType::AXFR, false), Transport::Tcp);
-        assert_eq!(response.metadata.response_code, ResponseCode::Refused);
-
         let mut update = query("a.test.", RecordType::A, false);
         update.metadata.op_code = OpCode::Notify;
-        let response = ask(&update, Transport::Udp);
+        let response = ask(&update, true);
         assert_eq!(response.metadata.response_code, ResponseCode::NotImp);
 
-        let mut future = query("a.test.", RecordType::A, true);
-        future.edns.as_mut().expect("EDNS").set_version(1);
-        let response = ask(&future, Transport::Udp);
-        assert_eq!(u16::from(response.metadata.response_code), 16);
-
-        let mut packet = query("a.test.", RecordType::A, false).to_vec().expect("encodes");
-        packet.truncate(14);
-        let response = respond(&packet, &zone(), Transport::Udp).expect("a response");
-        let response = Message::from_vec(&response).expect("decodes");
-        assert_eq!(response.metadata.response_code, ResponseCode::FormErr);
-        for nonsense in [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0"] {
-            assert_eq!(respond(nonsense, &zone(), Transport::Udp), None);
+        let packet = query("a.test.", RecordType::A, false).to_vec().expect("encodes");
+        for nonsense in
+            [&b""[..], b"\0\x01\x80", b"\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0", &packet[..14]]
+        {
+            assert_eq!(respond(nonsense, &zone(), true), None);
         }
     }
 
     #[test]
     fn long_texts_are_split_into_strings() {
-        let response = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), Transport::Udp);
+        let response = ask(&query("s1._domainkey.a.test.", RecordType::TXT, true), true);
         let RData::TXT(text) = &response.answers[0].data else { panic!("not a TXT record") };
         let lengths: Vec<_> = text.txt_data.iter().map(|s| s.len()).collect();
         assert_eq!(lengths, [255, 145]);
@@ -314,12 +253,12 @@ mod tests {
     fn large_responses_are_truncated_over_udp_and_complete_over_tcp() {
         for (edns, size) in [(false, 512), (true, 1232)] {
             let question = query("big.test.", RecordType::TXT, edns);
-            let udp = respond(&question.to_vec().expect("encodes"), &zone(), Transport::Udp);
+            let udp = respond(&question.to_vec().expect("encodes"), &zone(), true);
             let udp = udp.expect("a response");
             assert!(udp.len() <= size);
             let udp = Message::from_vec(&udp).expect("decodes");
             assert!(udp.metadata.truncation && udp.answers.is_empty() && udp.queries.len() == 1);
-            let tcp = ask(&question, Transport::Tcp);
+            let tcp = ask(&question, false);
             assert!(!tcp.metadata.truncation);
             assert_eq!(tcp.answers.len(), 10);
         }

@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use crate::mail::dkim::field_length;
+
 /// Maximum number of multiparts that are taken apart. Further ones are read as text.
 const MAX_MULTIPARTS: usize = 100;
 /// Maximum number of lines that may separate parts. A message with more is one text.
@@ -87,20 +89,6 @@ fn boundary(field: &[u8]) -> &[u8] {
     let value = value.trim_ascii_start();
     let end = |byte: &u8| b"\";\\".contains(byte) || byte.is_ascii_whitespace();
     value.strip_prefix(b"\"").unwrap_or(value).split(end).next().unwrap_or_default()
-}
-
-/// The length of the first line with the folded lines that follow it.
-fn field_length(source: &[u8]) -> usize {
-    let mut end = 0;
-    loop {
-        match source[end..].iter().position(|&byte| byte == b'\n') {
-            Some(at) => end += at + 1,
-            None => return source.len(),
-        }
-        if !matches!(source.get(end), Some(b' ' | b'\t')) {
-            return end;
-        }
-    }
 }
 
 /// Replaces the last letter of a word everywhere, in the same case.

@@ -106,17 +106,12 @@ fn headers(source: &[u8]) -> Map<String, Value> {
     for header in parsed.headers() {
         let value = header.value().as_text().unwrap_or_default();
         let value = value.trim().replace(['\r', '\n'], " ");
-        match headers.entry(header.name()) {
-            serde_json::map::Entry::Vacant(entry) => {
-                entry.insert(Value::String(value));
+        let joined = headers.entry(header.name()).and_modify(|before| {
+            if let Value::String(before) = before {
+                before.extend(["\n", &value]);
             }
-            serde_json::map::Entry::Occupied(mut entry) => {
-                if let Value::String(before) = entry.get_mut() {
-                    before.push('\n');
-                    before.push_str(&value);
-                }
-            }
-        }
+        });
+        joined.or_insert(Value::String(value));
     }
     headers
 }

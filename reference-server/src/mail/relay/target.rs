@@ -13,7 +13,6 @@ pub(crate) struct RelayTarget {
     pub(super) port: u16,
     pub(super) tls: Tls,
     pub(super) credentials: Option<(String, String)>,
-    loopback: bool,
 }
 
 /// When the connection becomes encrypted.
@@ -45,20 +44,19 @@ impl RelayTarget {
             Host::Ipv4(address) => address.to_string(),
             Host::Ipv6(address) => address.to_string(),
         };
-        let address = host.parse::<IpAddr>();
-        let loopback = address.is_ok_and(|ip| ip.is_loopback()) || host == "localhost";
         let decode = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let credentials = match (url.username(), url.password()) {
             ("", None) => None,
             (user, password) => Some((decode(user), decode(password.unwrap_or_default()))),
         };
-        Ok(Self { port: url.port().unwrap_or(default_port), host, tls, credentials, loopback })
+        Ok(Self { port: url.port().unwrap_or(default_port), host, tls, credentials })
     }
 
     /// Whether the host is a loopback address, to which passwords may be sent without
     /// TLS.
     pub(super) fn is_loopback(&self) -> bool {
-        self.loopback
+        let address = self.host.parse::<IpAddr>();
+        address.is_ok_and(|ip| ip.is_loopback()) || self.host == "localhost"
     }
 }
 

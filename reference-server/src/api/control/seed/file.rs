@@ -257,9 +257,6 @@ fn insert_domain(
     organization: i64,
     name: &DomainName,
 ) -> Result<domains::Domain, ApiError> {
-    let key = match dkim::ready_key(is_reserved(name.as_str()), app.settings.is_exposed()) {
-        Some(key) => key.to_vec(),
-        None => dkim::generate_key().map_err(ApiError::internal)?.to_vec(),
-    };
+    let key = dkim::new_key(is_reserved(name.as_str()), app.settings.is_exposed())?;
     insert(tx, organization, name.as_str(), None, &key)
 }
