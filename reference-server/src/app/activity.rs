@@ -1,9 +1,9 @@
 //! [`Activity`]: the requests in progress and the open leases.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::engine_handle::EngineHandle;
 use crate::runtime::stop::Stop;
@@ -11,43 +11,35 @@ use crate::runtime::stop::Stop;
 /// Counts the requests in progress and the open leases.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
-    requests: AtomicUsize,
-    leases: AtomicUsize,
+    active: watch::Sender<usize>,
     /// No more leases are granted.
     closing: AtomicBool,
-    changed: Notify,
 }
 
 /// Counts as one request or one lease until it is dropped.
-pub(crate) struct ActivityGuard {
-    activity: Arc<Activity>,
-    lease: bool,
-}
+pub(crate) struct ActivityGuard(Arc<Activity>);
 
 impl Activity {
     pub(crate) fn request(self: &Arc<Self>) -> ActivityGuard {
-        self.guard(false)
+        self.active.send_modify(|active| *active += 1);
+        ActivityGuard(Arc::clone(self))
     }
 
     /// Returns `None` if the server is about to stop.
     pub(crate) fn lease(self: &Arc<Self>, stop: &Stop) -> Option<ActivityGuard> {
         // Count first, then check `closing`. `close_when_idle` does it in the opposite
         // order, so at least one of the two sees the other.
-        let lease = self.guard(true);
+        let lease = self.request();
         let closing = self.closing.load(Ordering::SeqCst);
         (!closing && !stop.is_requested()).then_some(lease)
     }
 
     /// Waits until no request is in progress, no lease is open, and no work is due.
     pub(crate) async fn until_idle(&self, engine: &EngineHandle) {
+        let mut active = self.active.subscribe();
         loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if !self.is_idle() {
-                changed.await;
-                continue;
-            }
+            // The sender lives as long as `self` does.
+            let _ = active.wait_for(|active| *active == 0).await;
             engine.settled().await;
             if self.is_idle() {
                 return;
@@ -67,23 +59,13 @@ impl Activity {
         }
     }
 
-    fn guard(self: &Arc<Self>, lease: bool) -> ActivityGuard {
-        self.counter(lease).fetch_add(1, Ordering::SeqCst);
-        ActivityGuard { activity: Arc::clone(self), lease }
-    }
-
-    fn counter(&self, lease: bool) -> &AtomicUsize {
-        if lease { &self.leases } else { &self.requests }
-    }
-
     fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::SeqCst) == 0 && self.leases.load(Ordering::SeqCst) == 0
+        *self.active.borrow() == 0
     }
 }
 
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        self.activity.counter(self.lease).fetch_sub(1, Ordering::SeqCst);
-        self.activity.changed.notify_waiters();
+        self.0.active.send_modify(|active| *active -= 1);
     }
 }

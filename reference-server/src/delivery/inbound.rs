@@ -6,8 +6,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::control::messages::{Authentication, DkimVerdict, SpfVerdict};
-use crate::delivery::emit::{Part, emit};
+use crate::control::inbound::ReceivedMessage;
+use crate::control::messages::{
+    Authentication, Direction, DkimVerdict, MessageSummary, SpfVerdict,
+};
+use crate::delivery::emit::{About, Data, emit};
 use crate::mail::mime::Incoming;
 use crate::mail::preview::{preview, words};
 use crate::model::address::Address;
@@ -19,7 +22,7 @@ use crate::model::time;
 use crate::runtime::heavy;
 use crate::runtime::memory;
 use crate::store::bodies::{self, NewBody};
-use crate::store::messages::{self, NewIncoming};
+use crate::store::messages;
 use crate::store::{Store, Tx, domains};
 
 /// An incoming message that has not been stored yet.
@@ -35,19 +38,12 @@ pub(crate) struct IncomingMessage {
     pub(crate) source: Vec<u8>,
 }
 
-/// A message stored for one recipient.
-#[derive(Debug)]
-pub(crate) struct Received {
-    pub(crate) id: String,
-    pub(crate) recipient: String,
-}
-
 /// Stores a message for each of its recipients; durable when this returns. Skips
 /// recipients whose domain is not verified here, unless an organization catches their mail.
 pub(crate) async fn receive(
     store: &Store,
     incoming: IncomingMessage,
-) -> Result<Vec<Received>, ApiError> {
+) -> Result<Vec<ReceivedMessage>, ApiError> {
     let IncomingMessage { organization, catcher, recipients, results, source } = incoming;
     let _reserved = memory::MESSAGES.reserve(source.len()).await;
     let message = parse(source, results).await?;
@@ -57,7 +53,7 @@ pub(crate) async fn receive(
             let domain = recipient.domain().as_str();
             let owners = domains::owners(tx.reader(), domain, organization)?;
             let mut add = |id| {
-                received.push(Received { id, recipient: recipient.as_str().to_owned() });
+                received.push(ReceivedMessage { id, recipient: recipient.as_str().to_owned() });
             };
             if let Some(catcher) = catcher.filter(|_| owners.is_empty()) {
                 add(insert(tx, catcher, None, recipient, &message)?);
@@ -81,7 +77,7 @@ pub(crate) struct AuthenticatedMessage {
     attachments: usize,
     /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
     /// `message` without the closing brace.
-    content: Part,
+    content: NewBody,
     has_content: bool,
     /// `None` if it was not checked.
     pub(crate) results: Option<Authentication>,
@@ -113,7 +109,7 @@ pub(crate) async fn parse(
             preview: preview(html, text),
             text: format!("{} {}", to.join(" "), words(html, text, MAX_WORDS)),
             attachments: attachments.len(),
-            content: Part::new(json),
+            content: NewBody::new(json),
             has_content,
             results,
             source: NewBody::new(source),
@@ -144,20 +140,23 @@ fn insert(
     message: &AuthenticatedMessage,
 ) -> Result<String, ApiError> {
     let id = id::new(Prefix::Message);
-    let results = message.results.map(Authentication::to_json).transpose()?;
-    let new = NewIncoming {
-        id: &id,
-        recipient: recipient.as_str(),
-        domain,
-        sender: &message.from,
-        subject: &message.subject,
-        preview: &message.preview,
-        text: &message.text,
+    let summary = MessageSummary {
+        id: id.clone(),
+        direction: Direction::Incoming,
+        email_id: None,
+        from: message.from.clone(),
+        recipient: recipient.as_str().to_owned(),
+        subject: message.subject.clone(),
+        preview: message.preview.clone(),
         attachments: message.attachments,
-        authentication: results.as_deref(),
+        created_at: tx.now.into(),
+    };
+    let received = messages::Received {
+        text: &message.text,
+        authentication: message.results,
         source: bodies::put(tx, &message.source)?,
     };
-    messages::insert_incoming(tx, organization, &new)?;
+    messages::insert(tx, organization, summary, domain, Some(received))?;
     Ok(id)
 }
 
@@ -172,7 +171,9 @@ pub(crate) fn notify_received(
     let now = tx.now;
     let unchecked = (SpfVerdict::None, DkimVerdict::None);
     let (spf, dkim) = message.results.map_or(unchecked, |results| (results.spf, results.dkim));
-    let emitted = emit(tx, organization, Event::EmailReceived, None, |tx| {
+    let about =
+        About { email: None, recipient: Some(recipient.as_str()), subject: Some(&message.subject) };
+    let emitted = emit(tx, organization, Event::EmailReceived, about, |tx| {
         let data = ReceivedEmail {
             message: None,
             spf,
@@ -188,7 +189,7 @@ pub(crate) fn notify_received(
         } else {
             rest.remove(0);
         }
-        message.content.store(tx, &rest)
+        Ok(Data { shared: Some(bodies::put(tx, &message.content)?), rest })
     });
     emitted.map(drop)
 }

@@ -22,16 +22,9 @@ const MAX_ROWS: u64 = 4_000;
 /// How long a `delayed@…` recipient stays in `sending`, in milliseconds.
 const DELAY: Millis = 60_000;
 
-pub(super) struct Step {
-    /// When the next email is due; `Millis::MAX` for never.
-    pub(super) next: Millis,
-    /// The time that the step has reached.
-    pub(super) reached: Millis,
-}
-
 /// Processes emails that are due up to `until`. Moves on to the next due time only if nothing that
-/// the step caused is due before it.
-pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
+/// the step caused is due. Returns the time that it has reached.
+pub(super) async fn step(app: Shared, until: Millis) -> Result<Millis, ApiError> {
     let write = |limit| {
         let context = Arc::clone(&app);
         app.store.write_relaxed(move |tx| run(tx, &context, until, limit))
@@ -50,17 +43,17 @@ pub(super) async fn step(app: Shared, until: Millis) -> Result<Step, ApiError> {
     for due in app.store.read(read).await? {
         super::set_aside(&app, due.job).await?;
     }
-    Ok(Step { next: now, reached: now })
+    Ok(now)
 }
 
-fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Step, ApiError> {
+fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Millis, ApiError> {
     let begun = tx.rows_written();
     for Due { job, at, .. } in jobs::due(tx.reader(), &Queue::Mail, until.max(tx.now), limit)? {
         if tx.rows_written() - begun > MAX_ROWS {
             break;
         }
         if at > tx.now {
-            if tx.earliest_due().is_some_and(|caused| caused < at) {
+            if tx.has_new_jobs() {
                 break;
             }
             tx.now = at;
@@ -71,8 +64,7 @@ fn run(tx: &mut Tx<'_>, app: &App, until: Millis, limit: usize) -> Result<Step, 
             Some(position) => deliver_delayed(tx, app, &job.subject, position)?,
         }
     }
-    let next = jobs::next_after(tx.reader(), &Queue::Mail, Millis::MIN)?;
-    Ok(Step { next: next.unwrap_or(Millis::MAX), reached: tx.now })
+    Ok(tx.now)
 }
 
 /// Starts sending a queued email.

@@ -38,12 +38,9 @@ pub(crate) fn owners(
     organization: i64,
     domain: &str,
 ) -> Result<Vec<String>, ApiError> {
-    let mut statement = tx.reader().statement(
-        "SELECT DISTINCT owner FROM dns_record
-         WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)",
-    )?;
-    let rows = statement.query_map((organization, domain), |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT DISTINCT owner FROM dns_record
+               WHERE organization = ?1 AND (domain = ?2 OR owner = ?2)";
+    tx.reader().all(sql, (organization, domain), |row| row.get(0))
 }
 
 /// All records.

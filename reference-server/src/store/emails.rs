@@ -4,10 +4,10 @@ mod list;
 
 use rusqlite::Row;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::rows::{Json, json};
 use crate::control::emails::EmailSummary;
 use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
@@ -41,7 +41,7 @@ pub(crate) struct EmailFields {
     pub(crate) attachments: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredEmail {
     pub(crate) id: String,
     pub(crate) organization: i64,
@@ -154,30 +154,14 @@ pub(crate) fn insert(
 ) -> Result<(), ApiError> {
     publish(tx, email);
     tx.execute(
-        "INSERT INTO email (id, organization, status, last_event, scheduled_at, created_at,
-                            updated_at, request, fields, recipients, history)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        (
-            &email.id,
-            email.organization,
-            email.status.as_str(),
-            &email.last_event,
-            email.scheduled_at,
-            email.created_at,
-            email.updated_at,
-            &email.request,
-            json(&email.fields)?,
-            json(&email.recipients)?,
-            json(&email.history)?,
-        ),
+        "INSERT INTO email (id, organization, status, created_at, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+        (&email.id, email.organization, email.status.as_str(), email.created_at, Json(email)),
     )?;
     let Content { html, text, headers, attachments } = content;
-    let headers = (!headers.is_empty()).then(|| json(&headers)).transpose()?;
-    let described = (!attachments.is_empty()).then(|| json(&attachments)).transpose()?;
     tx.execute(
         "INSERT INTO email_content (email, headers, attachments, html, text)
          VALUES (?1, ?2, ?3, ?4, ?5)",
-        (&email.id, headers, described, html, text),
+        (&email.id, Json(headers), Json(&attachments), html, text),
     )?;
     for (position, attachment) in attachments.iter().enumerate() {
         tx.execute(
@@ -188,66 +172,34 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Marks an email as failed that the server cannot send because of a defect.
+/// Marks an email as failed that the server cannot send, or even read, because of a defect.
 pub(crate) fn fail(tx: &Tx<'_>, id: &str) -> Result<(), ApiError> {
-    let sql = "UPDATE email SET status = 'failed', updated_at = ?2 WHERE id = ?1";
-    tx.execute(sql, (id, tx.now))?;
+    tx.execute("UPDATE email SET status = 'failed' WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// Updates the status of an email.
 pub(crate) fn update(tx: &Tx<'_>, email: &StoredEmail) -> Result<(), ApiError> {
-    tx.execute(
-        "UPDATE email SET status = ?2, last_event = ?3, updated_at = ?4, recipients = ?5, history = ?6
-         WHERE id = ?1",
-        (
-            &email.id,
-            email.status.as_str(),
-            &email.last_event,
-            email.updated_at,
-            json(&email.recipients)?,
-            json(&email.history)?,
-        ),
-    )?;
+    let sql = "UPDATE email SET status = ?2, data = ?3 WHERE id = ?1";
+    tx.execute(sql, (&email.id, email.status.as_str(), Json(email)))?;
     publish(tx, email);
     Ok(())
 }
 
 pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, ApiError> {
-    let sql = format!("SELECT {COLUMNS} FROM email WHERE id = ?1");
-    reader.find(&sql, [id], |row| Ok(read(row)))?.transpose()
+    Ok(reader.find("SELECT status, data FROM email WHERE id = ?1", [id], read)?)
 }
 
-/// The columns that [`read`] does.
-const COLUMNS: &str = "id, organization, status, last_event, scheduled_at, created_at, updated_at,
-                       request, fields, recipients, history";
-
-fn read(row: &Row<'_>) -> Result<StoredEmail, ApiError> {
-    fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, ApiError> {
-        let text = row.get_ref(column)?.as_str().ok();
-        let value = text.and_then(|text| serde_json::from_str(text).ok());
-        value.ok_or_else(|| ApiError::internal("the database row of an email is corrupt"))
-    }
-
-    Ok(StoredEmail {
-        id: row.get(0)?,
-        organization: row.get(1)?,
-        status: row.get::<_, String>(2)?.parse().unwrap_or(Status::Queued),
-        last_event: row.get(3)?,
-        scheduled_at: row.get(4)?,
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        request: row.get(7)?,
-        fields: parsed(row, 8)?,
-        recipients: parsed(row, 9)?,
-        history: parsed(row, 10)?,
-    })
+/// Reads the columns `status` and `data`.
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredEmail> {
+    let status = row.get_ref(0)?.as_str()?.parse().unwrap_or(Status::Failed);
+    Ok(StoredEmail { status, ..json(row, 1)? })
 }
 
 /// The size of the content of an email, in bytes, without reading it.
 pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiError> {
     let sql = "SELECT coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
-                      + coalesce(octet_length(headers), 0)
+                      + octet_length(headers)
                       + (SELECT coalesce(sum(octet_length(content)), 0) FROM email_attachment
                          WHERE email = ?1)
                FROM email_content WHERE email = ?1";
@@ -259,13 +211,8 @@ pub(crate) fn content_size(reader: Reader<'_>, id: &str) -> Result<usize, ApiErr
 pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<Content, ApiError> {
     let sql = "SELECT html, text, headers, attachments FROM email_content WHERE email = ?1";
     let content = reader.find(sql, [id], |row| {
-        let parsed = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
-        Ok(Content {
-            html: row.get(0)?,
-            text: row.get(1)?,
-            headers: serde_json::from_str(&parsed(row.get(2)?)).unwrap_or_default(),
-            attachments: serde_json::from_str(&parsed(row.get(3)?)).unwrap_or_default(),
-        })
+        let (headers, attachments) = (json(row, 2)?, json(row, 3)?);
+        Ok(Content { html: row.get(0)?, text: row.get(1)?, headers, attachments })
     })?;
     let mut content = content.unwrap_or_default();
     if with_bytes {
@@ -276,8 +223,4 @@ pub(crate) fn content(reader: Reader<'_>, id: &str, with_bytes: bool) -> Result<
         }
     }
     Ok(content)
-}
-
-fn json(value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value).map_err(ApiError::internal)
 }

@@ -29,7 +29,7 @@ pub(crate) fn add(
     let params = (queue, subject, position, organization, lane, at, attempt);
     let due_at: Option<Millis> = tx.find(sql, params, |row| row.get(0))?.flatten();
     if due_at.is_some() {
-        tx.due(&job.queue, at);
+        tx.jobs_added();
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ pub(crate) fn done(tx: &mut Tx<'_>, job: &Job) -> Result<bool, ApiError> {
             (job.queue.as_str(), lane, tx.now),
         )?;
         if next > 0 {
-            tx.due(&job.queue, tx.now);
+            tx.jobs_added();
         }
     }
     Ok(true)
@@ -69,7 +69,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, job: &Job, at: Millis, attempt: i64) -> Res
     let sql = "UPDATE job SET due_at = ?4, attempt = ?5
                WHERE queue = ?1 AND subject = ?2 AND position = ?3";
     if tx.execute(sql, (queue, subject, position, at, attempt))? > 0 {
-        tx.due(&job.queue, at);
+        tx.jobs_added();
     }
     Ok(())
 }
@@ -106,10 +106,22 @@ pub(crate) fn next_after(
     Ok(reader.find(sql, (queue.as_str(), after), |row| row.get(0))?.flatten())
 }
 
-/// The queues that have jobs, each with the time when its first job is due.
-pub(crate) fn queues(reader: Reader<'_>) -> Result<Vec<(Queue, Millis)>, ApiError> {
-    let sql = "SELECT queue, MIN(due_at) FROM job WHERE due_at IS NOT NULL GROUP BY queue";
-    reader.all(sql, [], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
+/// The queues that have jobs, each with the time when its first job is due. Without a relay, its jobs
+/// wait for a server that has one. The index is searched once for each queue.
+pub(crate) fn queues(
+    reader: Reader<'_>,
+    has_relay: bool,
+) -> Result<Vec<(Queue, Millis)>, ApiError> {
+    let sql = "WITH RECURSIVE known (queue) AS (
+                   SELECT MIN(queue) FROM job WHERE due_at IS NOT NULL
+                   UNION ALL
+                   SELECT (SELECT MIN(queue) FROM job
+                           WHERE due_at IS NOT NULL AND queue > known.queue)
+                   FROM known WHERE queue IS NOT NULL)
+               SELECT queue, (SELECT MIN(due_at) FROM job
+                              WHERE due_at IS NOT NULL AND queue = known.queue)
+               FROM known WHERE queue IS NOT NULL AND (?1 OR queue <> 'relay')";
+    reader.all(sql, [has_relay], |row| Ok((Queue::from_text(row.get(0)?), row.get(1)?)))
 }
 
 /// How many attempts a job has had; `None` if there is no such job.

@@ -1,15 +1,12 @@
-//! The threads that read the database, each with a connection of its own. They are not
-//! tokio's blocking threads, so that other blocking work cannot stop reads.
+//! The threads that read the database, each with a connection of its own.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use super::lock::lock;
 use super::open;
+use super::threads::{Queue, Threads};
 use super::tx::{Reader, execute};
 use crate::model::error::ApiError;
 
@@ -19,44 +16,17 @@ pub(super) type Read = Box<dyn FnOnce(Result<Reader<'_>, ApiError>) + Send>;
 /// One read that takes long leaves room for others. Each thread takes about 150 KiB when idle.
 const THREADS: usize = 2;
 
-pub(super) struct Readers {
-    /// `None` once closed.
-    queue: Mutex<Option<Sender<Read>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Readers {
-    pub(super) fn start(path: &Path) -> io::Result<Self> {
-        let (sender, queue) = channel();
-        let queue = Arc::new(Mutex::new(queue));
-        let start = |_| {
-            let (path, queue) = (path.to_owned(), Arc::clone(&queue));
-            let thread = std::thread::Builder::new().name("svc-reader".to_owned());
-            thread.spawn(move || run(&path, &queue))
-        };
-        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { queue: Mutex::new(Some(sender)), threads: Mutex::new(threads) })
-    }
-
-    /// Returns `false` if the readers are closed.
-    pub(super) fn push(&self, read: Read) -> bool {
-        lock(&self.queue).as_ref().is_some_and(|queue| queue.send(read).is_ok())
-    }
-
-    /// Completes what was submitted and closes the connections.
-    pub(super) fn close(&self) {
-        lock(&self.queue).take();
-        for thread in lock(&self.threads).drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a database reader thread panicked");
-            }
-        }
-    }
+pub(super) fn start(path: &Path) -> io::Result<Threads<Read>> {
+    let one = |_| {
+        let path = path.to_owned();
+        move |queue| run(&path, &queue)
+    };
+    Threads::start("svc-reader", (0..THREADS).map(one))
 }
 
 /// Runs until the readers are closed and nothing is left. The connection is opened at once, so
 /// that it does not lack a file descriptor later, and again after a failure.
-fn run(path: &Path, queue: &Mutex<Receiver<Read>>) {
+fn run(path: &Path, queue: &Queue<Read>) {
     let mut kept = open::reader(path).ok();
     loop {
         // Only one thread waits for the next read; the others wait for the lock.
@@ -81,19 +51,21 @@ fn run(path: &Path, queue: &Mutex<Receiver<Read>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]
     fn a_connection_that_could_not_be_opened_at_start_is_opened_later() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("svc.db");
-        let readers = Readers::start(&path).unwrap();
+        let readers = start(&path).unwrap();
         let read = || {
             let (sender, result) = channel();
             let read = move |reader: Result<Reader<'_>, ApiError>| {
                 let _ = sender.send(reader.map(|_| ()));
             };
-            assert!(readers.push(Box::new(read)));
+            readers.push(Box::new(read)).unwrap();
             result.recv().unwrap()
         };
         for _ in 0..2 * THREADS {

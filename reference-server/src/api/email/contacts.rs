@@ -8,7 +8,7 @@ use super::pages::{Page, PageReply};
 use crate::api::framework::{Call, Created, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
-use crate::store::audiences;
+use crate::store::audiences::Audience;
 use crate::store::contacts::{self, Contact, NewContact};
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub(crate) struct Update {
 
 pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiError> {
     let (audience, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| audiences::find(reader, &wanted, of)).await?;
+    call.data.read(move |reader, of| reader.get::<Audience>(&wanted, of)).await?;
     let (new, bytes) = call.read().await?;
     let email = match new.email {
         None => return Err(ApiError::field("email", "is required")),
@@ -82,10 +82,10 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
     let page = Page::from_query(&call.input.query(), call.compatibility());
     let found = call.data.read(move |reader, organization| {
         // Check for 404 before 422 (`docs/undocumented/README.md#order-of-checks`).
-        audiences::find(reader, &audience, organization)?;
+        reader.get::<Audience>(&audience, organization)?;
         let page = page?;
-        let total = audiences::count(reader, &audience)?;
-        let contacts = contacts::list(reader, &audience, page.size, page.offset())?;
+        let total = contacts::count(reader, &audience)?;
+        let contacts = contacts::list(reader, &audience, "", page.size, page.offset())?;
         Ok((page, contacts, total))
     });
     let (page, contacts, total) = found.await?;
@@ -94,12 +94,12 @@ pub(crate) async fn list(call: Call) -> Result<PageReply<Contact>, ApiError> {
 
 pub(crate) async fn update(mut call: Call<Update>) -> Result<Resource<Contact>, ApiError> {
     let (id, wanted) = (call.id(), call.id());
-    call.data.read(move |reader, of| contacts::find(reader, &wanted, of)).await?;
+    call.data.read(move |reader, of| reader.get::<Contact>(&wanted, of)).await?;
     let (update, _) = call.read().await?;
     let updated = call.data.write(move |tx, _, organization| {
-        let mut contact = contacts::find(tx.reader(), &id, organization)?;
+        let mut contact = tx.reader().get(&id, organization)?;
         if update.apply(&mut contact)? {
-            contacts::update(tx, &mut contact)?;
+            contacts::update(tx, organization, &mut contact)?;
         }
         Ok(contact)
     });
@@ -139,7 +139,7 @@ impl Update {
 
 pub(crate) async fn delete(call: Call) -> Result<NoContent, ApiError> {
     let id = call.id();
-    call.data.write(move |tx, _, of| contacts::delete(tx, &id, of)).await?;
+    call.data.write(move |tx, _, of| tx.delete::<Contact>(&id, of)).await?;
     Ok(NoContent)
 }
 

@@ -11,6 +11,7 @@ use crate::api::framework::call::Data;
 use crate::api::framework::{Call, Created, Resource, memory};
 use crate::api::tracking;
 use crate::control::emails::EmailSummary;
+use crate::control::templates::Template;
 use crate::mail::preview::preview;
 use crate::mail::template::{self, Part};
 use crate::model::error::{ApiError, Code};
@@ -21,7 +22,6 @@ use crate::runtime::heavy;
 use crate::store::emails::{self, Attachment, Content, StoredEmail};
 use crate::store::jobs;
 use crate::store::request_log::RequestId;
-use crate::store::templates::{self, Template};
 use crate::store::{Tx, domains};
 
 pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummary, 202>, ApiError> {
@@ -39,7 +39,7 @@ pub(crate) async fn send(mut call: Call<NewEmail>) -> Result<Created<EmailSummar
 /// (`docs/undocumented/services.md#templates`).
 pub(super) async fn apply_template(data: &Data, checked: &mut Checked) -> Result<(), ApiError> {
     let Some(id) = checked.fields.template_id.clone() else { return Ok(()) };
-    let found = data.read(move |reader, of| templates::find(reader, of, &id));
+    let found = data.read(move |reader, of| Ok(reader.get(&id, of).ok()));
     let Some(Template { html, text, .. }) = found.await? else {
         return Err(ApiError::field("templateId", "no such template"));
     };
