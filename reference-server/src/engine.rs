@@ -39,18 +39,12 @@ struct Engine {
     tasks: JoinSet<Result<Done, ApiError>>,
     /// The job of each task.
     running: HashMap<Id, (Job, AbortHandle)>,
-    /// The queues whose last job failed.
-    held: HashMap<Queue, Held>,
+    /// The number of failures in a row, and when the next job may begin, in real time.
+    failures: u32,
+    not_before: Instant,
     pending_advances: VecDeque<(Millis, Reply)>,
     advancing: Option<Advancing>,
     settled_waiters: Vec<Reply>,
-}
-
-struct Held {
-    /// The number of failures in a row.
-    failures: u32,
-    /// When the next job may begin, in real time.
-    until: Instant,
 }
 
 /// The end of a job: for [`Queue::Mail`], the time that it has reached.
@@ -71,7 +65,8 @@ pub(crate) async fn run_jobs(app: Shared, commands: mpsc::UnboundedReceiver<(Com
         commands,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        held: HashMap::new(),
+        failures: 0,
+        not_before: Instant::now(),
         pending_advances: VecDeque::new(),
         advancing: None,
         settled_waiters: Vec::new(),
@@ -85,18 +80,23 @@ impl Engine {
         let stopped = stop.requested();
         tokio::pin!(stopped);
         loop {
-            let sleep = match self.start_due().await {
-                Ok(next) if self.tasks.is_empty() && next > self.app.clock.now() => {
-                    if self.finish_or_advance(next).await {
+            let pause = self.not_before.saturating_duration_since(Instant::now());
+            let sleep = if pause.is_zero() {
+                match self.start_due().await {
+                    Ok(next) if self.tasks.is_empty() && next > self.app.clock.now() => {
+                        if self.finish_or_advance(next).await {
+                            continue;
+                        }
+                        self.sleep(next)
+                    }
+                    Ok(next) => self.sleep(next),
+                    Err(error) => {
+                        self.fail(&error);
                         continue;
                     }
-                    self.sleep(next)
                 }
-                Ok(next) => self.sleep(next),
-                Err(error) => {
-                    self.fail_advances(&error);
-                    PAUSE
-                }
+            } else {
+                pause
             };
             tokio::select! {
                 () = &mut stopped => break,
@@ -119,15 +119,10 @@ impl Engine {
 
     /// Starts the jobs that are due, within the limits. Returns when the first of the others is due.
     async fn start_due(&mut self) -> Result<Millis, ApiError> {
-        let (now, instant) = (self.app.clock.now(), Instant::now());
-        let held = self.held.iter().filter(|(_, held)| held.until > instant);
-        let search = Search {
-            now,
-            running: self.running.values().map(|(job, _)| job.clone()).collect(),
-            held: held.map(|(queue, _)| queue.clone()).collect(),
-            has_relay: self.app.relay.is_some(),
-        };
-        let found = self.app.store.read(move |reader| search.find(reader)).await?;
+        let (now, has_relay) = (self.app.clock.now(), self.app.relay.is_some());
+        let running = self.running.values().map(|(job, _)| job.clone()).collect();
+        let find = move |reader: Reader<'_>| find(reader, now, &running, has_relay);
+        let found = self.app.store.read(find).await?;
         for (job, pending) in found.jobs {
             let (app, started) = (Arc::clone(&self.app), job.clone());
             let task = if job.queue == Queue::Mail {
@@ -157,24 +152,23 @@ impl Engine {
         };
         match result {
             Ok(reached) => {
-                self.held.remove(&job.queue);
+                self.failures = 0;
                 if let Some(reached) = reached.filter(|at| *at > self.app.clock.now())
                     && self.advancing.is_some()
                 {
                     self.app.clock.freeze(reached);
                 }
             }
-            Err(error) => self.fail(job.queue, &error),
+            Err(error) => self.fail(&error),
         }
     }
 
-    /// Holds back a queue after a failure, such as a full disk. Fails all pending advances: the
+    /// Holds back all work after a failure, such as a full disk. Fails all pending advances: the
     /// clock stays at the time that it has reached.
-    fn fail(&mut self, queue: Queue, error: &ApiError) {
+    fn fail(&mut self, error: &ApiError) {
         tracing::error!(message = error.message(), "work failed and will be tried again");
-        let before = self.held.get(&queue).map_or(0, |held| held.failures);
-        let until = Instant::now() + PAUSE * (2 << before.min(5));
-        self.held.insert(queue, Held { failures: before.saturating_add(1), until });
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Instant::now() + PAUSE * (1 << self.failures.min(6));
         self.fail_advances(error);
     }
 
@@ -224,14 +218,10 @@ impl Engine {
     /// How long the engine can sleep if nothing wakes it, and more is due at `next`.
     fn sleep(&self, next: Millis) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let (now, instant) = (self.app.clock.now(), Instant::now());
-        let held = self.held.values().filter_map(|held| held.until.checked_duration_since(instant));
-        let held = held.min().unwrap_or(LONG);
-        match next {
-            // Held back, or due since a moment ago.
-            next if next <= now => held.min(PAUSE),
-            _ if self.app.clock.is_frozen() => held,
-            next => held.min(Duration::from_millis((next - now) as u64)),
+        let until = next.saturating_sub(self.app.clock.now()).max(0);
+        match self.app.clock.is_frozen() && until > 0 {
+            true => LONG,
+            false => LONG.min(Duration::from_millis(until as u64)),
         }
     }
 
@@ -295,7 +285,6 @@ impl Engine {
     /// organizations, are not affected.
     async fn reload(&mut self) -> Result<State, ApiError> {
         let webhooks = self.app.store.read(webhooks::ids).await?;
-        self.held.clear();
         self.running.retain(|_, (job, task)| {
             let is_wanted = !matches!(&job.queue, Queue::Webhook(id) if !webhooks.contains(id));
             if !is_wanted {
@@ -325,15 +314,6 @@ impl Engine {
     }
 }
 
-/// A search for jobs that are due.
-struct Search {
-    now: Millis,
-    running: HashSet<Job>,
-    /// The queues of which none may begin.
-    held: HashSet<Queue>,
-    has_relay: bool,
-}
-
 /// Jobs that can begin.
 struct Found {
     jobs: Vec<(Job, Option<Pending>)>,
@@ -343,51 +323,52 @@ struct Found {
     others: Millis,
 }
 
-impl Search {
-    /// Finds jobs within the limits. Queues with few running jobs come first.
-    fn find(&self, reader: Reader<'_>) -> Result<Found, ApiError> {
-        let is_attempt = |job: &&Job| matches!(job.queue, Queue::Webhook(_));
-        let attempts = self.running.iter().filter(is_attempt).count();
-        let mut free_attempts = MAX_ATTEMPTS.saturating_sub(attempts);
-        let busy = |queue: &Queue| self.running.iter().filter(|job| job.queue == *queue).count();
-        let mut queues = jobs::queues(reader, self.has_relay)?;
-        queues.sort_by_cached_key(|(queue, _)| busy(queue));
-        let mut found = Found { jobs: Vec::new(), next: Millis::MAX, others: Millis::MAX };
-        for (queue, at) in queues {
-            if queue != Queue::Mail {
-                found.others = found.others.min(at);
-            }
-            if at > self.now || self.held.contains(&queue) {
-                found.next = found.next.min(at);
-                continue;
-            }
-            let busy = busy(&queue);
-            let mut free = limit(&queue).saturating_sub(busy);
-            if let Queue::Webhook(_) = queue {
-                free = free.min(free_attempts);
-            }
-            if free == 0 {
-                continue;
-            }
-            if queue == Queue::Mail {
-                found.jobs.push((Job::new(queue, ""), None));
-                continue;
-            }
-            let due = jobs::due(reader, &queue, self.now, busy + free)?;
-            let new = due.into_iter().filter(|due| !self.running.contains(&due.job)).take(free);
-            for due in new {
-                let pending = match queue {
-                    Queue::Webhook(_) => deliveries::pending(reader, &due)?,
-                    _ => None,
-                };
-                free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
-                found.jobs.push((due.job, pending));
-            }
-            let next = jobs::next_after(reader, &queue, self.now)?;
-            found.next = found.next.min(next.unwrap_or(Millis::MAX));
+/// Finds jobs within the limits, besides those that run. Queues with few running jobs come first.
+fn find(
+    reader: Reader<'_>,
+    now: Millis,
+    running: &HashSet<Job>,
+    has_relay: bool,
+) -> Result<Found, ApiError> {
+    let is_attempt = |job: &&Job| matches!(job.queue, Queue::Webhook(_));
+    let mut free_attempts = MAX_ATTEMPTS.saturating_sub(running.iter().filter(is_attempt).count());
+    let busy = |queue: &Queue| running.iter().filter(|job| job.queue == *queue).count();
+    let mut queues = jobs::queues(reader, has_relay)?;
+    queues.sort_by_cached_key(|(queue, _)| busy(queue));
+    let mut found = Found { jobs: Vec::new(), next: Millis::MAX, others: Millis::MAX };
+    for (queue, at) in queues {
+        if queue != Queue::Mail {
+            found.others = found.others.min(at);
         }
-        Ok(found)
+        if at > now {
+            found.next = found.next.min(at);
+            continue;
+        }
+        let busy = busy(&queue);
+        let mut free = limit(&queue).saturating_sub(busy);
+        if let Queue::Webhook(_) = queue {
+            free = free.min(free_attempts);
+        }
+        if free == 0 {
+            continue;
+        }
+        if queue == Queue::Mail {
+            found.jobs.push((Job::new(queue, ""), None));
+            continue;
+        }
+        let due = jobs::due(reader, &queue, now, busy + free)?;
+        for due in due.into_iter().filter(|due| !running.contains(&due.job)).take(free) {
+            let pending = match queue {
+                Queue::Webhook(_) => deliveries::pending(reader, &due)?,
+                _ => None,
+            };
+            free_attempts -= usize::from(matches!(queue, Queue::Webhook(_)));
+            found.jobs.push((due.job, pending));
+        }
+        let next = jobs::next_after(reader, &queue, now)?;
+        found.next = found.next.min(next.unwrap_or(Millis::MAX));
     }
+    Ok(found)
 }
 
 /// How many jobs of a queue run at the same time.

@@ -33,7 +33,7 @@ use crate::model::timestamp::Timestamp;
 use crate::net::outbound::Outbound;
 use crate::runtime::limit::Limit;
 use crate::settings::Settings;
-use crate::store::data_dir::{DataDir, DataDirError, Hidden, Secrets};
+use crate::store::data_dir::{DataDir, DataDirError, Hidden, RunningServer};
 use crate::store::keys::random_hex;
 use crate::store::request_log::RequestLog;
 use crate::store::{Location, Store, deliveries, dns_records, faults, meta};
@@ -303,9 +303,8 @@ async fn start(mut settings: Settings) -> Result<Server, StartError> {
         running.spawn(smtp::run(Arc::clone(&app), listener));
     }
     if let Some(data_dir) = &mut data_dir {
-        data_dir.publish(&addresses, secrets(&app)).map_err(|source| StartError::Directory {
-            directory: data_dir.path().to_owned(),
-            source,
+        data_dir.publish(&running_server(&app, &addresses)).map_err(|source| {
+            StartError::Directory { directory: data_dir.path().to_owned(), source }
         })?;
     }
     tracing::info!(network = %app.settings.network, http = %addresses.http, dns = %addresses.dns, smtp = addresses.smtp.map(tracing::field::display), "ready");
@@ -335,9 +334,13 @@ fn raise_descriptor_limit() {
 }
 
 /// What the file in the data directory tells the same user.
-fn secrets(app: &App) -> Secrets {
+fn running_server(app: &App, addresses: &Addresses) -> RunningServer {
     let key = |key: &Secret| app.settings.seed.then(|| Hidden(key.expose().to_owned()));
-    Secrets {
+    RunningServer {
+        http: addresses.http,
+        dns: addresses.dns,
+        smtp: addresses.smtp,
+        pid: std::process::id(),
         control_token: app.control_token.clone().map(Hidden),
         email_key: key(&app.settings.email_key),
         extraction_key: key(&app.settings.extraction_key),

@@ -93,7 +93,7 @@ impl Store {
         }
         let clock = Arc::new(meta::restore_clock_and_ids(Reader::new(&connection))?);
         let wake = Arc::<Wake>::default();
-        let readers = path.as_deref().map(readers::start).transpose().map_err(OpenError::Start)?;
+        let readers = path.as_deref().map(readers::start).transpose()?;
         let files = path.as_deref().map(Files::of).unwrap_or_default();
         let (now, told) = (Arc::clone(&clock), Arc::clone(&wake));
         let write = move |queue| writer::run(connection, &queue, &now, &told, &files);
@@ -132,10 +132,10 @@ impl Store {
             return self.submit(false, move |tx| read(tx.reader())).await;
         };
         let (sender, receiver) = oneshot::channel();
-        let run = move |reader: Result<Reader<'_>, ApiError>| {
+        let run = move |reader: Reader<'_>| {
             // The client may have disconnected while this was waiting.
             if !sender.is_closed() {
-                let _ = sender.send(reader.and_then(read));
+                let _ = sender.send(read(reader));
             }
         };
         readers.push(Box::new(run))?;

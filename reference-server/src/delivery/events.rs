@@ -24,21 +24,6 @@ pub(crate) fn apply(
     change: Change,
     detail: Option<&Value>,
 ) -> Result<(), ApiError> {
-    self::change(tx, app, email, position, change, detail)?;
-    email.status = status::overall(&email.recipients);
-    Ok(())
-}
-
-/// Like [`apply`], but leaves the status of the email to the caller, which may change many
-/// recipients.
-pub(crate) fn change(
-    tx: &mut Tx<'_>,
-    app: &App,
-    email: &mut StoredEmail,
-    position: usize,
-    change: Change,
-    detail: Option<&Value>,
-) -> Result<(), ApiError> {
     let Some(from) = email.recipients.get(position).map(|recipient| recipient.status) else {
         return Ok(());
     };
@@ -64,7 +49,7 @@ pub(crate) fn change(
         let about = About {
             email: Some(&email.id),
             recipient: Some(&recipient.address),
-            subject: Some(&email.fields.subject),
+            subject: Some(&email.subject),
         };
         emit(tx, organization, event, about, |_| {
             let rest = payload::outgoing(email, recipient, event, detail, now)?;
@@ -72,6 +57,7 @@ pub(crate) fn change(
         })?;
         email.last_event = Some(event.as_str().to_owned());
     }
-    email.updated_at = tx.now;
+    email.updated_at = tx.now.into();
+    email.status = status::overall(&email.recipients);
     Ok(())
 }

@@ -78,7 +78,6 @@ pub(crate) struct AuthenticatedMessage {
     /// The JSON of [`ReceivedEmail`] up to the fields that differ by recipient: that of its
     /// `message` without the closing brace.
     content: NewBody,
-    has_content: bool,
     /// `None` if it was not checked.
     pub(crate) results: Option<Authentication>,
     source: NewBody,
@@ -93,15 +92,10 @@ pub(crate) async fn parse(
     results: Option<Authentication>,
 ) -> Result<AuthenticatedMessage, ApiError> {
     let read = move || {
-        let message = Incoming::parse(&source);
-        let mut json = match &message {
-            Some(content) => serde_json::to_vec(content).map_err(ApiError::internal)?,
-            None => b"{}".to_vec(),
-        };
+        let message = Incoming::parse(&source).unwrap_or_default();
+        let mut json = serde_json::to_vec(&message).map_err(ApiError::internal)?;
         json.pop();
-        let has_content = message.is_some();
-        let Incoming { from, to, subject, text, html, attachments, .. } =
-            message.unwrap_or_default();
+        let Incoming { from, to, subject, text, html, attachments, .. } = message;
         let (html, text) = (html.as_deref(), text.as_deref());
         Ok(AuthenticatedMessage {
             from,
@@ -110,7 +104,6 @@ pub(crate) async fn parse(
             text: format!("{} {}", to.join(" "), words(html, text, MAX_WORDS)),
             attachments: attachments.len(),
             content: NewBody::new(json),
-            has_content,
             results,
             source: NewBody::new(source),
         })
@@ -184,11 +177,7 @@ pub(crate) fn notify_received(
         };
         let mut rest = serde_json::to_vec(&data).map_err(ApiError::internal)?;
         // The fields go on after those of the content.
-        if message.has_content {
-            rest[0] = b',';
-        } else {
-            rest.remove(0);
-        }
+        rest[0] = b',';
         Ok(Data { shared: Some(bodies::put(tx, &message.content)?), rest })
     });
     emitted.map(drop)
@@ -212,15 +201,7 @@ pub(crate) struct ReceivedEmail<'a> {
 
 /// Converts line endings to CRLF.
 pub(crate) fn with_crlf(source: &[u8]) -> Vec<u8> {
-    let mut lines = Vec::with_capacity(source.len() + source.len() / 40);
-    for line in source.split_inclusive(|&byte| byte == b'\n') {
-        match line.strip_suffix(b"\n") {
-            Some(text) => {
-                lines.extend_from_slice(text.strip_suffix(b"\r").unwrap_or(text));
-                lines.extend_from_slice(b"\r\n");
-            }
-            None => lines.extend_from_slice(line),
-        }
-    }
-    lines
+    let lines = source.split(|&byte| byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.collect::<Vec<_>>().join(&b"\r\n"[..])
 }

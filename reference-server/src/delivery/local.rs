@@ -34,16 +34,15 @@ pub(crate) fn deliver(
     let owners = owners(tx, app, recipient)?;
     let own_domain = owners.iter().find(|(_, organization)| *organization == email.organization);
     let domain = own_domain.map(|(domain, _)| domain.as_str());
-    let fields = &email.fields;
     let message = MessageSummary {
         id: id.clone(),
         direction: Direction::Outgoing,
         email_id: Some(email.id.clone()),
-        from: fields.from.clone(),
+        from: email.from.clone(),
         recipient: recipient.to_owned(),
-        subject: fields.subject.clone(),
-        preview: fields.preview.clone(),
-        attachments: fields.attachments,
+        subject: email.subject.clone(),
+        preview: email.preview.clone(),
+        attachments: email.attachments,
         created_at: tx.now.into(),
     };
     messages::insert(tx, email.organization, message, domain, None)?;
@@ -121,7 +120,7 @@ async fn authenticate(
     message: Message,
     recipient: String,
 ) -> Result<(AuthenticatedMessage, Address), ApiError> {
-    let from = Mailbox::parse(&message.email.fields.from).map_err(ApiError::internal)?.address;
+    let from = Mailbox::parse(&message.email.from).map_err(ApiError::internal)?.address;
     let recipient = Address::parse(&recipient).map_err(ApiError::internal)?;
     let open = app.settings.is_exposed();
     let address = recipient.as_str().to_owned();

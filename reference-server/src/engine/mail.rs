@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::{App, Shared};
 use crate::delivery::{events, relaying};
@@ -76,13 +76,13 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
     // Check again: the domain of a scheduled email may have been deleted since
     // (`docs/undocumented/services.md#addresses`).
     let verified = email.scheduled_at.is_none()
-        || domains::is_verified(tx.reader(), email.organization, email.sender_domain())?;
+        || domains::is_verified(tx.reader(), email.organization, &email.domain)?;
     let mut relayed = false;
     for position in 0..email.recipients.len() {
         email.recipients[position].status = Status::Sending;
         if !verified {
             let reason = json!({"reason": "the sender's domain is no longer verified"});
-            events::change(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
+            events::apply(tx, app, &mut email, position, Change::Failed, Some(&reason))?;
             continue;
         }
         let address = &email.recipients[position].address;
@@ -90,19 +90,19 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             relayed = true;
             continue;
         }
-        let (changes, reason) = match Outcome::of(address) {
-            Outcome::Delivered => (&[Change::Delivered][..], Value::Null),
+        let reason = |reason: &str| Some(json!({"reason": reason}));
+        let (changes, reason): (&[Change], _) = match Outcome::of(address) {
+            Outcome::Delivered => (&[Change::Delivered], None),
             Outcome::Bounced => {
                 let reason = json!({"reason": "550 5.1.1 no such mailbox", "type": "hard"});
-                (&[Change::Bounced][..], reason)
+                (&[Change::Bounced], Some(reason))
             }
             Outcome::Complained => {
-                let reason = json!({"reason": "marked as spam by the recipient"});
-                (&[Change::Delivered, Change::Complained][..], reason)
+                let reason = reason("marked as spam by the recipient");
+                (&[Change::Delivered, Change::Complained], reason)
             }
             Outcome::Failed => {
-                let reason = json!({"reason": "the mail engine could not send the message"});
-                (&[Change::Failed][..], reason)
+                (&[Change::Failed], reason("the mail engine could not send the message"))
             }
             Outcome::Delayed => {
                 let position = Some(position);
@@ -112,11 +112,11 @@ fn send(tx: &mut Tx<'_>, app: &App, id: &str) -> Result<(), ApiError> {
             }
         };
         for change in changes {
-            let detail = Some(&reason).filter(|_| *change != Change::Delivered);
-            events::change(tx, app, &mut email, position, *change, detail)?;
+            let detail = reason.as_ref().filter(|_| *change != Change::Delivered);
+            events::apply(tx, app, &mut email, position, *change, detail)?;
         }
     }
-    email.updated_at = tx.now;
+    email.updated_at = tx.now.into();
     email.status = status::overall(&email.recipients);
     if relayed {
         let job = Job::new(Queue::Relay, &email.id);

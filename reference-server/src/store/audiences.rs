@@ -21,10 +21,6 @@ pub(crate) struct Audience {
 
 impl Row for Audience {
     const TABLE: &'static str = "audience";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// Inserts an audience, by default with a new ID.

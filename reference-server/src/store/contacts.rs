@@ -8,6 +8,7 @@ use super::audiences::Audience;
 use super::rows::{Json, Row, json};
 use crate::model::error::{ApiError, Code};
 use crate::model::id::{self, Prefix};
+use crate::model::time::Millis;
 use crate::model::timestamp::Timestamp;
 use crate::store::{Reader, Tx};
 
@@ -28,41 +29,34 @@ pub(crate) struct Contact {
 
 impl Row for Contact {
     const TABLE: &'static str = "contact";
+}
 
-    fn id(&self) -> &str {
-        &self.id
+impl Contact {
+    /// A subscribed contact without anything else.
+    pub(crate) fn new(audience_id: String, email: String, now: Millis) -> Self {
+        Self {
+            id: id::new(Prefix::Contact),
+            audience_id,
+            email,
+            name: None,
+            metadata: Map::new(),
+            topics: Vec::new(),
+            subscribed: true,
+            created_at: now.into(),
+            updated_at: now.into(),
+        }
     }
 }
 
-/// A contact to insert.
-pub(crate) struct NewContact {
-    pub(crate) audience: String,
-    pub(crate) email: String,
-    pub(crate) name: Option<String>,
-    pub(crate) metadata: Map<String, Value>,
-    pub(crate) topics: Vec<String>,
-}
-
-/// Inserts a subscribed contact. Returns 404 if there is no such audience, and 409 if it has
-/// a contact with this address.
-pub(crate) fn insert(tx: &Tx<'_>, organization: i64, new: NewContact) -> Result<Contact, ApiError> {
-    let NewContact { audience, email, name, metadata, topics } = new;
-    let contact = Contact {
-        id: id::new(Prefix::Contact),
-        audience_id: tx.reader().get::<Audience>(&audience, organization)?.id,
-        email,
-        name,
-        metadata,
-        topics,
-        subscribed: true,
-        created_at: tx.now.into(),
-        updated_at: tx.now.into(),
-    };
+/// Inserts a contact. Returns 404 if there is no such audience, and 409 if it has a contact with
+/// this address.
+pub(crate) fn insert(tx: &Tx<'_>, organization: i64, contact: &Contact) -> Result<(), ApiError> {
+    let audience: Audience = tx.reader().get(&contact.audience_id, organization)?;
     let sql = "INSERT INTO contact (id, organization, audience, email_key, data)
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let key = contact.email.to_lowercase();
-    if tx.execute(sql, (&contact.id, organization, audience, key, Json(&contact)))? > 0 {
-        return Ok(contact);
+    if tx.execute(sql, (&contact.id, organization, audience.id, key, Json(contact)))? > 0 {
+        return Ok(());
     }
     let message = "the audience already has a contact with this address";
     Err(ApiError::new(Code::Conflict, message))

@@ -273,7 +273,7 @@ fn publish(tx: &Tx<'_>, id: &str) -> Result<Option<i64>, ApiError> {
         return Ok(None);
     }
     let sql = format!("{SELECT} WHERE id = ?1");
-    let found = tx.find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)))?;
+    let found = tx.reader().find(&sql, [id], |row| Ok((row.get("organization")?, read(row)?)))?;
     Ok(found.map(|(organization, delivery)| {
         tx.publish(Some(organization), || Notification::Delivery(delivery));
         organization

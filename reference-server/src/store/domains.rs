@@ -38,10 +38,6 @@ pub(crate) struct Flags {
 
 impl Row for Domain {
     const TABLE: &'static str = "domain";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 impl Domain {

@@ -2,6 +2,8 @@
 
 mod list;
 
+use std::ops::{Deref, DerefMut};
+
 use rusqlite::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,49 +15,43 @@ use crate::control::notifications::Notification;
 use crate::model::error::ApiError;
 use crate::model::status::{RecipientState, Status};
 use crate::model::time::Millis;
-use crate::model::timestamp::Timestamp;
 use crate::model::tracking::Tracking;
 use crate::store::{Reader, Tx};
 
 pub(crate) use list::list;
 
-/// The immutable part of an email, except its content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EmailFields {
-    pub(crate) from: String,
-    pub(crate) to: Vec<String>,
-    pub(crate) cc: Vec<String>,
-    pub(crate) bcc: Vec<String>,
-    pub(crate) reply_to: Vec<String>,
-    pub(crate) subject: String,
-    pub(crate) tags: Map<String, Value>,
-    pub(crate) template_id: Option<String>,
-    /// The domain of `from` in normalized form.
+/// An email in the database.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredEmail {
+    /// What its sender sees.
+    pub(crate) shown: EmailSummary,
+    pub(crate) organization: i64,
+    /// The ID of the request that sent it, as in the request log.
+    pub(crate) request: Option<String>,
+    /// The domain of the sender in normalized form.
     pub(crate) domain: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tracking: Option<Tracking>,
     /// The first words.
     pub(crate) preview: String,
     /// How many there are.
     pub(crate) attachments: usize,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct StoredEmail {
-    pub(crate) id: String,
-    pub(crate) organization: i64,
-    pub(crate) status: Status,
-    pub(crate) last_event: Option<String>,
-    pub(crate) scheduled_at: Option<Millis>,
-    pub(crate) created_at: Millis,
-    pub(crate) updated_at: Millis,
-    /// The ID of the request that sent it, as in the request log.
-    pub(crate) request: Option<String>,
-    pub(crate) fields: EmailFields,
     pub(crate) recipients: Vec<RecipientState>,
     /// Oldest first.
     pub(crate) history: Vec<Step>,
+}
+
+impl Deref for StoredEmail {
+    type Target = EmailSummary;
+
+    fn deref(&self) -> &EmailSummary {
+        &self.shown
+    }
+}
+
+impl DerefMut for StoredEmail {
+    fn deref_mut(&mut self) -> &mut EmailSummary {
+        &mut self.shown
+    }
 }
 
 /// A change of an email.
@@ -100,10 +96,6 @@ pub(crate) struct Attachment {
 }
 
 impl StoredEmail {
-    pub(crate) fn sender_domain(&self) -> &str {
-        &self.fields.domain
-    }
-
     /// Adds a change at `at` to the history.
     pub(crate) fn note(
         &mut self,
@@ -119,31 +111,9 @@ impl StoredEmail {
     }
 }
 
-impl From<&StoredEmail> for EmailSummary {
-    fn from(email: &StoredEmail) -> Self {
-        let fields = email.fields.clone();
-        Self {
-            id: email.id.clone(),
-            status: email.status,
-            from: fields.from,
-            to: fields.to,
-            cc: fields.cc,
-            bcc: fields.bcc,
-            reply_to: fields.reply_to,
-            subject: fields.subject,
-            tags: fields.tags,
-            scheduled_at: email.scheduled_at.map(Timestamp::from),
-            template_id: fields.template_id,
-            created_at: email.created_at.into(),
-            updated_at: email.updated_at.into(),
-            last_event: email.last_event.clone(),
-        }
-    }
-}
-
 /// Tells the clients that watch.
 fn publish(tx: &Tx<'_>, email: &StoredEmail) {
-    tx.publish(Some(email.organization), || Notification::Email(EmailSummary::from(email)));
+    tx.publish(Some(email.organization), || Notification::Email(email.shown.clone()));
 }
 
 /// Inserts an email with its content.
@@ -155,7 +125,7 @@ pub(crate) fn insert(
     publish(tx, email);
     tx.execute(
         "INSERT INTO email (id, organization, status, created_at, data) VALUES (?1, ?2, ?3, ?4, ?5)",
-        (&email.id, email.organization, email.status.as_str(), email.created_at, Json(email)),
+        (&email.id, email.organization, email.status.as_str(), tx.now, Json(email)),
     )?;
     let Content { html, text, headers, attachments } = content;
     tx.execute(
@@ -193,7 +163,9 @@ pub(crate) fn find(reader: Reader<'_>, id: &str) -> Result<Option<StoredEmail>, 
 /// Reads the columns `status` and `data`.
 fn read(row: &Row<'_>) -> rusqlite::Result<StoredEmail> {
     let status = row.get_ref(0)?.as_str()?.parse().unwrap_or(Status::Failed);
-    Ok(StoredEmail { status, ..json(row, 1)? })
+    let mut email: StoredEmail = json(row, 1)?;
+    email.status = status;
+    Ok(email)
 }
 
 /// The size of the content of an email, in bytes, without reading it.

@@ -20,10 +20,6 @@ const MAX_HITS: usize = 1000;
 
 impl Row for Fault {
     const TABLE: &'static str = "fault";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// Stores a fault.
@@ -37,7 +33,7 @@ pub(crate) fn add(tx: &Tx<'_>, organization: i64, new: NewFault) -> Result<Fault
     tx.insert(organization, &fault)?;
     let sql = "SELECT COUNT(*), SUM(octet_length(data)) FROM fault WHERE organization = ?1";
     let present: Option<(i64, i64)> =
-        tx.find(sql, [organization], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        tx.reader().find(sql, [organization], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if present.is_some_and(|(count, size)| count > MAX_FAULTS || size > MAX_DEFINITIONS) {
         let message = format!(
             "an organization can have at most {MAX_FAULTS} faults with {} MiB; remove some",

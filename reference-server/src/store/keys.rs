@@ -1,7 +1,7 @@
 //! The table `api_key`: creation, storage as hashes, and lookup on every request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use rusqlite::Row as Columns;
@@ -12,7 +12,7 @@ use super::rows::{Json, Row, json};
 use crate::control::keys::{self as control, KeyMode};
 use crate::model::error::ApiError;
 use crate::model::id::{self, Prefix};
-use crate::store::{Reader, Tx, lock};
+use crate::store::{Reader, Tx, Wake, lock};
 
 /// The keys of the email service and of the extraction service that a new server on loopback
 /// has. They are public knowledge.
@@ -29,30 +29,18 @@ pub(crate) struct Key {
 
 impl Row for control::Key {
     const TABLE: &'static str = "api_key";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 type Hash = [u8; 32];
 
+/// All keys, by the hash of their secret.
 pub(super) type AllKeys = HashMap<Hash, Arc<Key>>;
 
-/// All keys, by the hash of their secret.
-#[derive(Default)]
-pub(crate) struct Keys(Mutex<AllKeys>);
-
-impl Keys {
+impl Wake {
     /// Finds the key with this secret. The lookup uses the hash, so its duration
     /// reveals nothing about the secrets.
-    pub(crate) fn find(&self, secret: &[u8]) -> Option<Arc<Key>> {
-        lock(&self.0).get(&hash(secret)).cloned()
-    }
-
-    /// Replaces all keys.
-    pub(super) fn set(&self, keys: AllKeys) {
-        *lock(&self.0) = keys;
+    pub(crate) fn key(&self, secret: &[u8]) -> Option<Arc<Key>> {
+        lock(&self.keys).get(&hash(secret)).cloned()
     }
 }
 

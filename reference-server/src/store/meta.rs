@@ -52,7 +52,7 @@ pub(super) fn delete_clock(tx: &Tx<'_>) -> rusqlite::Result<()> {
 
 /// Returns `true` the first time that it is called for this database.
 pub(crate) fn is_new(tx: &Tx<'_>) -> Result<bool, ApiError> {
-    if tx.find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_some() {
+    if tx.reader().find("SELECT 1 FROM meta WHERE key = 'seeded'", [], |_| Ok(()))?.is_some() {
         return Ok(false);
     }
     tx.execute("INSERT INTO meta VALUES ('seeded', '1')", [])?;

@@ -12,8 +12,6 @@ use crate::model::error::ApiError;
 pub(crate) trait Row: Serialize + DeserializeOwned {
     /// The table, which is also what errors call a row.
     const TABLE: &'static str;
-
-    fn id(&self) -> &str;
 }
 
 impl Reader<'_> {
@@ -48,16 +46,20 @@ impl Tx<'_> {
     /// Inserts a row. Returns `false` if there is one that it must differ from.
     pub(super) fn insert<R: Row>(&self, organization: i64, row: &R) -> Result<bool, ApiError> {
         let sql = format!(
-            "INSERT INTO {} (id, organization, data) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (id, organization, data) VALUES (?2 ->> 'id', ?1, ?2)
+             ON CONFLICT DO NOTHING",
             R::TABLE
         );
-        Ok(self.execute(&sql, (row.id(), organization, Json(row)))? > 0)
+        Ok(self.execute(&sql, (organization, Json(row)))? > 0)
     }
 
     /// Stores a changed row.
     pub(super) fn update<R: Row>(&self, organization: i64, row: &R) -> Result<(), ApiError> {
-        let sql = format!("UPDATE {} SET data = ?3 WHERE id = ?1 AND organization = ?2", R::TABLE);
-        self.execute(&sql, (row.id(), organization, Json(row)))?;
+        let sql = format!(
+            "UPDATE {} SET data = ?2 WHERE id = ?2 ->> 'id' AND organization = ?1",
+            R::TABLE
+        );
+        self.execute(&sql, (organization, Json(row)))?;
         Ok(())
     }
 

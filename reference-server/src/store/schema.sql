@@ -58,9 +58,7 @@ CREATE TABLE dns_record (
     kind TEXT NOT NULL,
     organization INTEGER NOT NULL REFERENCES organization ON DELETE CASCADE,
     domain TEXT NOT NULL,
-    name TEXT NOT NULL,
-    value TEXT NOT NULL,
-    priority INTEGER,
+    data TEXT NOT NULL,
     PRIMARY KEY (owner, kind)
 ) STRICT, WITHOUT ROWID;
 

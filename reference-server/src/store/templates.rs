@@ -7,10 +7,6 @@ use crate::store::{Reader, Tx};
 
 impl Row for Template {
     const TABLE: &'static str = "template";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// Creates or replaces a template.

@@ -1,13 +1,14 @@
 //! The transaction as a write sees it, and the effects that follow its commit.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::{Notify, watch};
 
-use super::keys::{self, AllKeys, Keys};
+use super::keys::{self, AllKeys};
+use super::lock::lock;
 use super::notifications::{New, Notifications};
 use crate::control::notifications::Notification;
 use crate::model::error::{ApiError, Code};
@@ -115,16 +116,6 @@ impl<'a> Tx<'a> {
         if self.execute(sql, params)? > 0 { Ok(()) } else { Err(ApiError::not_found(what)) }
     }
 
-    /// Returns the first row of a query, if any.
-    pub(super) fn find<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Option<T>> {
-        self.reader().find(sql, params, read)
-    }
-
     /// Tells the engine, after the commit, that there is work.
     pub(super) fn jobs_added(&mut self) {
         self.effects.has_new_jobs = true;
@@ -176,7 +167,7 @@ impl<'a> Tx<'a> {
 impl Effects {
     pub(super) fn apply(self, wake: &Wake) {
         if let Some(keys) = self.keys {
-            wake.keys.set(keys);
+            *lock(&wake.keys) = keys;
         }
         for action in self.after_commit {
             action();
@@ -206,7 +197,8 @@ pub(crate) struct Wake {
     pub(crate) messages: watch::Sender<()>,
     /// For the clients that watch what changes.
     pub(crate) notifications: Arc<Notifications>,
-    pub(crate) keys: Keys,
+    /// As they are committed.
+    pub(super) keys: Mutex<AllKeys>,
 }
 
 impl FromSql for Timestamp {

@@ -15,10 +15,6 @@ use crate::store::{Reader, Tx};
 
 impl Row for Webhook {
     const TABLE: &'static str = "webhook";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// Inserts a new webhook with a random signing secret.

@@ -9,7 +9,7 @@ use crate::api::framework::{Call, Created, NoContent, Resource};
 use crate::model::address::{Address, without_final_dot};
 use crate::model::error::ApiError;
 use crate::store::audiences::Audience;
-use crate::store::contacts::{self, Contact, NewContact};
+use crate::store::contacts::{self, Contact};
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CreateContact")]
@@ -52,8 +52,10 @@ pub(crate) async fn create(mut call: Call<New>) -> Result<Created<Contact>, ApiE
     let topics = new.topics.unwrap_or_default();
     check_size(new.name.as_deref(), &metadata, &topics)?;
     let create = call.create(&bytes, move |tx, app, organization| {
-        let new = NewContact { audience, email, name: new.name, metadata, topics };
-        Created::new(app, &contacts::insert(tx, organization, new)?)
+        let mut contact = Contact::new(audience, email, tx.now);
+        (contact.name, contact.metadata, contact.topics) = (new.name, metadata, topics);
+        contacts::insert(tx, organization, &contact)?;
+        Created::new(app, &contact)
     });
     create.await
 }

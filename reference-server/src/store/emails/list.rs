@@ -46,7 +46,7 @@ pub(crate) fn list(
     while found.len() <= limit.0
         && let Some(row) = rows.next()?
     {
-        let email = EmailSummary::from(&read(row)?);
+        let email = read(row)?.shown;
         // The server's clock never goes backwards, so all further emails are older.
         if matches!(after, Some(Position::Time(time)) if email.created_at <= (*time).into()) {
             break;

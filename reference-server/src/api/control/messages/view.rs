@@ -146,7 +146,7 @@ impl Found {
         let parsed = parsed.unwrap_or_default();
         let MessageSummary { id, direction, email_id, recipient, created_at, .. } = self.summary;
         let (from, tags) = match self.email {
-            Some(email) => (email.fields.from, Some(email.fields.tags)),
+            Some(email) => (email.shown.from, Some(email.shown.tags)),
             None => (parsed.from, None),
         };
         let attachments = parsed.attachments.into_iter().map(|attachment| MessageAttachment {

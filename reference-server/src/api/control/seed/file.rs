@@ -22,7 +22,7 @@ use crate::model::address::{Address, DomainName};
 use crate::model::error::{ApiError, Code, Problems};
 use crate::model::scope::{all_scopes, scopes_of};
 use crate::store::audiences::Audience;
-use crate::store::contacts::NewContact;
+use crate::store::contacts::Contact;
 use crate::store::domains;
 use crate::store::keys;
 use crate::store::{Tx, audiences, contacts, organizations, templates, webhooks};
@@ -195,14 +195,9 @@ impl Seeding<'_, '_> {
         let mut contact = match found {
             Some(found) => found,
             None => {
-                let new = NewContact {
-                    audience: audience.to_owned(),
-                    email: seed.email.clone(),
-                    name: None,
-                    metadata: Default::default(),
-                    topics: Vec::new(),
-                };
-                contacts::insert(self.tx, self.organization, new)?
+                let new = Contact::new(audience.to_owned(), seed.email.clone(), self.tx.now);
+                contacts::insert(self.tx, self.organization, &new)?;
+                new
             }
         };
         contact.name = seed.name.clone().or(contact.name);
